@@ -46,17 +46,9 @@ const ROUTES_ON_THE_STORE = [
   'approve.ts',
   'audit-receipt.ts',
   'children.ts',
-  'consent.ts',
   'diagnostics.ts',
   'owner/approvals.ts',
   'owner/audit.ts',
-  'owner/mcp-authorisations.ts',
-  'owner/me.ts',
-  'owner/oidc.ts',
-  'owner/passkeys.ts',
-  'owner/secret-authorizations.ts',
-  'owner/sessions.ts',
-  'passkeys.ts',
 ];
 
 type Import = { from: string; to: string; specifier: string };

@@ -17,7 +17,7 @@ import { findSecretAuthorization, useSecretAuthorization } from '../store/secret
 import type { Db } from '../store/store.ts';
 import { changedGrant, describeGrant, findGrant, findGrantContext, type GrantContext } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
-import { secretAuthorizationStatusAt } from './secret-authorization.ts';
+import { authorizedScopes, secretAuthorizationStatusAt } from './secret-authorization.ts';
 
 /** The secret is refused: rolls back the transaction. The sender is not told why. */
 export class SecretRefused extends Error {}
@@ -131,7 +131,7 @@ async function putConnectionFor(
 async function grantOnIt(
   db: Db,
   context: GrantContext,
-  { scopes }: SecretAuthorizationTable,
+  { id, scopes }: SecretAuthorizationTable,
   connectionId: string,
   now: number,
 ): Promise<{ before: GrantTable | undefined; after: GrantTable }> {
@@ -140,6 +140,6 @@ async function grantOnIt(
   });
   if (before) return { before, after: { ...before, connection_id: connectionId } };
   if (scopes === null) throw new SecretRefused();
-  const patch = { connectionId, scopes: { all: JSON.parse(scopes) as string[] } };
+  const patch = { connectionId, scopes: { all: authorizedScopes(id, scopes) } };
   return { before: undefined, after: changedGrant(context, undefined, patch, now) };
 }

@@ -1,21 +1,21 @@
 /** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
 
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import { AUTHORISATION_SECONDS } from '../oauth-server/metadata.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { Instant, JsonObject } from '../policy/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';
 import { keepOAuthRecord, useOAuthRecord } from '../store/oauth-records.ts';
 import type { AgentTable, McpAuthorisationTable, OwnerTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { newIds } from './invites.ts';
 import { choosePolicy, makeAgent, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
-
-/** Of several decisions on one request the first counts. */
-export const DECIDED = 'This was decided already. Go back to the application.';
 
 /** What the client asked for, as the authorization server has it. */
 export type AskedConsent = Pick<McpAuthorisationTable, 'client_id' | 'client_name' | 'redirect_host' | 'scope'> & {
@@ -23,53 +23,114 @@ export type AskedConsent = Pick<McpAuthorisationTable, 'client_id' | 'client_nam
   interaction: { kind: string; id: string };
 };
 
-/** As which agent: a new one with these grants, or one that an MCP client was let in as before, with those that it has. */
-export type ConsentChoice =
+/** What an owner lets it have. */
+export type AllowedConsent = {
+  /** As one that an MCP client was let in as before, with what that may do: by its uuid or agent id. Or `name`. */
+  agent: string | undefined;
+  /** As a new agent of this name. */
+  name: string | undefined;
+  /** Of a new one: its id or name; undefined: the default one. */
+  policy: string | undefined;
+  /** Of a new one; undefined: nothing. */
+  grants: readonly ScopesOn[] | undefined;
+  /** Of the scopes that it asked for; undefined: all of them. */
+  scopes: readonly string[] | undefined;
+};
+
+/** An authorisation as it was made; `given`: what its tokens are good for. */
+export type MadeAuthorisation = { id: string; given: readonly string[] };
+
+type Choice =
   | { as: 'new'; ids: Pick<AgentTable, 'id' | 'agent_id'>; name: string; policy?: string; grants: readonly ScopesOn[] }
   | { as: 'known'; ids: Pick<AgentTable, 'id' | 'agent_id'> };
 
+const decidedBefore = () => new ChangeRefused('conflict', 'This was decided already. Go back to the application.');
+
 /**
- * In a transaction. `given`: of the scopes that it asked for, those that it gets. Answers the id of the authorisation.
- * Throws ChangeRefused: `conflict` when the name is taken or somebody else has decided, `invalid_request` when a grant is of
- * nothing that there is or the agent is none of these.
+ * Lets the client in. `tell`, in the same transaction, tells the authorization server, and answers where the browser goes on to:
+ * an authorisation that the server knows nothing of could be used by nobody, and would be listed all the same.
+ *
+ * @throws ChangeRefused, `conflict` when the name is taken or somebody else has decided; AuditUnavailable, and then nothing is
+ * decided
  */
 export async function consentToMcpClient(
-  db: Db,
-  owner: Pick<OwnerTable, 'id' | 'organisation_id'>,
-  asked: AskedConsent,
-  choice: ConsentChoice,
-  given: readonly string[],
-  now: Instant,
-  note: (facts: JsonObject) => void,
+  services: Changing,
+  by: ChangingOwner,
+  { asked, allowed }: { asked: AskedConsent; allowed: AllowedConsent },
+  tell: (tx: Db, made: MadeAuthorisation) => Promise<string>,
+): Promise<{ location: string; agentId: string }> {
+  const { store, clock } = services.broker;
+  const { organisation_id } = by.owner;
+  const choice = await choiceOf(store.db, organisation_id, allowed);
+  const given = givenOf(asked, allowed);
+  const change = { reason: 'mcp_client_allowed', detail: asked.client_name, agent: choice.ids };
+  const location = await recordChange(services, by, change, async (tx, note) => {
+    const now = clock();
+    await lockOrganisation(tx, organisation_id);
+    if (!(await useOAuthRecord(tx, asked.interaction, { now }))) throw decidedBefore();
+    if (choice.as === 'new') await bear(tx, by.owner, choice, now);
+    else await refuseOthers(tx, organisation_id, choice.ids.id);
+    const id = uuidv4();
+    const { client_id, client_name, redirect_host } = asked;
+    await putMcpAuthorisation(tx, {
+      organisation_id,
+      id,
+      agent_id: choice.ids.id,
+      owner_id: by.owner.id,
+      client_id,
+      client_name,
+      redirect_host,
+      scope: given.join(' '),
+      created_at: now,
+      expires_at: now + AUTHORISATION_SECONDS * 1000,
+    });
+    await keepOAuthRecord(tx, 'Client', client_id);
+    note({
+      authorisation: id,
+      agent: choice.ids.agent_id,
+      client: client_id,
+      redirect_host,
+      scope: given.join(' '),
+      ...(choice.as === 'new' && { granted: [...choice.grants] }),
+    });
+    return await tell(tx, { id, given });
+  });
+  return { location, agentId: choice.ids.agent_id };
+}
+
+/** Sends the client away. `tell` as above. Throws ChangeRefused when somebody has decided. */
+export async function refuseMcpClient(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  { interaction }: AskedConsent,
+  tell: (tx: Db) => Promise<string>,
 ): Promise<string> {
-  const { organisation_id } = owner;
-  await lockOrganisation(db, organisation_id);
-  if (!(await useOAuthRecord(db, asked.interaction, { now }))) throw new ChangeRefused('conflict', DECIDED);
-  if (choice.as === 'new') await bear(db, owner, choice, now);
-  else await refuseOthers(db, organisation_id, choice.ids.id);
-  const authorisationId = uuidv4();
-  await putMcpAuthorisation(db, {
-    organisation_id,
-    id: authorisationId,
-    agent_id: choice.ids.id,
-    owner_id: owner.id,
-    client_id: asked.client_id,
-    client_name: asked.client_name,
-    redirect_host: asked.redirect_host,
-    scope: given.join(' '),
-    created_at: now,
-    expires_at: now + AUTHORISATION_SECONDS * 1000,
+  return await store.db.transaction().execute(async (tx) => {
+    if (!(await useOAuthRecord(tx, interaction, { now: clock() }))) throw decidedBefore();
+    return await tell(tx);
   });
-  await keepOAuthRecord(db, 'Client', asked.client_id);
-  note({
-    authorisation: authorisationId,
-    agent: choice.ids.agent_id,
-    client: asked.client_id,
-    redirect_host: asked.redirect_host,
-    scope: given.join(' '),
-    ...(choice.as === 'new' && { granted: [...choice.grants] }),
-  });
-  return authorisationId;
+}
+
+async function choiceOf(
+  db: Db,
+  organisationId: string,
+  { agent: named, name, policy, grants }: AllowedConsent,
+): Promise<Choice> {
+  if (name !== undefined && named === undefined)
+    return { as: 'new', ids: newIds(), name, grants: grants ?? [], ...(policy !== undefined && { policy }) };
+  if (name !== undefined || named === undefined)
+    throw new ChangeRefused('invalid_request', 'Say either the name of a new agent, or which agent it is.');
+  const agent = await findAgent(db, organisationId, named);
+  if (!agent) throw new ChangeRefused('invalid_request', 'agent: the organisation has no such agent.');
+  return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
+}
+
+/** Of the scopes that it asked for, in that order. */
+function givenOf({ scope }: AskedConsent, { scopes }: AllowedConsent): readonly string[] {
+  const asked = scope.split(' ');
+  const foreign = scopes?.find((one) => !asked.includes(one));
+  if (foreign !== undefined)
+    throw new ChangeRefused('invalid_request', `scopes: the client did not ask for ${foreign}.`);
+  return scopes === undefined ? asked : asked.filter((one) => scopes.includes(one));
 }
 
 /** Another client may act as an agent that was made for one, and as no other: nobody gets in beside an agent's own key. */
@@ -82,7 +143,7 @@ async function refuseOthers(db: Db, organisationId: string, id: string): Promise
 async function bear(
   db: Db,
   owner: Pick<OwnerTable, 'id' | 'organisation_id'>,
-  { ids, name, policy: wanted, grants }: Extract<ConsentChoice, { as: 'new' }>,
+  { ids, name, policy: wanted, grants }: Extract<Choice, { as: 'new' }>,
   now: Instant,
 ): Promise<void> {
   const { organisation_id } = owner;

@@ -6,6 +6,7 @@ import { listAgents } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import {
   deleteOwner,
+  findOwnersByEmail,
   foldEmail,
   forgetIdentity,
   listOrganisations,
@@ -30,6 +31,25 @@ export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: 
   if (name === undefined && organisations.length > 1)
     throw new ChangeRefused('invalid_request', 'organisation: there are several; say which.');
   return chosen.id;
+}
+
+/** The owner with this address; without one, the first admin of the only organisation. For the operator. Throws ChangeRefused. */
+export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string | undefined): Promise<OwnerTable> {
+  if (email !== undefined) {
+    const [found] = await findOwnersByEmail(store.db, email);
+    if (found) return found;
+    throw new ChangeRefused(
+      'not_found',
+      `No owner has the address ${email}. Add one with: agent-broker owner add ${email} --role admin`,
+    );
+  }
+  const organisations = await listOrganisations(store.db);
+  if (organisations.length > 1)
+    throw new ChangeRefused('invalid_request', 'There are several organisations: say whose session with --email.');
+  const owners = await listStored(store.db, organisations[0]?.id ?? '');
+  const admin = owners.find((owner) => owner.role === 'admin');
+  if (!admin) throw new ChangeRefused('not_found', 'There is no admin yet.');
+  return admin;
 }
 
 export type AddedOwner = {

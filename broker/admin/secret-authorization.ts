@@ -1,37 +1,55 @@
 /** An owner authorises one secret to come, from whoever holds the token: for one agent, one platform, and nothing else. */
 
-import type { Changing } from '../audit/record-change.ts';
-import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import { PlatformId } from '../platforms/manifest-fields.ts';
 import type { Instant } from '../policy/facts.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { SecretAuthorizationTable } from '../store/schema.ts';
-import { putSecretAuthorization } from '../store/secret-authorizations.ts';
-import { checkTerms, findGrant, type GrantContext } from './grant-terms.ts';
+import {
+  listSecretAuthorizations as listStored,
+  putSecretAuthorization,
+  removeSecretAuthorization as removeStored,
+} from '../store/secret-authorizations.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
+import { checkTerms, findGrant, findGrantContext } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How long a secret may take to come. */
 const SECRET_AUTHORIZATION_MS = 24 * 3_600_000;
 
 export type Authorizing = {
-  /** What the connection is to be called. */
-  label: string;
+  /** By its uuid or its agent id. */
+  agentId: string;
+  platformId: string;
+  /** What the connection is to be called; undefined: `<platform>-<agent id>`. */
+  label: string | undefined;
   /** Of the grant that is made, where the agent has none on the platform. */
-  scopes?: readonly string[];
+  scopes: readonly string[] | undefined;
 };
 
 /** Makes an authorisation. `token` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
 export async function authorizeSecret(
-  services: Changing,
+  services: Changing & { compiled: Compiled },
   by: ChangingOwner,
-  context: GrantContext,
-  { label, scopes }: Authorizing,
-): Promise<{ authorization: SecretAuthorizationTable; token: Secret }> {
-  const { agent, platformId, connections } = context;
+  { agentId, platformId, label: chosen, scopes: given }: Authorizing,
+): Promise<{ authorization: ReadSecretAuthorization; agentId: string; token: Secret }> {
+  const isName = PlatformId.safeParse(platformId).success;
+  const context = isName
+    ? await findGrantContext(services, by.owner.organisation_id, agentId, platformId)
+    : 'no_platform';
+  if (context === 'no_agent') throw new ChangeRefused('not_found', 'The organisation has no such agent.');
+  if (context === 'no_platform')
+    throw new ChangeRefused('invalid_request', 'platform: the organisation has none of this id.');
+  const { agent, connections } = context;
+  const label = chosen ?? `${platformId.slice(0, 39)}-${agent.agent_id}`;
+  const scopes = given && [...new Set(given)];
   const now = services.broker.clock();
-  checkTerms(context, { ...(scopes && { scopes: [...scopes] }) });
+  checkTerms(context, { ...(scopes && { scopes }) });
   if (agent.agent_type === 'child')
     throw new ChangeRefused('conflict', 'A child has what its parent has: authorise a secret for the parent.');
   if (connections.some((one) => one.label === label))
@@ -69,17 +87,55 @@ export async function authorizeSecret(
     note({
       authorization: made.id,
       label,
-      scopes: scopes ? [...scopes] : null,
+      scopes: scopes ?? null,
       expires_at: new Date(made.expires_at).toISOString(),
     });
     return made;
   });
-  return { authorization, token };
+  return { authorization: readRow(authorization, now), agentId: agent.agent_id, token };
 }
 
-export type SecretAuthorizationStatus = 'open' | 'used' | 'expired';
+type SecretAuthorizationStatus = 'open' | 'used' | 'expired';
 
 export const secretAuthorizationStatusAt = (
   { used_at, expires_at }: Pick<SecretAuthorizationTable, 'used_at' | 'expires_at'>,
   now: Instant,
 ): SecretAuthorizationStatus => (used_at !== null ? 'used' : expires_at <= now ? 'expired' : 'open');
+
+/** An authorisation without its token, with its status and its scopes as values. */
+export type ReadSecretAuthorization = Omit<SecretAuthorizationTable, 'scopes' | 'token_hash'> & {
+  status: SecretAuthorizationStatus;
+  scopes: string[] | null;
+};
+
+const readRow = ({ scopes, ...one }: SecretAuthorizationTable, now: Instant): ReadSecretAuthorization => ({
+  ...one,
+  status: secretAuthorizationStatusAt(one, now),
+  scopes: scopes === null ? null : authorizedScopes(one.id, scopes),
+});
+
+/** The scopes of an authorisation (JSON text) that names some. */
+export const authorizedScopes = (id: string, scopes: string): string[] =>
+  readStored(Texts, scopes, `scopes of secret authorisation ${id}`);
+
+/** All of an organisation, newest first; those that are over stay for 30 days. */
+export async function listSecretAuthorizations(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  organisationId: string,
+): Promise<ReadSecretAuthorization[]> {
+  const now = clock();
+  return (await listStored(store.db, organisationId)).map((one) => readRow(one, now));
+}
+
+/** What was sealed with it is good for nothing from then on. Throws ChangeRefused, also when the secret came. */
+export async function removeSecretAuthorization(services: Changing, by: ChangingOwner, id: string): Promise<void> {
+  const { organisation_id: organisationId } = by.owner;
+  const known = (await listStored(services.broker.store.db, organisationId)).find((one) => one.id === id);
+  if (!known) throw new ChangeRefused('not_found', 'The organisation has no such authorisation.');
+  const change = { reason: 'secret_authorization_removed', platform: known.platform_id };
+  await recordChange(services, by, change, async (tx, note) => {
+    if (!(await removeStored(tx, organisationId, id)))
+      throw new ChangeRefused('conflict', 'The secret came: there is a connection now. Remove the connection instead.');
+    note({ authorization: id, label: known.label });
+  });
+}

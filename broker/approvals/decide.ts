@@ -3,8 +3,10 @@
 import { type PasskeyEvidence, provenanceOf, statusAt } from '../audit/approval-state.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { type Decision, decideHeldCall } from '../store/approvals.ts';
+import { withTimeout } from '../runtime/waits.ts';
+import { type Decision, decideHeldCall, findApproval } from '../store/approvals.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
@@ -105,6 +107,16 @@ export async function decideHeldIf(
     auditId,
     replayed: approval.status === 'approved' ? replays.start(approval) : Promise.resolve(),
   };
+}
+
+/** A decided call as it is once its replay has finished, or `patienceMs` are over, without which the replay goes on. */
+export async function afterReplay(
+  { broker }: { broker: Broker },
+  { approval, replayed }: Extract<Decided, { kind: 'decided' }>,
+  patienceMs: number,
+): Promise<ApprovalTable> {
+  await withTimeout(replayed, patienceMs);
+  return (await findApproval(broker.store.db, approval.organisation_id, approval.id)) ?? approval;
 }
 
 function whyNot(held: HeldCall, now: number): Extract<Decided, { kind: 'already_decided' | 'expired' }> | undefined {

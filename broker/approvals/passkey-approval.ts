@@ -1,10 +1,11 @@
 /** Approving a held call by passkey (specification, Passkeys, sign/finish). */
 
-import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
+import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
 import { statusAt } from '../audit/approval-state.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Recording } from '../audit/recorder.ts';
+import type { Broker } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import {
   disableRegressed,
@@ -16,8 +17,9 @@ import {
 import type { PasskeyTable } from '../store/schema.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
-import { judgeChallenge, subjectOf } from './passkey-challenge.ts';
+import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
+import { requestOptions } from './passkey-options.ts';
 import { type Asserted, verifyAssertion } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
 
@@ -32,6 +34,31 @@ const unverified = (detail: string): Signed => ({ kind: 'unverified', detail });
 
 /** The same sentence for all cases, so that it does not reveal existing passkeys. */
 const NO_PASSKEY = "This is no active passkey of the agent's owner.";
+
+/** Options for approving a held call with a passkey of its agent's owner. Undefined: none of this id waits for one. */
+export async function beginSigning(
+  broker: Broker,
+  approvalId: string,
+): Promise<PublicKeyCredentialRequestOptionsJSON | undefined> {
+  const { approval, passkeys } = await signingPasskeys(broker, approvalId);
+  if (!approval || passkeys.length === 0 || statusAt(approval, broker.clock()) !== 'pending') return undefined;
+  const { id, request_hash: requestHash } = approval;
+  return await requestOptions({
+    challenge: await issueChallenge(broker, { purpose: 'sign', id, requestHash }),
+    rp: relyingPartyOf(broker),
+    passkeys,
+    requireUserVerification: approval.require_user_verification === 1,
+  });
+}
+
+/** Whether a pending call can be approved by passkey: which ones there are, and whose, it does not tell. */
+export const canSign = async (broker: Broker, approvalId: string): Promise<boolean> =>
+  (await signingPasskeys(broker, approvalId)).passkeys.length > 0;
+
+async function signingPasskeys({ store: { db } }: Broker, approvalId: string) {
+  const approval = await findSignableApproval(db, approvalId);
+  return { approval, passkeys: approval ? await listSigningPasskeys(db, approval) : [] };
+}
 
 /**
  * Approves the call of the challenge. The approval and the passkey's counter are updated in one transaction; the replay then

@@ -1,17 +1,19 @@
 /** Enrolling passkeys (specification, Passkeys, register/begin and register/finish). */
 
-import type { RegistrationResponseJSON } from '@simplewebauthn/server';
-import type { Changing } from '../audit/record-change.ts';
-import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listPasskeys, lockPasskeysOf, putPasskey } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/schema.ts';
+import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import { useChallenge } from '../store/used-challenges.ts';
-import { CHALLENGE_LIFETIME_MS, judgeChallenge } from './passkey-challenge.ts';
+import { CHALLENGE_LIFETIME_MS, issueChallenge, judgeChallenge } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
+import { creationOptions } from './passkey-options.ts';
 import { verifyRegistration } from './passkey-verify.ts';
 
 /** Limit for each owner, disabled ones included. */
@@ -24,6 +26,25 @@ export type Enrolment =
   /** The credential id is already enrolled, or was and is disabled. */
   | { kind: 'exists' }
   | { kind: 'too_many' };
+
+/** Options for making a passkey of this owner; undefined: the owner has as many as there may be. */
+export async function beginEnrolment(
+  broker: Broker,
+  owner: OwnerTable,
+): Promise<PublicKeyCredentialCreationOptionsJSON | undefined> {
+  const { db } = broker.store;
+  const [organisation, passkeys] = await Promise.all([
+    findOrganisation(db, owner.organisation_id),
+    listPasskeys(db, { organisationId: owner.organisation_id, ownerId: owner.id }),
+  ]);
+  if (passkeys.length >= MOST_PASSKEYS) return undefined;
+  return await creationOptions(owner, {
+    challenge: await issueChallenge(broker, { purpose: 'register', id: owner.id }),
+    rp: relyingPartyOf(broker),
+    passkeys: passkeys.filter(({ status }) => status === 'active'),
+    requireUserVerification: organisation?.require_user_verification === 1,
+  });
+}
 
 /**
  * Enrols the passkey that an authenticator created for this owner's challenge, which is consumed. Throws AuditUnavailable: it is
@@ -62,15 +83,6 @@ export async function enrolPasskey(
   return await keep(services, by, passkey, challenge);
 }
 
-/** Undoes an enrolment that cannot be. */
-class Impossible extends Error {
-  readonly kind: 'exists' | 'too_many' | 'challenge_expired';
-  constructor(kind: Impossible['kind']) {
-    super(kind);
-    this.kind = kind;
-  }
-}
-
 /** Consumes the challenge and stores the passkey in one transaction. */
 async function keep(
   services: Changing,
@@ -79,22 +91,18 @@ async function keep(
   challenge: string,
 ): Promise<Enrolment> {
   const owner = { organisationId: passkey.organisation_id, ownerId: passkey.owner_id };
-  try {
-    const change = { reason: 'passkey_enrolled', detail: passkey.device_name };
-    await recordChange(services, by, change, async (db, note) => {
-      await lockPasskeysOf(db, owner);
-      if (!(await putPasskey(db, passkey))) throw new Impossible('exists');
-      // An upper bound of its expiry.
-      const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
-      if (!(await useChallenge(db, used))) throw new Impossible('challenge_expired');
-      if ((await listPasskeys(db, owner)).length > MOST_PASSKEYS) throw new Impossible('too_many');
-      note(told(passkey));
-    });
-    return { kind: 'enrolled', passkey };
-  } catch (error) {
-    if (!(error instanceof Impossible)) throw error;
-    return { kind: error.kind };
-  }
+  const change = { reason: 'passkey_enrolled', detail: passkey.device_name };
+  const kept = await recordChange(services, by, change, async (tx, note) => {
+    await lockPasskeysOf(tx, owner);
+    if (!(await putPasskey(tx, passkey))) return rollback('exists' as const);
+    // An upper bound of its expiry.
+    const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
+    if (!(await useChallenge(tx, used))) return rollback('challenge_expired' as const);
+    if ((await listPasskeys(tx, owner)).length > MOST_PASSKEYS) return rollback('too_many' as const);
+    note(told(passkey));
+    return undefined;
+  });
+  return kept instanceof RolledBack ? { kind: kept.reason } : { kind: 'enrolled', passkey };
 }
 
 /** The facts about an added or removed passkey for the audit row and receipt. */

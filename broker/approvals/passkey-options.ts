@@ -4,6 +4,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server';
 import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 import type { RelyingParty } from './passkey-client-data.ts';
 
 /**
@@ -27,10 +28,11 @@ type Asked = {
 /** The user handle of an owner: their uuid, which contains no personal data (WebAuthn section 14.6.1). */
 export const userHandleOf = (ownerId: string): Buffer => Buffer.from(ownerId.replaceAll('-', ''), 'hex');
 
-const described = ({ credential_id, transports }: PasskeyTable) => ({
-  id: credential_id,
-  transports: JSON.parse(transports) as string[],
-});
+/** How its authenticator can be reached (WebAuthn section 5.8.4). */
+export const transportsOf = ({ id, transports }: Pick<PasskeyTable, 'id' | 'transports'>): string[] =>
+  readStored(Texts, transports, `transports of passkey ${id}`);
+
+const described = (passkey: PasskeyTable) => ({ id: passkey.credential_id, transports: transportsOf(passkey) });
 
 const wanted = (required: boolean): 'required' | 'preferred' => (required ? 'required' : 'preferred');
 

@@ -2,6 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { findIdentifiedOwners, type ProviderIdentity, pinIdentity } from '../store/owner-identities.ts';
 import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerPrincipal } from './principal.ts';
 
 export type InvitedOwner =
   | { kind: 'owner'; owner: OwnerTable; ended: boolean }
@@ -30,4 +31,16 @@ export async function invitedOwner(
     if (noted) return { kind: 'owner', owner: noted, ended };
   }
   return { kind: 'not_invited', elsewhere: false };
+}
+
+/** The other organisations in which an owner who signed in at the identity provider is an owner too, oldest first. */
+export async function otherOrganisations(
+  { store }: Pick<Broker, 'store'>,
+  { owner, session }: OwnerPrincipal,
+): Promise<{ id: string; name: string }[]> {
+  if (session.signIn !== 'oidc' || owner.oidc_subject === null) return [];
+  const found = await findIdentifiedOwners(store.db, { subject: owner.oidc_subject, email: owner.email });
+  return found
+    .map(({ owner: { organisation_id: id }, organisationName: name }) => ({ id, name }))
+    .filter(({ id }) => id !== owner.organisation_id);
 }

@@ -5,7 +5,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { findOwnerOfSession } from '../store/ended-sessions.ts';
+import { endSession, findOwnerOfSession } from '../store/ended-sessions.ts';
 import type { EndedSessionTable, OwnerTable } from '../store/schema.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
 import { readSessionCookie } from './session-cookie.ts';
@@ -38,6 +38,29 @@ export function mintOwnerSession(
     expiresAt: claims.exp,
   };
 }
+
+/**
+ * Issues a session for an owner who signed in with a browser, and ends the one that this browser had, if any.
+ * `replaces`: see `sessionInBrowser`.
+ */
+export async function beginSession(
+  broker: Broker,
+  owner: OwnerTable,
+  { replaces, signIn }: { replaces: EndedSessionTable | null | undefined; signIn: SignIn },
+): Promise<{ token: string; expiresAt: number }> {
+  if (replaces) await endSession(broker.store.db, replaces);
+  return mintOwnerSession(broker, owner, signIn);
+}
+
+/** Ends a session wherever it is used, so that a copy of it is refused too, at once and on every replica. */
+export const signOut = ({ store }: Pick<Broker, 'store'>, who: OwnerPrincipal): Promise<void> =>
+  endSession(store.db, endedForm(who));
+
+const endedForm = ({ organisationId, session }: OwnerPrincipal): EndedSessionTable => ({
+  organisation_id: organisationId,
+  session_id: session.id,
+  expires_at: session.expiresAt * 1000,
+});
 
 const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
@@ -85,9 +108,7 @@ export async function sessionInBrowser(
 ): Promise<EndedSessionTable | undefined> {
   const token = readSessionCookie(request, broker.baseUrl);
   const who = token === undefined ? undefined : await authenticateSession(broker, token);
-  if (who?.kind !== 'owner') return undefined;
-  const { id, expiresAt } = who.session;
-  return { organisation_id: who.organisationId, session_id: id, expires_at: expiresAt * 1000 };
+  return who?.kind === 'owner' ? endedForm(who) : undefined;
 }
 
 /** The credential of the command line on this machine: generated at each start, in a 0600 file, hashed in memory. */

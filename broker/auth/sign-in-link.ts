@@ -1,6 +1,7 @@
 import type { Broker } from '../broker.ts';
-import { mintToken } from '../crypto/one-time-token.ts';
-import { putOneTimeToken } from '../store/one-time-tokens.ts';
+import { hashToken, mintToken } from '../crypto/one-time-token.ts';
+import { putOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
+import { findOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
 
 const LINK_MS = 15 * 60_000;
@@ -21,4 +22,14 @@ export async function signInLink(broker: Broker, owner: OwnerTable): Promise<{ u
     url: `${broker.baseUrl}/console/sign-in#${token.reveal()}`,
     expires_at: new Date(now + LINK_MS).toISOString(),
   };
+}
+
+/** The owner of a sign-in link, which is used up by it. Undefined: the link is unknown, used or expired, or the owner was removed. */
+export async function useSignInLink(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  token: string,
+): Promise<OwnerTable | undefined> {
+  const hash = hashToken(token, 'sign_in');
+  const used = hash && (await useOneTimeToken(store.db, 'sign_in', hash, clock()));
+  return used ? await findOwner(store.db, used.subject) : undefined;
 }

@@ -1,11 +1,10 @@
 /** What an MCP client asks an owner for, read out of the authorization server, for the page on which the owner decides. */
 import { ServerResponse } from 'node:http';
 import type { Client, Interaction, default as Provider } from 'oidc-provider';
-import { type AskedConsent, DECIDED } from '../admin/mcp-consent.ts';
+import type { AskedConsent } from '../admin/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { mcpResource } from '../oauth-server/metadata.ts';
 import { redirectHost } from '../oauth-server/redirect-host.ts';
-import { useOAuthRecord } from '../store/oauth-records.ts';
 import type { Db } from '../store/store.ts';
 import { Refusal } from './errors.ts';
 import type { Context } from './route.ts';
@@ -58,16 +57,13 @@ const unknown = () =>
 
 type Deciding = Pick<Context, 'services' | 'request'>;
 
-/** Tells the authorization server that an owner says no. Answers where the browser goes on to. @throws Refusal conflict */
-export async function refuseConsent(context: Deciding, { interaction }: AskedConsent): Promise<string> {
-  const { store, clock } = context.services.broker;
-  return await store.db.transaction().execute(async (db) => {
-    if (!(await useOAuthRecord(db, interaction, { now: clock() }))) throw new Refusal('conflict', DECIDED);
-    const provider = await context.services.authorization.within(db);
-    return await finish(provider, context, {
-      error: 'access_denied',
-      error_description: 'The owner denied the request.',
-    });
+/** Tells the authorization server that an owner says no, in a transaction. Answers where the browser goes on to. */
+export async function tellRefused(context: Deciding, tx: Db): Promise<string> {
+  const { broker, authorization } = context.services;
+  const provider = await authorization.within(tx as typeof broker.store.db);
+  return await finish(provider, context, {
+    error: 'access_denied',
+    error_description: 'The owner denied the request.',
   });
 }
 
@@ -76,13 +72,13 @@ export async function refuseConsent(context: Deciding, { interaction }: AskedCon
  * knows nothing of could be used by nobody, and would be listed all the same. `given`: of the scopes that were asked for.
  * Answers where the browser goes on to.
  */
-export async function grantConsent(
+export async function tellGranted(
   context: Deciding,
-  db: Db,
+  tx: Db,
   { id, client, asked, given }: { id: string; client: Client; asked: AskedConsent; given: readonly string[] },
 ): Promise<string> {
   const { broker, authorization } = context.services;
-  const provider = await authorization.within(db as typeof broker.store.db);
+  const provider = await authorization.within(tx as typeof broker.store.db);
   const grant = new provider.Grant({ accountId: id, clientId: client.clientId });
   grant.jti = id;
   const refused = asked.scope.split(' ').filter((scope) => !given.includes(scope));

@@ -1,18 +1,38 @@
 /** The consent of an owner to an MCP client: what is asked, and the decision. */
 
 import { z } from 'zod';
-import { newIds } from '../../admin/invites.ts';
-import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../admin/mcp-consent.ts';
-import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
-import { present } from '../../policy/present.ts';
-import { findAgent } from '../../store/agents.ts';
-import { consentOffer, Offer } from '../consent-offer.ts';
-import { grantConsent, loadConsentRequest, refuseConsent } from '../consent-request.ts';
+import { consentOffer } from '../../admin/consent-offer.ts';
+import { consentToMcpClient, refuseMcpClient } from '../../admin/mcp-consent.ts';
+import { AUTHORISATION_SECONDS, MCP_SCOPES, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
+import { loadConsentRequest, tellGranted, tellRefused } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';
-import { ownerChange } from '../owner-change.ts';
-import { AgentName, ScopesOnPlatforms } from '../registering.ts';
+import { changingOwner } from '../owner-change.ts';
+import { AgentName, ScopesOn, ScopesOnPlatforms } from '../registering.ts';
 import { json } from '../reply.ts';
-import { type Context, route } from '../route.ts';
+import { route } from '../route.ts';
+
+const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
+
+const Offer = z.object({
+  name: z.string().describe('a name for a new agent that nobody has'),
+  /** As which the client may go on: of the same name, or of any other. */
+  known: z.array(AgentNamed).describe('agents that MCP clients were let in as before; most likely ones first'),
+  platforms: z
+    .array(
+      z.object({
+        platform: z.string(),
+        name: z.string(),
+        connected: z.boolean(),
+        reads: z.array(z.string()).describe('its scopes that only look'),
+        all: z.array(z.string()),
+      }),
+    )
+    .describe('what can be granted at all'),
+  policies: z.array(z.object({ id: z.guid(), name: z.string() })).describe('under which; the default one first'),
+  alike: z
+    .array(AgentNamed.extend({ grants: ScopesOn }))
+    .describe('agents whose grants a new one may have, too: those that are nothing but scopes'),
+});
 
 const PARAMS = { uid: z.string().describe('what the authorization server called the request') };
 
@@ -57,7 +77,7 @@ export const consentRequest = route({
       owner: { id: who.owner.id, email: who.owner.email, role: who.role },
       lasts_days: AUTHORISATION_SECONDS / 86_400,
       decided: interaction.result === undefined ? null : interaction.returnTo,
-      offer: await consentOffer(services.broker.store.db, who.owner, asked.client_name),
+      offer: await consentOffer(services.broker, who.organisationId, asked.client_name),
     });
   },
 });
@@ -102,7 +122,10 @@ export const consentDecision = route({
   handle: async (context) => {
     const { services, who, body } = context;
     const { client, asked } = await loadConsentRequest(context);
-    if (!body.allow) return json(200, { location: await refuseConsent(context, asked), agent_id: null });
+    if (!body.allow) {
+      const location = await refuseMcpClient(services.broker, asked, (tx) => tellRefused(context, tx));
+      return json(200, { location, agent_id: null });
+    }
     if (who.role !== 'admin')
       throw new Refusal('forbidden', `Only an admin lets new clients in; your role is ${who.role}. Ask an admin.`);
     if (body.owner_id !== undefined && body.owner_id !== who.owner.id)
@@ -110,37 +133,14 @@ export const consentDecision = route({
         'conflict',
         `You are ${who.owner.email} by now. Load this page again to see what you decide on.`,
       );
-    const choice = await choiceOf(context, body);
-    const given = givenOf(asked, body);
-    const change = { reason: 'mcp_client_allowed', detail: asked.client_name, agent: choice.ids };
-    const now = services.broker.clock();
-    const location = await ownerChange(context, change, async (db, note) => {
-      const id = await consentToMcpClient(db, who.owner, asked, choice, given, now, note);
-      return await grantConsent(context, db, { id, client, asked, given });
-    });
-    return json(200, { location, agent_id: choice.ids.agent_id });
+    const { agent, name, policy, grants, scopes } = body;
+    const allowed = { agent, name, policy, grants, scopes };
+    const { location, agentId } = await consentToMcpClient(
+      services,
+      changingOwner(context),
+      { asked, allowed },
+      (tx, { id, given }) => tellGranted(context, tx, { id, client, asked, given }),
+    );
+    return json(200, { location, agent_id: agentId });
   },
 });
-
-type Allowing = Extract<z.output<typeof Decision>, { allow: true }>;
-
-async function choiceOf(
-  { services, who }: Pick<Context<'owner'>, 'services' | 'who'>,
-  { agent: named, name, policy, grants }: Allowing,
-): Promise<ConsentChoice> {
-  if ((named === undefined) === (name === undefined))
-    throw new Refusal('invalid_request', 'Say either the name of a new agent, or which agent it is.');
-  if (name !== undefined)
-    return { as: 'new', ids: newIds(), name, grants: grants ?? [], ...(policy !== undefined && { policy }) };
-  const agent = await findAgent(services.broker.store.db, who.organisationId, present(named, 'agent'));
-  if (!agent) throw new Refusal('invalid_request', 'agent: the organisation has no such agent.');
-  return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
-}
-
-/** Of the scopes that it asked for, in that order. */
-function givenOf({ scope }: AskedConsent, { scopes }: Allowing): readonly string[] {
-  const asked = scope.split(' ');
-  const foreign = scopes?.find((one) => !asked.includes(one));
-  if (foreign !== undefined) throw new Refusal('invalid_request', `scopes: the client did not ask for ${foreign}.`);
-  return scopes === undefined ? asked : asked.filter((one) => scopes.includes(one as McpScope));
-}

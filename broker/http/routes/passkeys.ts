@@ -1,19 +1,13 @@
 /** Passkeys: enrolment by owners, and approval by whoever holds the owner's authenticator (specification, Passkeys). */
 import { z } from 'zod';
-import { approveByPasskey } from '../../approvals/passkey-approval.ts';
-import { issueChallenge } from '../../approvals/passkey-challenge.ts';
-import { relyingPartyOf } from '../../approvals/passkey-client-data.ts';
-import { enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
-import { creationOptions, requestOptions } from '../../approvals/passkey-options.ts';
-import { statusAt } from '../../audit/approval-state.ts';
+import { afterReplay } from '../../approvals/decide.ts';
+import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
+import { beginEnrolment, enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
-import { withTimeout } from '../../runtime/waits.ts';
-import { findApproval } from '../../store/approvals.ts';
-import { findOrganisation } from '../../store/organisations.ts';
-import { findSignableApproval, listPasskeys, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
 import { REPLAY_WAIT_MS } from '../held-call.ts';
-import { howOf } from '../owner-change.ts';
+import { instant } from '../instant.ts';
+import { changingOwner } from '../owner-change.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 import {
@@ -46,19 +40,8 @@ export const passkeyRegisterBegin = route({
   answers: { 200: { description: 'PublicKeyCredentialCreationOptions as JSON.', schema: CreationOptions } },
   errors: ['conflict', 'rate_limited'],
   handle: async ({ services: { broker }, who: { owner } }) => {
-    const { db } = broker.store;
-    const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
-    const [organisation, passkeys] = await Promise.all([
-      findOrganisation(db, owner.organisation_id),
-      listPasskeys(db, ref),
-    ]);
-    if (passkeys.length >= MOST_PASSKEYS) throw tooMany();
-    const options = await creationOptions(owner, {
-      challenge: await issueChallenge(broker, { purpose: 'register', id: owner.id }),
-      rp: relyingPartyOf(broker),
-      passkeys: passkeys.filter(({ status }) => status === 'active'),
-      requireUserVerification: organisation?.require_user_verification === 1,
-    });
+    const options = await beginEnrolment(broker, owner);
+    if (!options) throw tooMany();
     return json(200, options);
   },
 });
@@ -93,9 +76,9 @@ export const passkeyRegisterFinish = route({
     'audit_unavailable',
   ],
   handle: async (context) => {
-    const { services, who, body, correlationId } = context;
-    const by = { owner: who.owner, how: howOf(context), correlationId };
-    const enrolment = await enrolPasskey(services, by, { response: body.response, deviceName: body.device_name });
+    const { services, body } = context;
+    const made = { response: body.response, deviceName: body.device_name };
+    const enrolment = await enrolPasskey(services, changingOwner(context), made);
     switch (enrolment.kind) {
       case 'enrolled': {
         const { credential_id, device_name } = enrolment.passkey;
@@ -126,22 +109,13 @@ export const passkeySignBegin = route({
   answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services: { broker }, body }) => {
-    const { db } = broker.store;
-    const approval = await findSignableApproval(db, body.approval_id.toLowerCase());
-    const waits = approval !== undefined && statusAt(approval, broker.clock()) === 'pending';
-    const passkeys = waits ? await listSigningPasskeys(db, approval) : [];
+    const options = await beginSigning(broker, body.approval_id.toLowerCase());
     // One answer for all of it: an id that somebody found or guessed tells nothing more.
-    if (!waits || passkeys.length === 0)
+    if (!options)
       throw new Refusal(
         'not_found',
         'No approval of this id waits for a passkey. Its owner can decide in the console.',
       );
-    const options = await requestOptions({
-      challenge: await issueChallenge(broker, { purpose: 'sign', id: approval.id, requestHash: approval.request_hash }),
-      rp: relyingPartyOf(broker),
-      passkeys,
-      requireUserVerification: approval.require_user_verification === 1,
-    });
     return json(200, options);
   },
 });
@@ -199,15 +173,8 @@ export const passkeySignFinish = route({
           'The signature counter of this passkey did not increase: it may have been cloned, so it is disabled. Decide in the console, and enrol another one.',
         );
       case 'decided': {
-        await withTimeout(signed.replayed, REPLAY_WAIT_MS);
-        const { organisation_id, id } = signed.approval;
-        const now = await findApproval(services.broker.store.db, organisation_id, id);
-        const executedAt = now?.executed_at ?? null;
-        return json(200, {
-          status: 'approved',
-          approval_id: id,
-          executed_at: executedAt === null ? null : new Date(executedAt).toISOString(),
-        });
+        const { id, executed_at } = await afterReplay(services, signed, REPLAY_WAIT_MS);
+        return json(200, { status: 'approved', approval_id: id, executed_at: instant(executed_at) });
       }
     }
   },

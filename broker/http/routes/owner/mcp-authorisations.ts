@@ -1,19 +1,10 @@
 /** Which MCP clients were let in, by whom and as which agents; and how to put one out. */
 
 import { z } from 'zod';
-import { mergeScopes } from '../../../admin/new-agent.ts';
-import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { present } from '../../../policy/present.ts';
-import { listGrants } from '../../../store/agents.ts';
-import {
-  endMcpAuthorisation,
-  type ListedAuthorisation,
-  listMcpAuthorisations,
-} from '../../../store/mcp-authorisations.ts';
-import type { Db } from '../../../store/store.ts';
-import { Refusal } from '../../errors.ts';
+import { endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin/mcp-clients.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import { instant } from '../../instant.ts';
-import { ownerChange } from '../../owner-change.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { ScopesOn } from '../../registering.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -52,31 +43,21 @@ const Authorisation = z
   })
   .meta({ id: 'McpAuthorisation' });
 
-type Grants = Awaited<ReturnType<typeof listGrants>>;
-
-function shown(one: ListedAuthorisation, grants: Grants, now: number): z.output<typeof Authorisation> {
-  const isOver = one.agent_status === 'revoked' || one.agent_status === 'deleted';
-  // Revoking an agent ends its authorisations at the same moment; those of agents that ended in other ways stay as they were.
-  const withAgent = isOver && (one.ended_at === null || one.ended_at === one.agent_status_since);
-  const endedAt = withAgent ? one.agent_status_since : one.ended_at;
-  return {
-    id: one.id,
-    status: withAgent || one.ended_at !== null ? 'ended' : one.expires_at <= now ? 'expired' : 'live',
-    agent: { id: one.agent_id, agent_id: one.agent_public_id, name: one.agent_name, status: one.agent_status },
-    client: { id: one.client_id, name: one.client_name, redirect_host: one.redirect_host },
-    scopes: one.scope.split(' '),
-    grants: mergeScopes(grants.filter(({ agent_id }) => agent_id === one.agent_id).map(scopesOf)),
-    owner_id: one.owner_id,
-    owner_email: one.owner_email,
-    created_at: new Date(one.created_at).toISOString(),
-    last_used_at: instant(one.last_token_at),
-    expires_at: new Date(one.expires_at).toISOString(),
-    ended_at: instant(endedAt),
-    ended_because: withAgent ? 'agent' : one.ended_because,
-  };
-}
-
-const scopesOf = ({ platform_id, scopes }: Grants[number]) => ({ platformId: platform_id, scopes: JSON.parse(scopes) });
+const shown = (one: ReadMcpClient): z.output<typeof Authorisation> => ({
+  id: one.id,
+  status: one.status,
+  agent: { id: one.agent_id, agent_id: one.agent_public_id, name: one.agent_name, status: one.agent_status },
+  client: { id: one.client_id, name: one.client_name, redirect_host: one.redirect_host },
+  scopes: one.scope.split(' '),
+  grants: one.grants,
+  owner_id: one.owner_id,
+  owner_email: one.owner_email,
+  created_at: new Date(one.created_at).toISOString(),
+  last_used_at: instant(one.last_token_at),
+  expires_at: new Date(one.expires_at).toISOString(),
+  ended_at: instant(one.ended_at),
+  ended_because: one.ended_because,
+});
 
 /** GET /owner/mcp-authorisations */
 export const ownerMcpAuthorisations = route({
@@ -90,12 +71,8 @@ export const ownerMcpAuthorisations = route({
     200: { description: 'The authorisations.', schema: z.object({ authorisations: z.array(Authorisation) }) },
   },
   errors: [],
-  handle: async ({ services: { broker }, who }) => {
-    const { db } = broker.store;
-    const found = await listMcpAuthorisations(db, who.organisationId);
-    const grants = await listGrants(db, who.organisationId);
-    return json(200, { authorisations: found.map((one) => shown(one, grants, broker.clock())) });
-  },
+  handle: async ({ services: { broker }, who }) =>
+    json(200, { authorisations: (await listMcpClients(broker, who.organisationId)).map(shown) }),
 });
 
 /** DELETE /owner/mcp-authorisations/{id}: its tokens are refused from the next call on, on every replica. */
@@ -110,21 +87,7 @@ export const endOwnerMcpAuthorisation = route({
   answers: { 200: { description: 'It has ended.', schema: Authorisation } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, params } = context;
-    const { broker } = services;
-    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
-    const find = async (db: Db) => (await listMcpAuthorisations(db, who.organisationId, { id }))[0];
-    const known = await find(broker.store.db);
-    if (!known) throw new Refusal('not_found', 'The organisation has no such authorisation.');
-    const agent = { id: known.agent_id, agent_id: known.agent_public_id };
-    const change = { reason: 'mcp_client_revoked', detail: known.client_name, agent };
-    const ended = await ownerChange(context, change, async (db, note) => {
-      if (!(await endMcpAuthorisation(db, id, 'owner', broker.clock())))
-        throw new Refusal('conflict', 'This authorisation has ended already.');
-      note({ authorisation: id, client: known.client_id });
-      return present(await find(db), 'authorisation');
-    });
-    const grants = await listGrants(broker.store.db, who.organisationId, known.agent_id);
-    return json(200, shown(ended, grants, broker.clock()));
+    const { services, params } = context;
+    return json(200, shown(await endMcpClient(services, changingOwner(context), storedUuid(params.id))));
   },
 });

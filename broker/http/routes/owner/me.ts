@@ -1,23 +1,11 @@
 /** Who is signed in, and how one signs in. */
 
 import { z } from 'zod';
-import type { Broker } from '../../../broker.ts';
-import { present } from '../../../policy/present.ts';
-import { findOrganisation } from '../../../store/organisations.ts';
-import { findIdentifiedOwners } from '../../../store/owner-identities.ts';
-import type { OwnerTable } from '../../../store/schema.ts';
+import { readOrganisation } from '../../../admin/organisation.ts';
+import { otherOrganisations } from '../../../auth/invited-owner.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { START_PATH } from './oidc.ts';
-
-/** The other organisations in which the person who signed in at the provider is an owner, too. */
-async function othersOf({ store }: Broker, owner: OwnerTable): Promise<{ id: string; name: string }[]> {
-  if (owner.oidc_subject === null) return [];
-  const found = await findIdentifiedOwners(store.db, { subject: owner.oidc_subject, email: owner.email });
-  return found
-    .map(({ owner: { organisation_id: id }, organisationName: name }) => ({ id, name }))
-    .filter(({ id }) => id !== owner.organisation_id);
-}
 
 const OrganisationNamed = z.object({ id: z.guid(), name: z.string() });
 
@@ -45,17 +33,16 @@ export const ownerMe = route({
   answers: { 200: { description: 'The owner, the organisation, and when the session ends.', schema: Me } },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
-    const others = who.session.signIn === 'oidc' ? await othersOf(broker, who.owner) : [];
-    const organisation = await findOrganisation(broker.store.db, who.organisationId);
+    const { id, name } = await readOrganisation(broker, who.organisationId);
     return json(200, {
       id: who.owner.id,
       email: who.owner.email,
       role: who.role,
-      organisation: { id: who.organisationId, name: present(organisation, 'organisation').name },
+      organisation: { id, name },
       session_expires_at: new Date(who.session.expiresAt * 1000).toISOString(),
       sign_in: who.session.signIn,
       base_url: broker.baseUrl,
-      organisations: others,
+      organisations: await otherOrganisations(broker, who),
     });
   },
 });

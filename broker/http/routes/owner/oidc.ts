@@ -1,11 +1,10 @@
 /** Signing in at the identity provider: where a browser is sent, and where it comes back. */
 import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';
-import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
+import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
 import type { NotSignedIn, SignedIn } from '../../../auth/provider-types.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
-import { endSession } from '../../../store/ended-sessions.ts';
 import { errorReply } from '../../envelope.ts';
 import { type ErrorCode, Refusal } from '../../errors.ts';
 import type { Reply } from '../../reply.ts';
@@ -100,8 +99,7 @@ export const oidcCallback = route({
       if ('problem' in person) throw refusalOf(person);
       const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
       if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
-      if (flow.replaces) await endSession(broker.store.db, flow.replaces);
-      const session = mintOwnerSession(broker, found.owner, 'oidc');
+      const session = await beginSession(broker, found.owner, { replaces: flow.replaces, signIn: 'oidc' });
       broker.log.info({ owner: found.owner.id, organisation: found.owner.organisation_id }, 'an owner signed in');
       return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ...ended]);
     });

@@ -1,10 +1,9 @@
 /** Owners' own passkeys. */
 import { z } from 'zod';
-import { told } from '../../../approvals/passkey-enrolment.ts';
-import { listPasskeys, removePasskey, renamePasskey } from '../../../store/passkeys.ts';
-import type { OwnerTable, PasskeyTable } from '../../../store/schema.ts';
+import { listPasskeys, type ReadPasskey, removePasskey, renamePasskey } from '../../../approvals/passkeys.ts';
 import { Refusal } from '../../errors.ts';
-import { ownerChange } from '../../owner-change.ts';
+import { instant } from '../../instant.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { DeviceName } from '../../webauthn-json.ts';
@@ -23,19 +22,17 @@ const Passkey = z
   })
   .meta({ id: 'Passkey' });
 
-const shown = (passkey: PasskeyTable) => ({
+const shown = (passkey: ReadPasskey) => ({
   id: passkey.id,
   credential_id: passkey.credential_id,
   device_name: passkey.device_name,
   created_at: new Date(passkey.created_at).toISOString(),
-  last_used_at: passkey.last_used_at === null ? null : new Date(passkey.last_used_at).toISOString(),
+  last_used_at: instant(passkey.last_used_at),
   synced: passkey.synced === 1,
   status: passkey.status,
-  transports: JSON.parse(passkey.transports),
+  transports: passkey.transports,
   aaguid: passkey.aaguid,
 });
-
-const refOf = (owner: OwnerTable) => ({ organisationId: owner.organisation_id, ownerId: owner.id });
 
 const unknown = () => new Refusal('not_found', 'You have no such passkey.');
 
@@ -55,7 +52,7 @@ export const ownerPasskeys = route({
   },
   errors: [],
   handle: async ({ services: { broker }, who }) =>
-    json(200, { passkeys: (await listPasskeys(broker.store.db, refOf(who.owner))).map(shown) }),
+    json(200, { passkeys: (await listPasskeys(broker, who.owner)).map(shown) }),
 });
 
 /** POST /owner/passkeys/{id}/rename */
@@ -70,8 +67,7 @@ export const renameOwnerPasskey = route({
   answers: { 200: { description: 'The passkey as it is now.', schema: Passkey } },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, who, params, body }) => {
-    const id = params.id.toLowerCase();
-    const renamed = await renamePasskey(broker.store.db, refOf(who.owner), id, body.device_name);
+    const renamed = await renamePasskey(broker, who.owner, params.id.toLowerCase(), body.device_name);
     if (!renamed) throw unknown();
     return json(200, shown(renamed));
   },
@@ -89,11 +85,7 @@ export const removeOwnerPasskey = route({
   errors: ['not_found', 'audit_unavailable'],
   handle: async (context) => {
     const id = context.params.id.toLowerCase();
-    await ownerChange(context, { reason: 'passkey_removed' }, async (db, note) => {
-      const removed = await removePasskey(db, refOf(context.who.owner), id);
-      if (!removed) throw unknown();
-      note(told(removed));
-    });
+    if (!(await removePasskey(context.services, changingOwner(context), id))) throw unknown();
     return json(200, { id, removed: true });
   },
 });

@@ -1,15 +1,16 @@
 /** Authorisations: with each of them one secret may come, for one agent and one platform. */
 import { z } from 'zod';
-import { findGrantContext } from '../../../admin/grant-terms.ts';
-import { authorizeSecret, secretAuthorizationStatusAt } from '../../../admin/secret-authorization.ts';
+import {
+  authorizeSecret,
+  listSecretAuthorizations,
+  type ReadSecretAuthorization,
+  removeSecretAuthorization,
+} from '../../../admin/secret-authorization.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
-import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { PlatformId } from '../../../platforms/manifest-fields.ts';
-import type { SecretAuthorizationTable } from '../../../store/schema.ts';
-import { listSecretAuthorizations, removeSecretAuthorization } from '../../../store/secret-authorizations.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
-import { Refusal } from '../../errors.ts';
-import { changingOwner, ownerChange } from '../../owner-change.ts';
+import { instant } from '../../instant.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { SECRET_KEYS_PATH } from '../bind-secret.ts';
@@ -40,17 +41,17 @@ const NewAuthorization = Authorization.extend({
   keys_url: z.url().describe('what it is sealed to'),
 }).meta({ id: 'NewSecretAuthorization' });
 
-const shown = (one: SecretAuthorizationTable, now: number): z.output<typeof Authorization> => ({
+const shown = (one: ReadSecretAuthorization): z.output<typeof Authorization> => ({
   id: one.id,
-  status: secretAuthorizationStatusAt(one, now),
+  status: one.status,
   agent: one.agent_id,
   platform: one.platform_id,
   label: one.label,
-  scopes: one.scopes === null ? null : JSON.parse(one.scopes),
+  scopes: one.scopes,
   owner_id: one.owner_id,
   created_at: new Date(one.created_at).toISOString(),
   expires_at: new Date(one.expires_at).toISOString(),
-  used_at: one.used_at === null ? null : new Date(one.used_at).toISOString(),
+  used_at: instant(one.used_at),
   connection_id: one.connection_id,
 });
 
@@ -66,10 +67,8 @@ export const ownerSecretAuthorizations = route({
     200: { description: 'The authorisations.', schema: z.object({ authorizations: z.array(Authorization) }) },
   },
   errors: [],
-  handle: async ({ services: { broker }, who }) => {
-    const found = await listSecretAuthorizations(broker.store.db, who.organisationId);
-    return json(200, { authorizations: found.map((one) => shown(one, broker.clock())) });
-  },
+  handle: async ({ services: { broker }, who }) =>
+    json(200, { authorizations: (await listSecretAuthorizations(broker, who.organisationId)).map(shown) }),
 });
 
 /** POST /owner/secret-authorizations */
@@ -94,27 +93,16 @@ export const authorizeOwnerSecret = route({
   answers: { 200: { description: 'The authorisation.', schema: NewAuthorization } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body } = context;
-    const { broker } = services;
-    const known = PlatformId.safeParse(body.platform).success;
-    const subject = known
-      ? await findGrantContext(services, who.organisationId, body.agent, body.platform)
-      : 'no_platform';
-    if (subject === 'no_agent') throw new Refusal('not_found', 'The organisation has no such agent.');
-    if (subject === 'no_platform')
-      throw new Refusal('invalid_request', 'platform: the organisation has none of this id.');
-    const { agent_id } = subject.agent;
-    const label = body.label ?? `${body.platform.slice(0, 39)}-${agent_id}`;
-    const { authorization, token } = await authorizeSecret(services, changingOwner(context), subject, {
-      label,
-      ...(body.scopes && { scopes: [...new Set(body.scopes)] }),
-    });
+    const { services, body } = context;
+    const { baseUrl } = services.broker;
+    const command = { agentId: body.agent, platformId: body.platform, label: body.label, scopes: body.scopes };
+    const { authorization, agentId, token } = await authorizeSecret(services, changingOwner(context), command);
     return json(200, {
-      ...shown(authorization, broker.clock()),
+      ...shown(authorization),
       authorization: token.reveal(),
-      agent_id,
-      bind_url: `${broker.baseUrl}/v1/bind-secret`,
-      keys_url: broker.baseUrl + SECRET_KEYS_PATH,
+      agent_id: agentId,
+      bind_url: `${baseUrl}/v1/bind-secret`,
+      keys_url: baseUrl + SECRET_KEYS_PATH,
     });
   },
 });
@@ -131,20 +119,8 @@ export const removeOwnerSecretAuthorization = route({
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, params } = context;
-    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
-    const all = await listSecretAuthorizations(services.broker.store.db, who.organisationId);
-    const known = all.find((one) => one.id === id);
-    if (!known) throw new Refusal('not_found', 'The organisation has no such authorisation.');
-    await ownerChange(
-      context,
-      { reason: 'secret_authorization_removed', platform: known.platform_id },
-      async (db, note) => {
-        if (!(await removeSecretAuthorization(db, who.organisationId, id)))
-          throw new Refusal('conflict', 'The secret came: there is a connection now. Remove the connection instead.');
-        note({ authorization: id, label: known.label });
-      },
-    );
+    const id = storedUuid(context.params.id);
+    await removeSecretAuthorization(context.services, changingOwner(context), id);
     return json(200, { id, removed: true });
   },
 });

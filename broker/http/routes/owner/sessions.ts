@@ -1,16 +1,16 @@
 /** How an owner gets in with the local issuer: a session for scripts, a link for the browser. */
 
 import { z } from 'zod';
-import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
+import { ownerNamed } from '../../../admin/owners.ts';
+import {
+  beginSession,
+  mintOwnerSession,
+  SESSION_SECONDS,
+  sessionInBrowser,
+  signOut,
+} from '../../../auth/owner-session.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
-import { signInLink } from '../../../auth/sign-in-link.ts';
-import type { Broker } from '../../../broker.ts';
-import { hashToken } from '../../../crypto/one-time-token.ts';
-import { present } from '../../../policy/present.ts';
-import { endSession } from '../../../store/ended-sessions.ts';
-import { useOneTimeToken } from '../../../store/one-time-tokens.ts';
-import { findOwner, findOwnersByEmail, listOrganisations, listOwners } from '../../../store/organisations.ts';
-import type { OwnerTable } from '../../../store/schema.ts';
+import { signInLink, useSignInLink } from '../../../auth/sign-in-link.ts';
 import { Refusal } from '../../errors.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -18,26 +18,6 @@ import { route } from '../../route.ts';
 const WhichOwner = z.strictObject({
   email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
 });
-
-/** The owner with this e-mail address, else the first admin of the only organisation. */
-async function chooseOwner(broker: Broker, email: string | undefined): Promise<OwnerTable> {
-  const { db } = broker.store;
-  if (email !== undefined) {
-    const found = await findOwnersByEmail(db, email);
-    if (found.length === 0)
-      throw new Refusal(
-        'not_found',
-        `No owner has the address ${email}. Add one with: agent-broker owner add ${email} --role admin`,
-      );
-    return present(found[0], 'owner');
-  }
-  const organisations = await listOrganisations(db);
-  if (organisations.length > 1)
-    throw new Refusal('invalid_request', 'There are several organisations: say whose session with --email.');
-  const admin = (await listOwners(db, organisations[0]?.id ?? '')).find((owner) => owner.role === 'admin');
-  if (!admin) throw new Refusal('not_found', 'There is no admin yet.');
-  return admin;
-}
 
 const Session = z.object({
   email: z.string(),
@@ -58,7 +38,7 @@ export const ownerToken = route({
   },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, body }) => {
-    const owner = await chooseOwner(broker, body.email);
+    const owner = await ownerNamed(broker, body.email);
     const session = mintOwnerSession(broker, owner);
     return json(200, {
       token: session.token,
@@ -91,7 +71,7 @@ export const ownerLink = route({
   },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker, provider }, body }) => {
-    const owner = await chooseOwner(broker, body.email);
+    const owner = await ownerNamed(broker, body.email);
     if (provider)
       return json(200, {
         url: `${broker.baseUrl}/console/sign-in`,
@@ -121,17 +101,14 @@ export const ownerSignIn = route({
         'forbidden',
         `Owners sign in at ${provider.host} here; links are switched off. Go to ${broker.baseUrl}/console/sign-in.`,
       );
-    const hash = hashToken(body.token, 'sign_in');
-    const used = hash && (await useOneTimeToken(broker.store.db, 'sign_in', hash, broker.clock()));
-    const owner = used ? await findOwner(broker.store.db, used.subject) : undefined;
+    const owner = await useSignInLink(broker, body.token);
     if (!owner)
       throw new Refusal(
         'link_used',
         'This link was used already, or is older than 15 minutes. Make a new one with: agent-broker owner link',
       );
-    const before = await sessionInBrowser(broker, request);
-    if (before) await endSession(broker.store.db, before);
-    const session = mintOwnerSession(broker, owner);
+    const replaces = await sessionInBrowser(broker, request);
+    const session = await beginSession(broker, owner, { replaces, signIn: 'local' });
     // The page gets the session as a cookie only: no script has it to lose.
     return json(
       200,
@@ -159,11 +136,7 @@ export const ownerSignOut = route({
   },
   errors: ['invalid_request'],
   handle: async ({ services: { broker }, who }) => {
-    await endSession(broker.store.db, {
-      organisation_id: who.organisationId,
-      session_id: who.session.id,
-      expires_at: who.session.expiresAt * 1000,
-    });
+    await signOut(broker, who);
     return json(200, { signed_out: true }, { 'Set-Cookie': sessionCookie('', 0, broker.baseUrl) });
   },
 });

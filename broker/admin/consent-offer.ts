@@ -1,47 +1,33 @@
 /** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
 
-import { z } from 'zod';
-import { isOffered } from '../admin/mcp-consent.ts';
-import { splitScopes } from '../admin/new-agent.ts';
+import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { listPolicies } from '../store/policies.ts';
-import type { AgentTable, GrantTable, OwnerTable } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
+import type { AgentTable, GrantTable, PolicyTable, ScopesOn } from '../store/schema.ts';
 import { readScopes } from '../store/stored-terms.ts';
-import { ScopesOn } from './registering.ts';
+import { isOffered } from './mcp-consent.ts';
+import { splitScopes } from './new-agent.ts';
 
-const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
+type AgentNamed = Pick<AgentTable, 'agent_id' | 'name'>;
 
-export const Offer = z.object({
-  name: z.string().describe('a name for a new agent that nobody has'),
-  /** As which the client may go on: of the same name, or of any other. */
-  known: z.array(AgentNamed).describe('agents that MCP clients were let in as before; most likely ones first'),
-  platforms: z
-    .array(
-      z.object({
-        platform: z.string(),
-        name: z.string(),
-        connected: z.boolean(),
-        reads: z.array(z.string()).describe('its scopes that only look'),
-        all: z.array(z.string()),
-      }),
-    )
-    .describe('what can be granted at all'),
-  policies: z.array(z.object({ id: z.guid(), name: z.string() })).describe('under which; the default one first'),
-  alike: z
-    .array(AgentNamed.extend({ grants: ScopesOn }))
-    .describe('agents whose grants a new one may have, too: those that are nothing but scopes'),
-});
+/** See `Offer` of the consent page. */
+export type ConsentOffer = {
+  name: string;
+  known: AgentNamed[];
+  platforms: { platform: string; name: string; connected: boolean; reads: string[]; all: string[] }[];
+  policies: Pick<PolicyTable, 'id' | 'name'>[];
+  alike: (AgentNamed & { grants: ScopesOn[] })[];
+};
 
 /** Reads the offer for a client that calls itself `clientName`. */
 export async function consentOffer(
-  db: Db,
-  { organisation_id }: Pick<OwnerTable, 'organisation_id'>,
+  { store: { db } }: Pick<Broker, 'store'>,
+  organisation_id: string,
   clientName: string,
-): Promise<z.output<typeof Offer>> {
+): Promise<ConsentOffer> {
   const [agents, grants, manifests, connections, policies] = await Promise.all([
     listAgents(db, organisation_id),
     listGrants(db, organisation_id),

@@ -1,0 +1,70 @@
+/** Which MCP clients were let in, by whom and as which agents; and how to put one out. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
+import { listGrants } from '../store/agents.ts';
+import { endMcpAuthorisation, type ListedAuthorisation, listMcpAuthorisations } from '../store/mcp-authorisations.ts';
+import type { GrantTable, ScopesOn } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readScopes } from '../store/stored-terms.ts';
+import { mergeScopes } from './new-agent.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** As it is now. */
+export type ReadMcpClient = Omit<ListedAuthorisation, 'ended_because'> & {
+  /** `expired`: a year is over, or no token is left with which it could be used. */
+  status: 'live' | 'ended' | 'expired';
+  /** `agent`: its agent was revoked. */
+  ended_because: ListedAuthorisation['ended_because'] | 'agent';
+  /** What its agent may do now. */
+  grants: ScopesOn[];
+};
+
+function readClient(one: ListedAuthorisation, grants: readonly GrantTable[], now: Instant): ReadMcpClient {
+  const isOver = one.agent_status === 'revoked' || one.agent_status === 'deleted';
+  // Revoking an agent ends its authorisations at the same moment; those of agents that ended in other ways stay as they were.
+  const withAgent = isOver && (one.ended_at === null || one.ended_at === one.agent_status_since);
+  const own = grants.filter(({ agent_id }) => agent_id === one.agent_id);
+  return {
+    ...one,
+    status: withAgent || one.ended_at !== null ? 'ended' : one.expires_at <= now ? 'expired' : 'live',
+    ended_at: withAgent ? one.agent_status_since : one.ended_at,
+    ended_because: withAgent ? 'agent' : one.ended_because,
+    grants: mergeScopes(
+      own.map(({ id, platform_id, scopes }) => ({ platformId: platform_id, scopes: readScopes(scopes, id) })),
+    ),
+  };
+}
+
+/** Newest first; ended ones stay for 90 days. */
+export async function listMcpClients(
+  { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
+  organisationId: string,
+): Promise<ReadMcpClient[]> {
+  const found = await listMcpAuthorisations(db, organisationId);
+  const grants = await listGrants(db, organisationId);
+  return found.map((one) => readClient(one, grants, clock()));
+}
+
+/**
+ * Its tokens are refused from the next call on, on every replica; its agent stays, with what it may do. Answers it as it is then.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then it goes on
+ */
+export async function endMcpClient(services: Changing, by: ChangingOwner, id: string): Promise<ReadMcpClient> {
+  const { store, clock } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const find = async (db: Db) => (await listMcpAuthorisations(db, organisationId, { id }))[0];
+  const known = await find(store.db);
+  if (!known) throw new ChangeRefused('not_found', 'The organisation has no such authorisation.');
+  const agent = { id: known.agent_id, agent_id: known.agent_public_id };
+  const change = { reason: 'mcp_client_revoked', detail: known.client_name, agent };
+  const ended = await recordChange(services, by, change, async (tx, note) => {
+    if (!(await endMcpAuthorisation(tx, id, 'owner', clock())))
+      throw new ChangeRefused('conflict', 'This authorisation has ended already.');
+    note({ authorisation: id, client: known.client_id });
+    return present(await find(tx), 'authorisation');
+  });
+  return readClient(ended, await listGrants(store.db, organisationId, known.agent_id), clock());
+}

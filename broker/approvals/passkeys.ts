@@ -1,0 +1,43 @@
+/** An owner's own passkeys. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { listPasskeys as listStored, removePasskey as remove, renamePasskey as rename } from '../store/passkeys.ts';
+import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
+import { told } from './passkey-enrolment.ts';
+import { transportsOf } from './passkey-options.ts';
+
+type Whose = Pick<OwnerTable, 'id' | 'organisation_id'>;
+
+export type ReadPasskey = Omit<PasskeyTable, 'transports'> & { transports: string[] };
+
+const refOf = ({ id, organisation_id }: Whose) => ({ organisationId: organisation_id, ownerId: id });
+
+const readPasskey = (row: PasskeyTable): ReadPasskey => ({ ...row, transports: transportsOf(row) });
+
+/** Oldest first; disabled ones too. */
+export async function listPasskeys({ store }: Pick<Broker, 'store'>, owner: Whose): Promise<ReadPasskey[]> {
+  return (await listStored(store.db, refOf(owner))).map(readPasskey);
+}
+
+/** Undefined: the owner has no such passkey. */
+export async function renamePasskey(
+  { store }: Pick<Broker, 'store'>,
+  owner: Whose,
+  id: string,
+  deviceName: string,
+): Promise<ReadPasskey | undefined> {
+  const renamed = await rename(store.db, refOf(owner), id, deviceName);
+  return renamed && readPasskey(renamed);
+}
+
+/** In force at once; what it decided before stands. False: the owner has no such passkey. Throws AuditUnavailable. */
+export async function removePasskey(services: Changing, by: ChangingOwner, id: string): Promise<boolean> {
+  const removed = await recordChange(services, by, { reason: 'passkey_removed' }, async (tx, note) => {
+    const found = await remove(tx, refOf(by.owner), id);
+    if (!found) return rollback('unknown');
+    note(told(found));
+    return true;
+  });
+  return !(removed instanceof RolledBack);
+}
