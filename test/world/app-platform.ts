@@ -32,6 +32,9 @@ export type AppPlatform = {
   exchanges: Exchange[];
   /** Tokens that it issued, oldest first. */
   issued: Map<string, Issued>;
+  /** All that it issued, and all signatures that came, since it started. */
+  everIssued: Set<string>;
+  jwts: Set<string>;
   /** Calls of its API, as method and path, with the token. */
   calls: { call: string; token: string }[];
   /** Milliseconds that an exchange takes. */
@@ -81,6 +84,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
 
   const exchange = async (request: IncomingMessage, response: ServerResponse, id: string, body: string) => {
     const jwt = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    platform.jwts.add(jwt);
     try {
       const { payload } = await jwtVerify(jwt, publicKey, {
         algorithms: ['RS256'],
@@ -106,6 +110,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
       return say(response, SAYS.repository);
     const token = `ghs_${randomBytes(18).toString('hex')}`;
     const expiresAt = platform.now() + platform.lifeMs;
+    platform.everIssued.add(token);
     platform.issued.set(token, {
       installation: id,
       ...(repositories && { repositories }),
@@ -164,6 +169,8 @@ export async function startAppPlatform(): Promise<AppPlatform> {
     installations: new Map(),
     exchanges: [],
     issued: new Map(),
+    everIssued: new Set(),
+    jwts: new Set(),
     calls: [],
     slowMs: 0,
     lifeMs: 3600_000,

@@ -41,20 +41,25 @@ export const GIT_ENVIRONMENT = {
 export const git = (folder: string, ...args: string[]): string =>
   execFileSync('git', args, { cwd: folder, env: GIT_ENVIRONMENT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-/** `secret`: the token that it wants as the Basic password, by `user`. */
+/** `secret`: the token that it wants as the Basic password, by `user`; or `takes`: whether it takes a password for a request. */
 export async function startGitHost({
   secret,
   user = 'x-access-token',
+  takes = (password) => password === secret,
 }: {
-  secret: string;
+  secret?: string;
   user?: string;
+  takes?: (password: string, request: IncomingMessage) => boolean;
 }): Promise<GitHost> {
   const root = newFolder();
-  const wanted = `Basic ${Buffer.from(`${user}:${secret}`).toString('base64')}`;
+  const passwordOf = ({ headers: { authorization = '' } }: IncomingMessage) => {
+    const pair = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();
+    return pair.startsWith(`${user}:`) ? pair.slice(user.length + 1) : '';
+  };
   const server = createServer((request, response) => {
     host.seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers });
     if (host.answer && host.answer(request, response) !== false) return;
-    if (request.headers.authorization !== wanted) {
+    if (!takes(passwordOf(request), request)) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="host"' }).end('no');
       return;
     }

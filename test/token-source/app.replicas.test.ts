@@ -1,0 +1,64 @@
+/** Several processes, and one App: whoever needs a token gets the one that another has got. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
+import { TestAgent } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { givenAppWorld, READ } from './app-world.ts';
+
+describe.runIf(STORES.includes('postgres'))(`an App and replicas on postgres${postgresNote}`, () => {
+  const app = givenAppWorld('postgres');
+  const { host, world } = app;
+  let secondUrl: string;
+  beforeAll(async () => {
+    const second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    secondUrl = (await second.serve())!;
+    expect(secondUrl, second.output().stderr).toBeDefined();
+    return () => second.signal('SIGKILL');
+  });
+
+  test('fifty calls at once on two of them make one exchange', async () => {
+    host.slowMs = 300;
+    const agents = await Promise.all(Array.from({ length: 5 }, () => app.agent()));
+    const there = agents.map((agent) => new TestAgent({ ...agent, baseUrl: secondUrl }));
+    const answers = await Promise.all(
+      [...agents, ...there].flatMap((agent) => Array.from({ length: 5 }, () => agent.act(READ))),
+    );
+    expect(answers.map(({ status, text }) => [status, text])).toEqual(answers.map(({ text }) => [200, text]));
+    expect(host.exchanges).toHaveLength(1);
+  });
+});
+
+describe.each(STORES)(`a claim that nobody finishes on %s${postgresNote}`, (store) => {
+  const app = givenAppWorld(store);
+  const { host, world } = app;
+
+  test('is waited for, and taken over when its lease has ended', async () => {
+    const { db } = world.running.broker.store;
+    const agent = await app.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const row = await db
+      .selectFrom('upstream_tokens')
+      .selectAll()
+      .orderBy('expires_at', 'desc')
+      .executeTakeFirstOrThrow();
+    const place = { organisationId: row.organisation_id, connectionId: row.connection_id, purpose: row.purpose };
+    // The token is due, and a process that is gone had claimed getting the next one.
+    world.clock.skewMs = 56 * 60_000;
+    const now = world.running.broker.clock();
+    const claim = { id: 'x', name: 'gone', now, until: now + 30_000, refused: undefined };
+    expect(await claimUpstreamToken(db, place, claim)).toBe(true);
+    expect(await claimUpstreamToken(db, place, { ...claim, name: 'late' })).toBe(false);
+    const waiting = agent.act(READ);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(host.exchanges).toHaveLength(1);
+    world.clock.skewMs += 31_000;
+    expect((await waiting).status).toBe(200);
+    expect(host.exchanges).toHaveLength(2);
+  });
+});
