@@ -3,17 +3,18 @@
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { mintToken } from '../crypto/one-time-token.ts';
+import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Instant } from '../policy/facts.ts';
 import {
   type Asked,
   countOpenRequests,
   expireAccessRequests,
   findOpenRequest,
+  findRequestByToken,
   putAccessRequest,
 } from '../store/access-requests.ts';
 import { lockPending } from '../store/approvals.ts';
-import type { AccessRequestTable } from '../store/schema.ts';
+import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
 
 /** Limit for an agent with its children: long lists are approved without being read. */
 const MAX_OPEN_REQUESTS = 20;
@@ -98,6 +99,18 @@ function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTabl
     granted: null,
     decision_audit_id: null,
   };
+}
+
+/** The request with this token. `another_agents`: of the same organisation; undefined: there is none there. */
+export async function findRequestOf(
+  { store }: Pick<Broker, 'store'>,
+  agent: Pick<AgentTable, 'organisation_id' | 'id'>,
+  token: string,
+): Promise<AccessRequestTable | 'another_agents' | undefined> {
+  const isToken = hashToken(token, 'access_request') !== undefined;
+  const found = isToken ? await findRequestByToken(store.db, token) : undefined;
+  if (found?.organisation_id !== agent.organisation_id) return undefined;
+  return found.agent_id === agent.id ? found : 'another_agents';
 }
 
 /** Marks requests past their deadline as expired. Readers see them as expired already. */

@@ -3,10 +3,9 @@
 import type { Broker } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
-import type { RuleSource, Verdict } from '../policy/facts.ts';
+import { ALL_PLATFORMS, type RuleSource, type Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
-import { ALL_PLATFORMS } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';

@@ -1,4 +1,4 @@
-import { ALL_PLATFORMS } from '../store/facts.ts';
+import { ALL_PLATFORMS } from '../policy/facts.ts';
 
 const LONGEST = 64;
 

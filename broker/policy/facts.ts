@@ -22,6 +22,9 @@ export type Instant = number;
 export type { CallAsk, GitAsk, GitRef, JsonObject, JsonValue, Method, RefChange };
 export { METHODS, REF_CHANGES };
 
+/** Instead of a platform, where facts are asked for: all platforms on which the agent has grants. */
+export const ALL_PLATFORMS = '*';
+
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
 

@@ -1,7 +1,8 @@
 /** Reads facts: batches concurrent queries, and caches results by fact version. */
+import { ALL_PLATFORMS } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import { ALL_PLATFORMS, prepareFacts, prepareFactVersions, type Question } from './facts.ts';
+import { prepareFacts, prepareFactVersions, type Question } from './facts.ts';
 import { FACTS_COLUMNS, type FactsRow, type FactsScope } from './facts-columns.ts';
 import { gather } from './gather.ts';
 import type { Store } from './store.ts';

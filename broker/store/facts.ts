@@ -108,6 +108,3 @@ export const prepareFactVersions = (db: Kysely<Schema>, { many }: { many: boolea
       ? versions.where(sql<boolean>`organisation_id = any(${slot('organisations')}::text[])`)
       : versions.where('organisation_id', '=', slot('organisation'));
   });
-
-/** Wildcard platform: all platforms on which the agent has grants. */
-export const ALL_PLATFORMS = '*';

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
+import { ALL_PLATFORMS } from '../../broker/policy/facts.ts';
 import { moveAgent } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { setConnectionStatus } from '../../broker/store/connections.ts';
-import { ALL_PLATFORMS } from '../../broker/store/facts.ts';
 import { type FactsReader, factsReaders } from '../../broker/store/facts-reader.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';

@@ -1,12 +1,10 @@
 /** What an agent asks its owners for (specification, Approvals and access requests). */
 import { z } from 'zod';
-import { type ReasonCode, standingOf } from '../../admin/access.ts';
-import { openAccessRequest, pollUrlOf, requestStatusAt } from '../../approvals/access-requests.ts';
-import { hashToken } from '../../crypto/one-time-token.ts';
-import { agentFacts, breakersOf, waitsUntil } from '../../facts/facts.ts';
+import type { ReasonCode } from '../../admin/access.ts';
+import { askAccess } from '../../admin/ask-access.ts';
+import { findRequestOf, type Opened, pollUrlOf, requestStatusAt } from '../../approvals/access-requests.ts';
+import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
-import { findOpenRequest, findRequestByToken } from '../../store/access-requests.ts';
-import type { AccessRequestTable } from '../../store/schema.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { ActionDenied } from '../governed-answers.ts';
@@ -28,7 +26,6 @@ const Asking = z.strictObject({
     .optional()
     .describe('why, in the words of the agent: shown to whoever decides'),
 });
-type Asking = z.output<typeof Asking>;
 
 const Asked = z
   .object({
@@ -70,42 +67,35 @@ export const accessRequest = route({
   ],
   handle: async (context) => {
     const { services, who, body } = context;
-    const { broker, changes } = services;
-    const { agent } = who;
-    const now = broker.clock();
-    const stopped = stop(context, now);
+    const stopped = stop(context, services.broker.clock());
     if (stopped) return stopped;
-    const asked = {
-      organisationId: agent.organisation_id,
-      agentUuid: agent.id,
-      platformId: body.platform,
-      scope: body.scope ?? '',
-    };
-    const pending = await findOpenRequest(broker.store.db, asked, now);
-    if (pending) return shown(200, pending);
-    const reasonCode = await reasonFor(context, body, now);
-    const about = {
-      reasonCode,
-      reason: body.reason ?? null,
-      now,
-      expiresAt: waitsUntil(agent, now),
-      familyRootUuid: agent.parent_id ?? agent.id,
-    };
-    const opened = await openAccessRequest(broker, changes, asked, about);
-    if (opened.kind === 'too_many')
-      throw new Refusal(
-        'too_many_open_requests',
-        `${opened.limit} requests of this agent, with its parent or children, wait for a decision already. Wait until some are decided.`,
-        { headers: { 'Retry-After': '60' } },
-      );
-    return shown(opened.kind === 'opened' ? 202 : 200, opened.request);
+    const { platform: platformId, scope, reason } = body;
+    const asked = await askAccess(services, who, { platformId, scope, reason });
+    switch (asked.kind) {
+      case 'opened':
+        return shown(202, asked.request);
+      case 'pending':
+        return shown(200, asked.request);
+      case 'too_many':
+        throw new Refusal(
+          'too_many_open_requests',
+          `${asked.limit} requests of this agent, with its parent or children, wait for a decision already. Wait until some are decided.`,
+          { headers: { 'Retry-After': '60' } },
+        );
+      case 'unknown_platform':
+        throw new Refusal('not_found', `The organisation has no platform ${JSON.stringify(platformId)}.`);
+      case 'usable':
+        throw new Refusal(
+          'conflict',
+          `There is nothing to ask for: ${sentence(asked.detail)}${scope === undefined ? '' : ' Make the call.'}`,
+        );
+      case 'refused':
+        throw new Refusal('scope_not_grantable', `No owner could grant this: ${sentence(asked.detail)}`);
+    }
   },
 });
 
-/**
- * An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. A platform that
- * failed too often may be asked for.
- */
+/** An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. */
 function stop(context: Pick<Context<'agent'>, 'who' | 'services' | 'correlationId'>, now: number): Reply | undefined {
   const { agent } = context.who;
   const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
@@ -118,25 +108,6 @@ function stop(context: Pick<Context<'agent'>, 'who' | 'services' | 'correlationI
   return undefined;
 }
 
-/** Why the agent cannot do it now. Throws a Refusal when it can, or when no owner could help. */
-async function reasonFor({ services, who }: Context<'agent'>, asked: Asking, now: number): Promise<ReasonCode> {
-  const { platform: platformId, scope } = asked;
-  const standing = await standingOf(services, who.rows, { platformId, scope }, now);
-  switch (standing.kind) {
-    case 'missing':
-      return standing.reason;
-    case 'unknown_platform':
-      throw new Refusal('not_found', `The organisation has no platform ${JSON.stringify(platformId)}.`);
-    case 'usable':
-      throw new Refusal(
-        'conflict',
-        `There is nothing to ask for: ${sentence(standing.detail)}${scope === undefined ? '' : ' Make the call.'}`,
-      );
-    case 'refused':
-      throw new Refusal('scope_not_grantable', `No owner could grant this: ${sentence(standing.detail)}`);
-  }
-}
-
 const REASONS: Record<ReasonCode, string> = {
   not_connected: 'no connection of the platform can be used',
   not_granted: 'it is not granted',
@@ -145,7 +116,9 @@ const REASONS: Record<ReasonCode, string> = {
   scope_denied: 'no policy allows it yet',
 };
 
-function shown(status: 200 | 202, request: AccessRequestTable): Reply {
+type Request = Extract<Opened, { request: unknown }>['request'];
+
+function shown(status: 200 | 202, request: Request): Reply {
   const what = request.scope === '' ? request.platform_id : `${request.scope} on ${request.platform_id}`;
   return json(status, {
     status: 'pending_approval',
@@ -177,17 +150,15 @@ export const accessRequestStatus = route({
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
   handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
     const { broker } = services;
-    const token = params.token;
-    if (hashToken(token, 'access_request') === undefined) throw unknown();
-    const read = async (): Promise<AccessRequestTable> => {
-      const found = await findRequestByToken(broker.store.db, token);
-      if (found?.organisation_id !== who.agent.organisation_id) throw unknown();
-      if (found.agent_id !== who.agent.id)
+    const read = async (): Promise<Request> => {
+      const found = await findRequestOf(broker, who.agent, params.token);
+      if (found === undefined) throw unknown();
+      if (found === 'another_agents')
         throw new Refusal('forbidden', 'This access request is another agent’s. Poll your own.');
       return found;
     };
-    const isSettled = (found: AccessRequestTable, now: number) => requestStatusAt(found, now) !== 'pending';
-    const changesAt = ({ expires_at }: AccessRequestTable) => expires_at;
+    const isSettled = (found: Request, now: number) => requestStatusAt(found, now) !== 'pending';
+    const changesAt = ({ expires_at }: Request) => expires_at;
     let found = await read();
     if (waitMs > 0 && !isSettled(found, broker.clock()))
       found = await readSettled(services, found.id, read, { waitMs, request, left, isSettled, changesAt });

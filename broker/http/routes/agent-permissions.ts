@@ -1,7 +1,7 @@
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
+import { ALL_PLATFORMS } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { toWirePermissions } from '../../policy/permissions.ts';
-import { ALL_PLATFORMS } from '../../store/facts.ts';
 import { envelope, meta } from '../envelope.ts';
 import { matchesEtag } from '../etag.ts';
 import { ActionDenied } from '../governed-answers.ts';

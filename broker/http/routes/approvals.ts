@@ -1,12 +1,9 @@
 /** An agent's own held calls (specification, Approval; Pending actions). */
 import { z } from 'zod';
-import { openResult } from '../../approvals/sealed.ts';
+import { findOwnApproval, listOwnApprovals, readResult } from '../../approvals/own-approvals.ts';
 import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
-import { SealError } from '../../crypto/seal.ts';
-import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
-import type { ApprovalTable } from '../../store/schema.ts';
 import { Approval, PendingActions } from '../approval-answers.ts';
 import { Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
@@ -15,8 +12,7 @@ import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
 import { readSettled, Waiting } from '../waiting.ts';
 
-const DAY_MS = 24 * 3600 * 1000;
-const MAX_LISTED = 1_000;
+type Own = NonNullable<Awaited<ReturnType<typeof findOwnApproval>>>;
 
 /** GET /v1/approvals/{id}: with `?wait=` answers as soon as nothing more can become of it, or when the time is over. */
 export const approval = route({
@@ -33,14 +29,12 @@ export const approval = route({
   handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
     const id = params.id.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
-    const { organisation_id, id: agentUuid } = who.agent;
-    const read = async (): Promise<ApprovalTable> => {
-      const found = await findApproval(services.broker.store.db, organisation_id, id);
-      if (found?.agent_id !== agentUuid) throw new Refusal('not_found', 'This agent has no such approval.');
+    const read = async (): Promise<Own> => {
+      const found = await findOwnApproval(services.broker, who.agent, id);
+      if (!found) throw new Refusal('not_found', 'This agent has no such approval.');
       return found;
     };
-    const changesAt = ({ status, expires_at }: ApprovalTable) =>
-      status === 'pending' ? expires_at : Number.POSITIVE_INFINITY;
+    const changesAt = ({ status, expires_at }: Own) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY);
     const options = { waitMs, request, left, isSettled, changesAt };
     const found = waitMs === 0 ? await read() : await readSettled(services, id, read, options);
     return shown(services.broker, found);
@@ -48,7 +42,7 @@ export const approval = route({
 });
 
 /** The result is JSON text already, so that the platform's numbers keep their digits. */
-function shown(broker: Broker, found: ApprovalTable): Reply {
+function shown(broker: Broker, found: Own): Reply {
   const facts = {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),
@@ -71,19 +65,6 @@ function shown(broker: Broker, found: ApprovalTable): Reply {
 const UNREADABLE =
   'result_unreadable: The call was made, but its stored answer cannot be opened. Look at the platform.';
 
-function readResult(broker: Broker, found: ApprovalTable): string | undefined {
-  try {
-    return openResult(broker, found);
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    broker.log.error(
-      { err: error, security: true, approval: found.id },
-      'the result of an approved call cannot be opened',
-    );
-    return 'unreadable';
-  }
-}
-
 /** GET /v1/agents/me/pending-actions: what waits, and what was decided or expired within 24 hours. */
 export const pendingActions = route({
   method: 'GET',
@@ -95,28 +76,22 @@ export const pendingActions = route({
   answers: { 200: { description: 'Both lists, newest first.', schema: PendingActions } },
   errors: ['rate_limited'],
   handle: async ({ services: { broker }, who }) => {
-    const now = broker.clock();
-    const { organisation_id, id } = who.agent;
-    const window = { since: now - DAY_MS, now, limit: MAX_LISTED };
-    const found = await listApprovalsOf(broker.store.db, organisation_id, id, window);
-    const item = (one: (typeof found)[number]) => ({
+    const { pending, completed } = await listOwnApprovals(broker, who.agent);
+    const item = (one: (typeof pending)[number]) => ({
       approval_id: one.id,
       platform_id: one.platform_id,
       scope: one.scope,
       created_at: instant(one.created_at),
     });
-    const isPending = (one: (typeof found)[number]) => statusAt(one, now) === 'pending';
     return json(200, {
-      pending: found.filter(isPending).map((one) => ({ ...item(one), expires_at: instant(one.expires_at) })),
-      recently_completed: found
-        .filter((one) => !isPending(one))
-        .map((one) => ({
-          ...item(one),
-          status: statusAt(one, now),
-          executed_at: instant(one.executed_at),
-          result_summary: one.result_summary,
-          execution_error: one.execution_error,
-        })),
+      pending: pending.map((one) => ({ ...item(one), expires_at: instant(one.expires_at) })),
+      recently_completed: completed.map((one) => ({
+        ...item(one),
+        status: one.status,
+        executed_at: instant(one.executed_at),
+        result_summary: one.result_summary,
+        execution_error: one.execution_error,
+      })),
     });
   },
 });

@@ -1,12 +1,9 @@
 /** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
 import { z } from 'zod';
-import { readHeldRequest } from '../../approvals/held-call.ts';
-import { type ShownRequest, shownRequest } from '../../approvals/shown-request.ts';
+import { canSign } from '../../approvals/passkey-approval.ts';
+import { findHeldById, openHeld } from '../../approvals/read-held.ts';
 import { statusAt } from '../../audit/approval-state.ts';
-import { UUID_PATTERN } from '../../crypto/ids.ts';
-import type { Services } from '../../services.ts';
-import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
-import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
+import { storedUuid } from '../../crypto/ids.ts';
 import { Refusal } from '../errors.ts';
 import { heldBecause, parentNamed, secondsLeft } from '../held-call.ts';
 import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
@@ -69,8 +66,7 @@ export const approveRequest = route({
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services, params, query }) => {
     const { broker } = services;
-    const id = params.id.toLowerCase();
-    const held = UUID_PATTERN.test(id) ? await findHeldCallById(broker.store.db, id) : undefined;
+    const held = await findHeldById(broker, storedUuid(params.id));
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
     const now = broker.clock();
     if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);
@@ -87,28 +83,15 @@ export const approveRequest = route({
         reason: held.agent_reason,
         held_because: heldBecause(held),
         request_hash: held.request_hash,
-        passkeys: await canSign(services, id),
-        ...(query.known !== held.request_hash && { request: await requestOf(services, held) }),
+        passkeys: await canSign(broker, held.id),
+        ...(query.known !== held.request_hash && { request: await openHeld(services, held) }),
       },
       HEADERS,
     );
   },
 });
 
-/** Null: altered in the store. Then there is nothing to show, and an approval of it comes to nothing. */
-async function requestOf(services: Services, held: HeldCall): Promise<ShownRequest | null> {
-  const opened = readHeldRequest(services, held);
-  return opened ? await shownRequest(services, held, opened) : null;
-}
-
-/** Whether `sign/begin` would find a passkey: which ones, and whose, it tells nobody here. */
-async function canSign({ broker }: Services, id: string): Promise<boolean> {
-  const { db } = broker.store;
-  const approval = await findSignableApproval(db, id);
-  return approval !== undefined && (await listSigningPasskeys(db, approval)).length > 0;
-}
-
-const became = (held: HeldCall, now: number) => ({
+const became = (held: Parameters<typeof openHeld>[1], now: number) => ({
   status: statusAt(held, now),
   expires_at: instant(held.expires_at),
   decided_at: instant(held.decided_at),

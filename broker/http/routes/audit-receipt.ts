@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { receiptOf } from '../../audit/receipt.ts';
-import { UUID_PATTERN } from '../../crypto/ids.ts';
-import { findAuditRow } from '../../store/audit.ts';
+import { readRow } from '../../audit/search-rows.ts';
+import { storedUuid } from '../../crypto/ids.ts';
 import { Refusal } from '../errors.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
@@ -38,9 +38,8 @@ export const auditReceipt = route({
   },
   errors: ['not_your_row', 'not_found', 'rate_limited'],
   handle: async ({ services: { broker }, who, params, request }) => {
-    const id = params.id.toLowerCase();
     const organisationId = who.kind === 'agent' ? who.agent.organisation_id : who.organisationId;
-    const row = UUID_PATTERN.test(id) ? await findAuditRow(broker.store.db, organisationId, id) : undefined;
+    const row = await readRow(broker, organisationId, storedUuid(params.id));
     if (row && who.kind === 'agent' && row.agent_id !== who.agent.id)
       throw new Refusal('not_your_row', 'An agent may fetch the receipts of its own calls only.', {
         headers: { 'WWW-Authenticate': 'Bearer' },

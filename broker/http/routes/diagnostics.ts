@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { UUID_PATTERN, uuidv7 } from '../../crypto/ids.ts';
-import { findAgent } from '../../store/agents.ts';
-import { countDiagnostics, listDiagnostics, putDiagnostic } from '../../store/diagnostics.ts';
+import { listReports, MOST_REPORTS_A_DAY, storeReport } from '../../admin/diagnostics.ts';
+import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { pageSize, uuid } from '../query.ts';
@@ -10,9 +9,6 @@ import { route } from '../route.ts';
 
 const MAX_MESSAGE_BYTES = 4 * 1024;
 const MAX_CONTEXT_BYTES = 16 * 1024;
-/** More of one agent and its children in a day help nobody, and would fill the store. */
-const MOST_A_DAY = 500;
-const DAY_MS = 24 * 3_600_000;
 
 const Report = z.strictObject({
   message: text(1024 * 1024)
@@ -48,28 +44,14 @@ export const diagnostics = route({
       throw new Refusal('payload_too_large', 'message: at most 4 KiB.');
     if (context !== null && Buffer.byteLength(context) > MAX_CONTEXT_BYTES)
       throw new Refusal('payload_too_large', 'context: at most 16 KiB as JSON.');
-    const now = broker.clock();
-    const { id: agentUuid, parent_id, organisation_id: organisationId } = who.agent;
-    const familyRoot = { organisationId, id: parent_id ?? agentUuid };
-    if ((await countDiagnostics(broker.store.db, familyRoot, now - DAY_MS)) >= MOST_A_DAY)
-      throw new Refusal('rate_limited', `At most ${MOST_A_DAY} reports a day. Owners have those that came.`, {
+    const { message, severity = 'info', code = null, platform = null, endpoint = null, correlation_id = null } = body;
+    const report = { message, severity, code, platform, endpoint, correlation_id, context };
+    const stored = await storeReport(broker, who.agent, report);
+    if (!stored)
+      throw new Refusal('rate_limited', `At most ${MOST_REPORTS_A_DAY} reports a day. Owners have those that came.`, {
         headers: { 'Retry-After': '3600' },
       });
-    const id = uuidv7(now);
-    await putDiagnostic(broker.store.db, {
-      organisation_id: organisationId,
-      id,
-      agent_id: agentUuid,
-      severity: body.severity ?? 'info',
-      message: body.message,
-      code: body.code ?? null,
-      platform: body.platform ?? null,
-      endpoint: body.endpoint ?? null,
-      correlation_id: body.correlation_id ?? null,
-      context,
-      received_at: now,
-    });
-    return json(201, { id, received_at: new Date(now).toISOString() });
+    return json(201, { id: stored.id, received_at: new Date(stored.received_at).toISOString() });
   },
 });
 
@@ -110,19 +92,15 @@ export const ownerDiagnostics = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who, query: { agent: named, limit, before } }) => {
-    const { db } = broker.store;
-    const agent = named === undefined ? undefined : await findAgent(db, who.organisationId, named);
-    if (named !== undefined && !agent) return json(200, { diagnostics: [], next: null });
-    const rows = await listDiagnostics(db, who.organisationId, { limit: limit + 1, agentUuid: agent?.id, before });
-    const page = rows.slice(0, limit);
+  handle: async ({ services: { broker }, who, query: { agent, limit, before } }) => {
+    const { reports, next } = await listReports(broker, who.organisationId, { agent, limit, before });
     return json(200, {
-      diagnostics: page.map(({ organisation_id: _organisation, context, received_at, ...row }) => ({
-        ...row,
+      diagnostics: reports.map(({ organisation_id: _organisation, context, received_at, ...report }) => ({
+        ...report,
         context: context === null ? null : JSON.parse(context),
         received_at: new Date(received_at).toISOString(),
       })),
-      next: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+      next,
     });
   },
 });

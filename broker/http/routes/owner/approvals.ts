@@ -1,13 +1,9 @@
 /** Held calls, as owners see and decide them. */
 import { z } from 'zod';
-import { decideHeld } from '../../../approvals/decide.ts';
-import { readHeldRequest } from '../../../approvals/held-call.ts';
-import { shownRequest } from '../../../approvals/shown-request.ts';
-import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { withTimeout } from '../../../runtime/waits.ts';
-import type { Services } from '../../../services.ts';
-import { findApproval } from '../../../store/approvals.ts';
-import { findHeldCall, type HeldCall, listHeldCalls } from '../../../store/held-calls.ts';
+import { afterReplay, decideHeld } from '../../../approvals/decide.ts';
+import { DENIED_AT_ONCE, denyWaiting } from '../../../approvals/deny-waiting.ts';
+import { findHeld, listHeld, openHeld } from '../../../approvals/read-held.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { Refusal } from '../../errors.ts';
@@ -49,22 +45,12 @@ export const ownerApprovals = route({
   },
   errors: ['invalid_request'],
   handle: async ({ services: { broker }, who, query }) => {
-    const page = { ...query, now: broker.clock() };
-    const found = await listHeldCalls(broker.store.db, who.organisationId, page);
-    return json(200, {
-      approvals: found.map((held) => summary(broker, held)),
-      next: found.length === query.limit ? (found.at(-1)?.id ?? null) : null,
-    });
+    const { held, next } = await listHeld(broker, who.organisationId, query);
+    return json(200, { approvals: held.map((one) => summary(broker, one)), next });
   },
 });
 
-async function loadHeld({ broker }: Services, organisationId: string, id: string): Promise<HeldCall> {
-  const held = UUID_PATTERN.test(id)
-    ? await findHeldCall(broker.store.db, organisationId, id.toLowerCase())
-    : undefined;
-  if (!held) throw new Refusal('not_found', 'The organisation has no such held call.');
-  return held;
-}
+const unknown = () => new Refusal('not_found', 'The organisation has no such held call.');
 
 /** GET /owner/approvals/{id}: the exact request, opened, for whoever decides. */
 export const ownerApproval = route({
@@ -77,10 +63,9 @@ export const ownerApproval = route({
   answers: { 200: { description: 'The held call.', schema: HeldCallOpened } },
   errors: ['not_found'],
   handle: async ({ services, who, params }) => {
-    const held = await loadHeld(services, who.organisationId, params.id);
-    const opened = readHeldRequest(services, held);
-    // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
-    const request = opened ? await shownRequest(services, held, opened) : null;
+    const held = await findHeld(services.broker, who.organisationId, storedUuid(params.id));
+    if (!held) throw unknown();
+    const request = await openHeld(services, held);
     const facts = summary(services.broker, held);
     const owned_by_me = held.agent_owner_id === who.owner.id;
     return json(200, { ...facts, agent: { ...facts.agent, owned_by_me }, request });
@@ -100,9 +85,6 @@ const DECISIONS = [
   { verb: 'approve', status: 'approved', summary: 'Approves a held call, which is then made at most once.' },
   { verb: 'deny', status: 'denied', summary: 'Denies a held call, which is then never made.' },
 ] as const;
-
-/** So many are denied for one request: each has its own row and receipt. */
-const DENIED_AT_ONCE = 200;
 
 /** POST /owner/approvals/deny: for an inbox that one agent has filled. */
 export const denyApprovals = route({
@@ -127,18 +109,9 @@ export const denyApprovals = route({
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
     const { services, who, body, correlationId } = context;
-    const { store, clock } = services.broker;
     const { note, ...filter } = body;
-    const page = { ...filter, status: 'pending', limit: DENIED_AT_ONCE + 1, now: clock() } as const;
-    const waiting = await listHeldCalls(store.db, who.organisationId, page);
-    const denied: string[] = [];
-    const word = { status: 'denied', how: howOf(context), ...(note !== undefined && { note }) } as const;
-    for (const { id } of waiting.slice(0, DENIED_AT_ONCE)) {
-      const { kind } = await decideHeld(services, who.owner, id, word, { correlationId });
-      // Whoever else decided it, or its time, was first.
-      if (kind === 'decided') denied.push(id);
-    }
-    return json(200, { denied, remaining: waiting.length > DENIED_AT_ONCE });
+    const by = { owner: who.owner, how: howOf(context), correlationId };
+    return json(200, await denyWaiting(services, by, filter, note));
   },
 });
 
@@ -169,18 +142,16 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     ],
     handle: async (context) => {
       const { services, who, params, body, correlationId } = context;
-      const { broker } = services;
-      const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
       const word = {
         status,
         how: howOf(context),
         ...(body.note !== undefined && { note: body.note }),
         ...(body.request_hash !== undefined && { requestHash: body.request_hash }),
       } as const;
-      const decided = await decideHeld(services, who.owner, id, word, { correlationId });
+      const decided = await decideHeld(services, who.owner, storedUuid(params.id), word, { correlationId });
       switch (decided.kind) {
         case 'not_found':
-          throw new Refusal('not_found', 'The organisation has no such held call.');
+          throw unknown();
         case 'already_decided':
           throw new Refusal('already_decided', `This call was ${decided.status} already.`, {
             extra: { status: decided.status },
@@ -194,11 +165,8 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
           throw new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {
             extra: { request_hash: decided.requestHash },
           });
-        case 'decided': {
-          await withTimeout(decided.replayed, REPLAY_WAIT_MS);
-          const now = await findApproval(broker.store.db, who.organisationId, id);
-          return json(200, stated(now ?? decided.approval, broker.clock()));
-        }
+        case 'decided':
+          return json(200, stated(await afterReplay(services, decided, REPLAY_WAIT_MS), services.broker.clock()));
       }
     },
   }),

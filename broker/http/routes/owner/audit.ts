@@ -1,18 +1,12 @@
 /** What was decided and changed, as owners read it. */
-import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { receiptOf } from '../../../audit/receipt.ts';
-import { type AuditFilter, type Found, findAuditRows } from '../../../store/audit-search.ts';
-import type { Db } from '../../../store/store.ts';
+import { exportRows, searchRows } from '../../../audit/search-rows.ts';
 import { AUDIT_FILTER, AuditRowShown, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
 import { ndjson } from '../../ndjson.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
-
-/** How often the store is asked for one page before it is answered with what was found. */
-const MOST_LOOKS = 10;
-const EXPORT_PAGE = 100;
 
 /** GET /owner/audit: newest first. */
 export const ownerAudit = route({
@@ -36,21 +30,11 @@ export const ownerAudit = route({
   },
   errors: ['invalid_request'],
   handle: async ({ services: { broker }, who, query }) => {
-    const { db } = broker.store;
-    const page: Found = { rows: [], reached: query.before ?? null };
-    for (let looks = 0; looks < MOST_LOOKS; looks++) {
-      const found = await findAuditRows(db, who.organisationId, auditFilter(query), {
-        order: 'newest_first',
-        beyond: page.reached ?? undefined,
-        limit: query.limit - page.rows.length,
-      });
-      page.rows.push(...found.rows);
-      page.reached = found.reached;
-      if (found.reached === null || page.rows.length === query.limit) break;
-      // SQLite answers at once: let others have their turn.
-      await setImmediate();
-    }
-    return json(200, { rows: page.rows.map(auditRowShown), next: page.reached });
+    const { rows, next } = await searchRows(broker, who.organisationId, auditFilter(query), {
+      limit: query.limit,
+      before: query.before,
+    });
+    return json(200, { rows: rows.map(auditRowShown), next });
   },
 });
 
@@ -74,24 +58,10 @@ export const exportAudit = route({
   errors: ['invalid_request', 'too_many_streams'],
   handle: async (context) => {
     const { services, who, query } = context;
-    const { store, clock } = services.broker;
-    // What comes while it is read is the next export's: otherwise a busy broker's would have no end.
-    const until = Math.min(query.until ?? Number.POSITIVE_INFINITY, clock() + 1);
-    const filter = { ...auditFilter(query), until, final: true };
-    return ndjson(context, exported(store.db, who.organisationId, filter, query.after));
+    return ndjson(context, exported(exportRows(services.broker, who.organisationId, auditFilter(query), query.after)));
   },
 });
 
-async function* exported(db: Db, organisationId: string, filter: AuditFilter, after: string | undefined) {
-  let beyond = after;
-  do {
-    const found: Found = await findAuditRows(db, organisationId, filter, {
-      order: 'oldest_first',
-      beyond,
-      limit: EXPORT_PAGE,
-    });
-    yield found.rows.map((row) => ({ ...auditRowShown(row), receipt: receiptOf(row) }));
-    beyond = found.reached ?? undefined;
-    await setImmediate();
-  } while (beyond !== undefined);
+async function* exported(groups: ReturnType<typeof exportRows>) {
+  for await (const rows of groups) yield rows.map((row) => ({ ...auditRowShown(row), receipt: receiptOf(row) }));
 }

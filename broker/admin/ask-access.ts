@@ -1,0 +1,40 @@
+/** An agent asks its owners for what it lacks (specification, Approvals and access requests). */
+import { type Opened, openAccessRequest } from '../approvals/access-requests.ts';
+import type { ApprovalChanges } from '../audit/changes.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import { type FactsLoader, waitsUntil } from '../facts/facts.ts';
+import { findOpenRequest } from '../store/access-requests.ts';
+import { type Standing, standingOf } from './access.ts';
+
+/** `scope` undefined: the platform as a whole. `reason`: the agent's words. */
+export type AskedAccess = { platformId: string; scope: string | undefined; reason: string | undefined };
+
+/**
+ * Opens a request, or answers the one that is pending for the same; or why there is nothing to ask for: it can be used, or no owner
+ * could grant it. A platform that failed too often may be asked for.
+ */
+export async function askAccess(
+  { broker, changes, loadFacts }: { broker: Broker; changes: ApprovalChanges; loadFacts: FactsLoader },
+  { agent, rows }: AgentPrincipal,
+  { platformId, scope, reason }: AskedAccess,
+): Promise<Opened | Exclude<Standing, { kind: 'missing' }>> {
+  const now = broker.clock();
+  const asked = {
+    organisationId: agent.organisation_id,
+    agentUuid: agent.id,
+    platformId,
+    scope: scope ?? '',
+  };
+  const pending = await findOpenRequest(broker.store.db, asked, now);
+  if (pending) return { kind: 'pending', request: pending };
+  const standing = await standingOf({ loadFacts }, rows, { platformId, scope }, now);
+  if (standing.kind !== 'missing') return standing;
+  return await openAccessRequest(broker, changes, asked, {
+    reasonCode: standing.reason,
+    reason: reason ?? null,
+    now,
+    expiresAt: waitsUntil(agent, now),
+    familyRootUuid: agent.parent_id ?? agent.id,
+  });
+}

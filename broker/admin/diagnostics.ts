@@ -1,0 +1,40 @@
+/** Agents' reports of answers that they did not expect (specification, Agent identity and self-service), for their owners. */
+import type { Broker } from '../broker.ts';
+import { uuidv7 } from '../crypto/ids.ts';
+import { findAgent } from '../store/agents.ts';
+import { countDiagnostics, listDiagnostics, putDiagnostic, type ReportedDiagnostic } from '../store/diagnostics.ts';
+import type { AgentTable, DiagnosticTable } from '../store/schema.ts';
+
+/** More of one agent and its children in a day help nobody, and would fill the store. */
+export const MOST_REPORTS_A_DAY = 500;
+const DAY_MS = 24 * 3_600_000;
+
+/** `context`: JSON text. */
+export type Report = Omit<DiagnosticTable, 'organisation_id' | 'id' | 'agent_id' | 'received_at'>;
+
+/** Undefined: the family has reported as much as it may today. */
+export async function storeReport(
+  { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
+  { id: agentUuid, parent_id, organisation_id }: Pick<AgentTable, 'id' | 'parent_id' | 'organisation_id'>,
+  report: Report,
+): Promise<{ id: string; received_at: number } | undefined> {
+  const now = clock();
+  const familyRoot = { organisationId: organisation_id, id: parent_id ?? agentUuid };
+  if ((await countDiagnostics(db, familyRoot, now - DAY_MS)) >= MOST_REPORTS_A_DAY) return undefined;
+  const stored = { organisation_id, id: uuidv7(now), agent_id: agentUuid, received_at: now };
+  await putDiagnostic(db, { ...report, ...stored });
+  return stored;
+}
+
+/** A page, newest first; they are forgotten after 30 days. `agent`: the reports of this one alone, by its uuid or agent id. */
+export async function listReports(
+  { store: { db } }: Pick<Broker, 'store'>,
+  organisationId: string,
+  { agent: named, limit, before }: { agent: string | undefined; limit: number; before: string | undefined },
+): Promise<{ reports: ReportedDiagnostic[]; next: string | null }> {
+  const agent = named === undefined ? undefined : await findAgent(db, organisationId, named);
+  if (named !== undefined && !agent) return { reports: [], next: null };
+  const rows = await listDiagnostics(db, organisationId, { limit: limit + 1, agentUuid: agent?.id, before });
+  const reports = rows.slice(0, limit);
+  return { reports, next: rows.length > limit ? (reports.at(-1)?.id ?? null) : null };
+}

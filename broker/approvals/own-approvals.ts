@@ -1,0 +1,55 @@
+/** An agent's own held calls (specification, Approval; Pending actions). */
+import { statusAt } from '../audit/approval-state.ts';
+import type { Broker } from '../broker.ts';
+import { SealError } from '../crypto/seal.ts';
+import { findApproval, listApprovalsOf } from '../store/approvals.ts';
+import type { AgentTable, ApprovalTable } from '../store/schema.ts';
+import { openResult } from './sealed.ts';
+
+type Whose = Pick<AgentTable, 'organisation_id' | 'id'>;
+
+/** Undefined: the agent has no such one. */
+export async function findOwnApproval(
+  { store }: Pick<Broker, 'store'>,
+  { organisation_id, id: agentUuid }: Whose,
+  id: string,
+): Promise<ApprovalTable | undefined> {
+  const found = await findApproval(store.db, organisation_id, id);
+  return found?.agent_id === agentUuid ? found : undefined;
+}
+
+/** JSON text of the platform's answer to a replayed call; undefined: none. `unreadable`, and logged: it was altered in the store. */
+export function readResult(broker: Pick<Broker, 'vault' | 'log'>, found: ApprovalTable): string | undefined {
+  try {
+    return openResult(broker, found);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error(
+      { err: error, security: true, approval: found.id },
+      'the result of an approved call cannot be opened',
+    );
+    return 'unreadable';
+  }
+}
+
+const DAY_MS = 24 * 3600 * 1000;
+const MAX_LISTED = 1_000;
+
+type Listed = Awaited<ReturnType<typeof listApprovalsOf>>;
+
+/** What waits, and what was decided or expired within 24 hours; newest first. `status`: as it is now. */
+export async function listOwnApprovals(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  { organisation_id, id }: Whose,
+): Promise<{ pending: Listed; completed: Listed }> {
+  const now = clock();
+  const window = { since: now - DAY_MS, now, limit: MAX_LISTED };
+  const found = (await listApprovalsOf(store.db, organisation_id, id, window)).map((one) => ({
+    ...one,
+    status: statusAt(one, now),
+  }));
+  return {
+    pending: found.filter(({ status }) => status === 'pending'),
+    completed: found.filter(({ status }) => status !== 'pending'),
+  };
+}

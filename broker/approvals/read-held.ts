@@ -1,0 +1,45 @@
+/** Held calls, as their owners read them, and whoever has the link of one. */
+import type { Broker } from '../broker.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import {
+  findHeldCall,
+  findHeldCallById,
+  type HeldCall,
+  type HeldCallFilter,
+  listHeldCalls,
+} from '../store/held-calls.ts';
+import { readHeldRequest } from './held-call.ts';
+import { type ShownRequest, shownRequest } from './shown-request.ts';
+
+/** A page of an organisation's, newest first; pending ones oldest first, because these run out first. `next`: of the next page. */
+export async function listHeld(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  organisationId: string,
+  page: HeldCallFilter & { before?: string | undefined; limit: number },
+): Promise<{ held: HeldCall[]; next: string | null }> {
+  const held = await listHeldCalls(store.db, organisationId, { ...page, now: clock() });
+  return { held, next: held.length === page.limit ? (held.at(-1)?.id ?? null) : null };
+}
+
+/** One of the organisation; or undefined. */
+export const findHeld = (
+  { store }: Pick<Broker, 'store'>,
+  organisationId: string,
+  id: string,
+): Promise<HeldCall | undefined> => findHeldCall(store.db, organisationId, id);
+
+/** One by its id alone, which is a capability; or undefined. */
+export const findHeldById = ({ store }: Pick<Broker, 'store'>, id: string): Promise<HeldCall | undefined> =>
+  findHeldCallById(store.db, id);
+
+/**
+ * The exact request that would be sent. Null: it was altered in the store; then there is nothing to show, and an approval of it
+ * comes to nothing.
+ */
+export async function openHeld(
+  services: { broker: Broker; compiled: Compiled },
+  held: HeldCall,
+): Promise<ShownRequest | null> {
+  const opened = readHeldRequest(services, held);
+  return opened ? await shownRequest(services, held, opened) : null;
+}
