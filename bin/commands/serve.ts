@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../../broker/config.ts';
+import { releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
 import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
-import { releaseStartMemory } from '../start-memory.ts';
 
 type Options = { config?: string; sandbox: boolean; acceptClock?: true; printLink?: true };
 

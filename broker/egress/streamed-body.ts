@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { present } from '../policy/present.ts';
+import { countPassedBuffer } from '../runtime/collect-garbage.ts';
 
 /** How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. */
 export type StreamEnding =
@@ -33,6 +34,7 @@ export class Meter {
   add(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
     this.#hash.update(chunk);
+    countPassedBuffer(chunk.length);
   }
 
   /** Of all bytes so far. */
