@@ -3,7 +3,7 @@ import { unescapeOnce } from './escapes.ts';
 import type { CallAsk, JsonValue, RefChange } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 import type { Operation, RefPosition, RefPositionSource, RefRule, RefRuleSource } from './platform-rules.ts';
-import { POINTER, pointerNames, walkPointer } from './pointer.ts';
+import { POINTER } from './pointer.ts';
 import { isRefName } from './ref-patterns.ts';
 import { spellingsOf } from './spelling.ts';
 
@@ -106,37 +106,32 @@ function inQuery(at: string, { query, body }: CallAsk): string[] | string {
   return [only[1]];
 }
 
-/** Names in another spelling are read by some servers, and passed over by others, which then take a default. */
-function inBody(at: string, { query, body = {} }: CallAsk): string[] | string {
-  const names = pointerNames(at);
-  const [first = ''] = names;
+function inBody(at: string, { query, body }: CallAsk): string[] | string {
+  const names = at
+    .slice(1)
+    .split('/')
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const first = foldName(names[0] ?? '');
   if (parameters(query).some(([name]) => parameterNames(name).includes(first)))
     return `the query must not name \`${at}\` where refs are limited`;
-  const found: JsonValue[] = [];
-  let isUnclear = false;
-  walkPointer(body, names, {
-    value: (value) => found.push(value),
-    deadEnd: () => {
-      isUnclear = true;
-    },
-  });
-  const exact = exactly(body, at.slice(1).split('/').map(unescapeName));
-  if (found.length === 0) return `the body does not name a ref (\`${at}\`); write it`;
-  const texts = found.filter((value) => typeof value === 'string');
-  if (isUnclear || texts.length !== found.length || exact !== texts.length)
-    return `the body does not name a ref plainly (\`${at}\`); write it once, as a text`;
-  return texts;
+  return textsAt(body, names) ?? `the body does not name a ref plainly; write \`${at}\` once, as a text`;
 }
 
-/** How many texts stand exactly under a pointer. */
-function exactly(value: JsonValue | undefined, [name, ...rest]: readonly string[]): number {
-  if (name === undefined) return typeof value === 'string' ? 1 : 0;
-  if (typeof value !== 'object' || value === null) return 0;
-  if (name === '*') return Object.values(value).reduce((sum: number, one) => sum + exactly(one, rest), 0);
-  return Array.isArray(value) || !Object.hasOwn(value, name) ? 0 : exactly(value[name], rest);
+/**
+ * The texts under a pointer; undefined when one is missing, is no text, or stands beside the same name in another spelling: some
+ * servers read that one, and others pass it over and take a default.
+ */
+function textsAt(value: JsonValue | undefined, [name, ...rest]: readonly string[]): string[] | undefined {
+  if (name === undefined) return typeof value === 'string' ? [value] : undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (name === '*') {
+    const found = Object.values(value).map((one) => textsAt(one, rest));
+    const texts = found.flatMap((one) => one ?? []);
+    return found.length === 0 || found.includes(undefined) ? undefined : texts;
+  }
+  const [only, other] = Object.keys(value).filter((one) => foldName(one) === foldName(name));
+  return only === name && other === undefined && !Array.isArray(value) ? textsAt(value[name], rest) : undefined;
 }
-
-const unescapeName = (name: string): string => name.replaceAll('~1', '/').replaceAll('~0', '~');
 
 function namesMember(body: CallAsk['body'], folded: string): boolean {
   return Object.keys(body ?? {}).some((name) => foldName(name) === folded);

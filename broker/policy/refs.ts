@@ -13,6 +13,8 @@ export type RefRefusal = { violating: string[]; detail: string };
 
 const MAX_NAMED = 50;
 const MAX_NAMED_LENGTH = 400;
+/** Of the patterns that a refusal names: who is refused can choose another ref. */
+const MAX_SHOWN = 5;
 
 /** Whether a call writes only refs that the grant allows, in the ways that it allows; undefined when it does. */
 export function refuseRefs(constraints: Constraints, rules: PlatformRules, call: CallAsk): RefRefusal | undefined {
@@ -26,12 +28,19 @@ export function refuseRefs(constraints: Constraints, rules: PlatformRules, call:
   const [first = forbidden[0]] = outside;
   if (first === undefined) return undefined;
   const names = [...outside, ...forbidden].flatMap(({ name }) => (name === undefined ? [] : [shorten(name)]));
-  return { violating: [...new Set(names)].slice(0, MAX_NAMED), detail: whyNot(first, outside.includes(first)) };
+  const detail = outside.includes(first) ? whyOutside(first, refs) : whyForbidden(first);
+  return { violating: [...new Set(names)].slice(0, MAX_NAMED), detail };
 }
 
-function whyNot(ref: WrittenRef, isOutside: boolean): string {
-  if (!isOutside) return `the grant does not allow to ${ref.action} refs${ref.name ? `: ${shorten(ref.name)}` : ''}`;
-  return ref.name === undefined ? shorten(ref.why) : `${shorten(ref.name)} is not among the refs that the grant allows`;
+function whyOutside(ref: WrittenRef, allowed: readonly string[] = []): string {
+  if (ref.name === undefined) return shorten(ref.why);
+  const [more, shown] = [allowed.length - MAX_SHOWN, allowed.slice(0, MAX_SHOWN).join(', ') || 'none'];
+  const list = more > 0 ? `${shown} and ${more} more` : shown;
+  return `${shorten(ref.name)} is not among the refs that the grant allows (${list})`;
+}
+
+function whyForbidden({ action, name }: WrittenRef): string {
+  return `the grant does not allow to ${action} refs${name === undefined ? '' : `: ${shorten(name)}`}`;
 }
 
 /** The refs that a call writes, or why that cannot be told. */

@@ -4,6 +4,8 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Constraints } from '../../broker/policy/facts.ts';
+import { intersectRefs } from '../../broker/policy/ref-patterns.ts';
 import { intersectRepositories } from '../../broker/policy/repos.ts';
 import { deleteGrant, listGrants, putGrant } from '../../broker/store/agents.ts';
 import type { GrantTable } from '../../broker/store/schema.ts';
@@ -20,11 +22,16 @@ const MANIFEST = {
     'demo:write': ['PATCH /repos/*/*'],
     'demo:delete': ['DELETE /repos/*/*'],
   },
+  refs: {
+    'PATCH /repos/*/*': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'update' }],
+    'DELETE /repos/*/*': [],
+  },
 };
 const SCOPES = Object.keys(MANIFEST.scopes);
 const ASKS = [
   { scope: 'demo:read', method: 'GET', endpoint: '/repos/acme/a' },
-  { scope: 'demo:write', method: 'PATCH', endpoint: '/repos/acme/b' },
+  { scope: 'demo:write', method: 'PATCH', endpoint: '/repos/acme/b', data: { branch: 'agent/x' } },
+  { scope: 'demo:write', method: 'PATCH', endpoint: '/repos/acme/b', data: { branch: 'main' } },
   { scope: 'demo:delete', method: 'DELETE', endpoint: '/repos/acme/a' },
   { scope: 'demo:read', method: 'GET', endpoint: '/repos/other/x' },
 ];
@@ -43,6 +50,12 @@ const GUARDRAILS = [
 ];
 
 const repos = fc.option(some(['acme/*'], ['acme/a'], ['acme/a', 'other/x'], []), { nil: undefined, freq: 2 });
+const refs = fc.option(some(['agent/*'], ['agent/x', 'main'], ['**'], []), { nil: undefined, freq: 2 });
+const changes = fc.option(some(['create', 'update'], ['create'], []), { nil: undefined, freq: 4 });
+/** As they stand in a grant, and in what a parent asks for. */
+const limits = fc
+  .record({ repos, refs, ref_changes: changes })
+  .map((all) => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Constraints);
 const operation = fc.oneof(
   {
     weight: 3,
@@ -50,7 +63,7 @@ const operation = fc.oneof(
       do: fc.constant('issue' as const),
       name: some('boss', 'planner', 'x'),
       scopes: fc.subarray(SCOPES, { minLength: 1 }),
-      repos,
+      limits,
       second: some(false, false, true),
       ttl: some(600, 3_600),
     }),
@@ -61,7 +74,7 @@ const operation = fc.oneof(
       do: fc.constant('grant' as const),
       which: some('main', 'second'),
       scopes: fc.subarray(SCOPES),
-      repos,
+      limits,
       held: some(false, false, true),
       ends: fc.option(some(-1, 900_000), { nil: null, freq: 2 }),
     }),
@@ -85,6 +98,16 @@ const operation = fc.oneof(
   },
 );
 type Operation = typeof operation extends fc.Arbitrary<infer O> ? O : never;
+
+/** Whether each entry of a list is allowed by the list of a parent, where that has one. */
+function isWithin<T extends string>(
+  theirs: readonly T[] | undefined,
+  own: readonly T[] | undefined,
+  meet: (some: readonly T[], all: readonly T[]) => readonly string[],
+): boolean {
+  if (own === undefined) return true;
+  return theirs?.every((entry) => meet([entry], own).includes(entry)) ?? false;
+}
 
 /** 0: made, 1: held, 2: anything else. */
 const severity = ({ status }: Answer): number => (status === 200 ? 0 : status === 202 ? 1 : 2);
@@ -127,7 +150,7 @@ describe.each(STORES)(`no way around a parent on %s${postgresNote}`, (store) => 
           platform_id: 'demo',
           connection_id,
           scopes: JSON.stringify(op.scopes),
-          constraints: JSON.stringify(op.repos ? { repos: op.repos } : {}),
+          constraints: JSON.stringify(op.limits),
           require_approval: op.held ? 1 : 0,
           expires_at: op.ends === null ? null : parent.clock() + op.ends,
           expires_text: null,
@@ -184,7 +207,7 @@ describe.each(STORES)(`no way around a parent on %s${postgresNote}`, (store) => 
           platform: 'demo',
           scopes: op.scopes,
           ...(op.second && { connection_id: connections.second }),
-          ...(op.repos && { constraints: { repos: op.repos } }),
+          constraints: op.limits,
         },
       ],
     });
@@ -193,12 +216,14 @@ describe.each(STORES)(`no way around a parent on %s${postgresNote}`, (store) => 
     const now = parent.clock();
     const within = held.some((one) => {
       const scopes = JSON.parse(one.scopes) as string[];
-      const limit = (JSON.parse(one.constraints) as { repos?: string[] }).repos;
-      const theirs = granted.constraints.repos as string[] | undefined;
+      const own = JSON.parse(one.constraints) as Constraints;
+      const theirs = granted.constraints as Constraints;
       return (
         (one.expires_at === null || (one.expires_at > now && Date.parse(granted.expires_at) <= one.expires_at)) &&
         granted.scopes.every((scope: string) => scopes.includes(scope) && op.scopes.includes(scope)) &&
-        (limit === undefined || theirs!.every((entry) => intersectRepositories([entry], limit).includes(entry)))
+        isWithin(theirs.repos, own.repos, intersectRepositories) &&
+        isWithin(theirs.refs, own.refs, intersectRefs) &&
+        isWithin(theirs.ref_changes, own.ref_changes, (some, all) => some.filter((entry) => all.includes(entry)))
       );
     });
     expect(within, `issued ${answer.text} of ${JSON.stringify(held)}`).toBe(true);
@@ -238,7 +263,7 @@ describe.each(STORES)(`no way around a parent on %s${postgresNote}`, (store) => 
       fc.asyncProperty(fc.array(operation, { minLength: 4, maxLength: 9 }), async (operations) => {
         world.clock.skewMs = 0;
         const family = await found();
-        await issueOne(family, { do: 'issue', name: 'x', scopes: SCOPES, repos: undefined, second: false, ttl: 3_600 });
+        await issueOne(family, { do: 'issue', name: 'x', scopes: SCOPES, limits: {}, second: false, ttl: 3_600 });
         for (const [at, op] of operations.entries()) {
           await perform(family, op);
           made += await expectContained(family, JSON.stringify(operations.slice(0, at + 1)));

@@ -21,6 +21,13 @@ const CREATE = {
   scope: 'codehost:create',
   data: { name: 'x' },
 };
+const COMMIT = {
+  platform: 'codehost',
+  endpoint: '/repos/acme/one/contents/a',
+  method: 'PUT',
+  scope: 'codehost:write',
+  data: { branch: 'main' },
+};
 const MAIN = 'Bearer CANARY-main-0123456789';
 const OTHER = 'Bearer CANARY-other-0123456789';
 
@@ -35,7 +42,11 @@ type Row = {
   detail: string;
 };
 const CRM = { scopes: ['crm:read', 'crm:write'], connection: 'main' };
-const HUB = { scopes: ['codehost:read', 'codehost:create'], repos: ['acme/*'], allow_repo_creation: true };
+const HUB = {
+  scopes: ['codehost:read', 'codehost:create', 'codehost:write'],
+  repos: ['acme/*'],
+  allow_repo_creation: true,
+};
 const SENT = { status: 200, credential: MAIN };
 const refused = (reason: string) => ({ status: 403, reason, credential: undefined });
 
@@ -100,6 +111,26 @@ const ROWS: Row[] = [
     is: refused('repo_not_allowed'),
     detail: 'allow_repo_creation: true → false',
   },
+  {
+    field: 'refs',
+    platform: 'codehost',
+    before: HUB,
+    after: { ...HUB, refs: ['agent/*'] },
+    call: COMMIT,
+    was: SENT,
+    is: refused('repo_not_allowed'),
+    detail: 'refs: none → agent/*',
+  },
+  {
+    field: 'ref_changes',
+    platform: 'codehost',
+    before: { ...HUB, ref_changes: ['create', 'update'] },
+    after: { ...HUB, ref_changes: ['create'] },
+    call: COMMIT,
+    was: SENT,
+    is: refused('repo_not_allowed'),
+    detail: 'ref_changes: − update',
+  },
 ];
 
 describe.each(STORES)(`a field of a grant's terms that a file changes alone, on %s${postgresNote}`, (store) => {
@@ -118,7 +149,14 @@ describe.each(STORES)(`a field of a grant's terms that a file changes alone, on 
         kind: 'rest',
         base_url: world.upstream.url,
         auth: { type: 'bearer' },
-        scopes: { 'codehost:read': ['GET /repos/**'], 'codehost:create': ['POST /orgs/*/repos'] },
+        scopes: {
+          'codehost:read': ['GET /repos/**'],
+          'codehost:create': ['POST /orgs/*/repos'],
+          'codehost:write': ['PUT /repos/*/*/contents/**'],
+        },
+        refs: {
+          'PUT /repos/*/*/contents/**': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'update' }],
+        },
       },
     },
     connections: {

@@ -63,6 +63,8 @@ describe('operations that write refs', () => {
     [`PUT ${R}/contents/a.md`, { branch: null }],
     [`PUT ${R}/contents/a.md`, { Branch: 'agent/x' }],
     [`PUT ${R}/contents/a.md`, { branch: 'agent/x', Branch: 'main' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'agent/x', Branch: null }],
+    [`PUT ${R}/contents/a.md`, { branch: 'agent/x', BRANCH: [] }],
     [`PUT ${R}/contents/a.md`, { branch: ['agent/x'] }],
     [`PUT ${R}/contents/a.md`, { branch: { name: 'agent/x' } }],
     [`PUT ${R}/contents/a.md?branch=main`, { branch: 'agent/x' }],

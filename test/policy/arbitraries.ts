@@ -7,6 +7,7 @@ import {
   type Facts,
   type Grant,
   METHODS,
+  REF_CHANGES,
   type RuleSource,
 } from '../../broker/policy/facts.ts';
 import { agent, call, crmRules, guardrailsOf, NOW, policyOf } from './world.ts';
@@ -59,6 +60,8 @@ export const constraints: fc.Arbitrary<Constraints> = fc
     recipients: sometimes(fc.subarray(['@acme.example', 'ann@acme.example', '@evil.example', 'bob@evil.example'])),
     repos: fc.option(fc.subarray(['acme/*', 'ACME/app', 'evil/x']), { nil: undefined, freq: 8 }),
     allow_repo_creation: sometimes(fc.boolean()),
+    refs: fc.option(some(['agent/*'], ['**', 'refs/tags/v*'], ['main'], []), { nil: undefined, freq: 8 }),
+    ref_changes: fc.option(fc.subarray([...REF_CHANGES]), { nil: undefined, freq: 8 }),
   })
   .map((all) => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)));
 export const moment = fc.option(some(NOW - 1, NOW, NOW + 1, NOW + 60_000), { nil: null, freq: 3 });

@@ -123,9 +123,14 @@ describe('a push', () => {
     const refused = push(AGENT, ref('refs/heads/agent/x'), ref('refs/heads/main'), ref('refs/tags/v1', 'create'));
     expect(refused).toEqual({
       violating: ['refs/heads/main', 'refs/tags/v1'],
-      detail: 'refs/heads/main is not among the refs that the grant allows',
+      detail: 'refs/heads/main is not among the refs that the grant allows (agent/*)',
     });
-    expect(push({ refs: [] }, ref('refs/heads/agent/x'))?.violating).toEqual(['refs/heads/agent/x']);
+    expect(push({ refs: [] }, ref('refs/heads/agent/x'))).toEqual({
+      violating: ['refs/heads/agent/x'],
+      detail: 'refs/heads/agent/x is not among the refs that the grant allows (none)',
+    });
+    const many = Array.from({ length: 64 }, (_, i) => `b${i}`);
+    expect(push({ refs: many }, ref('refs/heads/main'))?.detail).toMatch(/\(b0, b1, b2, b3, b4 and 59 more\)$/);
   });
 
   test('that changes refs in a way that is not allowed', () => {
