@@ -7,6 +7,7 @@ import { addDemoCommand } from './commands/demo.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addGitCredentialCommand } from './commands/git-credential.ts';
 import { addGitSetupCommand } from './commands/git-setup.ts';
+import { addGitHubAppCommand } from './commands/github-app.ts';
 import { addGovernanceCommands } from './commands/governance.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addMcpCommand } from './commands/mcp.ts';
@@ -36,6 +37,7 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
   addOwnerCommands(program);
   addAgentCommands(program);
   addSecretCommands(program);
+  addGitHubAppCommand(program);
   addConnectCommand(program);
   addTokenCommand(program);
   addMcpCommand(program);

@@ -28,7 +28,7 @@ export function gitOutcomeReply(outcome: Outcome, repository: string): Reply {
     case 'needs_consent':
       return answer(412, 'needs_consent', `${repository}: ${NEEDS_CONSENT}`);
     case 'reauth_needed':
-      return answer(502, 'upstream_auth_failed', `${repository}: ${REFUSED}`);
+      return answer(502, 'upstream_auth_failed', `${repository}: ${whyNoCredential(outcome)}`);
     case 'credential_unreadable':
       return answer(503, outcome.kind, `${repository}: ${UNREADABLE}`);
     case 'too_many_calls':
@@ -66,6 +66,9 @@ function denied(
   const next = halt ? ` ${sentence(halt.instructions)}` : '';
   return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${sentence(detail)}${next}`, headers);
 }
+
+const whyNoCredential = ({ cause, detail }: OutcomeOf<'reauth_needed'>): string =>
+  cause === 'no_token' && detail !== undefined ? sentence(detail) : REFUSED;
 
 const CANNOT_HOLD =
   'this needs the approval of a person, and git cannot wait for one. Ask an owner for a policy that allows it, as for the refs of this agent alone.';

@@ -38,8 +38,8 @@ const Answer = z.looseObject({
   repositories: z.array(z.looseObject({ full_name: z.string() })).optional(),
 });
 
-/** The App's JWT. `iss`: the App's id, or its client id. */
-async function signJwt(key: KeyObject, appId: string, now: Instant): Promise<string> {
+/** The App's JWT, good for nine minutes. `appId`: its id, or its client id. */
+export async function signAppJwt(key: KeyObject, appId: string, now: Instant): Promise<string> {
   const seconds = Math.floor(now / 1000);
   return await new SignJWT()
     .setProtectedHeader({ alg: 'RS256', typ: 'JWT' })
@@ -67,7 +67,7 @@ export async function exchange(
       accept: 'application/vnd.github+json',
       'content-type': 'application/json',
       'user-agent': 'agent-broker',
-      authorization: `Bearer ${await signJwt(key, appId, now)}`,
+      authorization: `Bearer ${await signAppJwt(key, appId, now)}`,
     },
     body: JSON.stringify({
       ...(repository && { repositories: [repository.name] }),

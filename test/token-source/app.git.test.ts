@@ -82,6 +82,8 @@ describe.each(STORES)(`git with an App on %s${postgresNote}`, (store) => {
     const agent = await app.agent();
     const run = await runGit(['ls-remote', remoteOf(agent, 'acme/app')]);
     expect(run.code).not.toBe(0);
-    expect(run.stderr).toMatch(/upstream_auth_failed|suspended/);
+    expect(run.stderr).toMatch(
+      /remote: .*upstream_auth_failed.*acme\/app: The installation 42000001 of the App 4711 is suspended/,
+    );
   });
 });

@@ -1,0 +1,87 @@
+/** What the command line asks of GitHub, or of a GitHub Enterprise server, about an App. */
+import type { KeyObject } from 'node:crypto';
+import { signAppJwt } from '../broker/token-source/app-exchange.ts';
+import { CommandFailed } from './failure.ts';
+
+/** `web`: where a person signs in; `api`: where programs ask. Neither ends in a slash. */
+export type GitHubSite = { web: string; api: string };
+
+/** `url`: of the web site. Throws CommandFailed. */
+export function siteOf(url: string): GitHubSite {
+  const parsed = URL.parse(url);
+  const isLoopback = parsed?.protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(parsed.hostname);
+  if (!parsed || (parsed.protocol !== 'https:' && !isLoopback) || parsed.pathname !== '/' || parsed.search !== '')
+    throw new CommandFailed(`${url} is not the address of a GitHub, such as https://github.acme.example.`);
+  const { origin, hostname } = parsed;
+  if (hostname === 'github.com') return { web: origin, api: 'https://api.github.com' };
+  // GitHub Enterprise Cloud with data residency has a host of its own for the API, Enterprise Server a path.
+  return { web: origin, api: hostname.endsWith('.ghe.com') ? `https://api.${hostname}` : `${origin}/api/v3` };
+}
+
+/** An App that was just made: its key is shown this once. */
+export type MadeApp = { id: number; name: string; html_url: string; pem: string };
+
+/** The App of a code that GitHub gave (REST API, "Create a GitHub App from a manifest"). Throws CommandFailed. */
+export async function convertManifest({ api, web }: GitHubSite, code: string): Promise<MadeApp> {
+  const made = await ask(`${api}/app-manifests/${encodeURIComponent(code)}/conversions`, { method: 'POST' });
+  const { id, name, html_url, pem } = objectOf(made);
+  // A browser is sent to the page of the App.
+  const isPage = typeof html_url === 'string' && URL.parse(html_url)?.origin === web;
+  if (typeof id !== 'number' || typeof pem !== 'string' || !isPage)
+    throw new CommandFailed('GitHub made the App and did not say its id and key. Look at it in your settings there.');
+  return { id, name: String(name), html_url, pem };
+}
+
+export type App = { name: string; html_url: string };
+
+/** What GitHub knows of the App that signs with this key. Throws CommandFailed, as when the key is another App's. */
+export async function readApp({ api }: GitHubSite, appId: string, key: KeyObject): Promise<App> {
+  const { name, html_url } = objectOf(await askAsApp(`${api}/app`, appId, key));
+  return { name: String(name), html_url: String(html_url) };
+}
+
+export type AppInstallation = { id: number; account: string; suspended: boolean };
+
+/** Where the App is installed, the first hundred. Throws CommandFailed. */
+export async function listInstallations(
+  { api }: GitHubSite,
+  appId: string,
+  key: KeyObject,
+): Promise<AppInstallation[]> {
+  const listed = await askAsApp(`${api}/app/installations?per_page=100`, appId, key);
+  if (!Array.isArray(listed)) throw new CommandFailed('GitHub answered something that is no list of installations.');
+  return listed
+    .map(objectOf)
+    .flatMap(({ id, account, suspended_at }) =>
+      typeof id === 'number'
+        ? [{ id, account: String(objectOf(account).login ?? id), suspended: typeof suspended_at === 'string' }]
+        : [],
+    );
+}
+
+const askAsApp = async (url: string, appId: string, key: KeyObject): Promise<unknown> =>
+  await ask(url, { headers: { authorization: `Bearer ${await signAppJwt(key, appId, Date.now())}` } });
+
+async function ask(url: string, init: RequestInit): Promise<unknown> {
+  const { host } = new URL(url);
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(30_000),
+      ...init,
+      headers: { accept: 'application/vnd.github+json', 'user-agent': 'agent-broker', ...init.headers },
+    });
+  } catch {
+    throw new CommandFailed(`${host} does not answer. Is it the right one, and is there a way to it from here?`);
+  }
+  if (response.status === 401)
+    throw new CommandFailed(
+      `${host} refused the signature: the key is not one of this App's, or the clock of this machine is wrong.`,
+    );
+  if (!response.ok) throw new CommandFailed(`${host} answered ${response.status}.`);
+  return await response.json().catch(() => undefined);
+}
+
+const objectOf = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? { ...value } : {};

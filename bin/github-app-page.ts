@@ -1,0 +1,89 @@
+/**
+ * A page on this machine that sends a browser to GitHub with the manifest of an App, and takes the code with which GitHub sends it
+ * back ("Registering a GitHub App from a manifest"). Nobody but the browser that opened it gets anything from it.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CommandFailed } from './failure.ts';
+
+/** GitHub's code is good for an hour. */
+const PATIENCE_MS = 3600_000;
+
+export type ManifestPage = {
+  /** To be opened in a browser. */
+  url: string;
+  /** The code of the App that was made. Rejects with CommandFailed when nobody made one within an hour. */
+  code: Promise<string>;
+  /** Where the browser goes next; undefined: nowhere, and it says so. */
+  finish(next: string | undefined): void;
+  close(): void;
+};
+
+/** `action`: where the manifest is posted to. `manifest`: all but `redirect_url`. */
+export async function openManifestPage(action: string, manifest: Record<string, unknown>): Promise<ManifestPage> {
+  const [start, state] = [randomBytes(24).toString('base64url'), randomBytes(24).toString('base64url')];
+  let waiting: ServerResponse | undefined;
+  let taken: (code: string) => void = () => {};
+  let late: (error: Error) => void = () => {};
+  const code = new Promise<string>((resolve, reject) => {
+    [taken, late] = [resolve, reject];
+  });
+  const server = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
+    if (request.method !== 'GET' || request.headers.host !== host())
+      return answer(response, 404, 'There is nothing here.');
+    if (pathname === `/${start}`) return answer(response, 200, form());
+    if (pathname !== '/created') return answer(response, 404, 'There is nothing here.');
+    const [given, found] = [searchParams.get('state') ?? '', searchParams.get('code') ?? ''];
+    if (!same(given, state) || !/^[\w-]{1,200}$/.test(found) || waiting !== undefined)
+      return answer(response, 400, 'This is not the answer that was waited for. Open the link of the terminal again.');
+    waiting = response;
+    taken(found);
+  });
+  const host = () => `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const form = () => `<!doctype html><meta charset="utf-8"><title>agent-broker</title>
+<p>GitHub will show the App's name and ask to create it.</p>
+<form method="post" action="${inAttribute(`${action}?state=${state}`)}">
+<input type="hidden" name="manifest" value="${inAttribute(JSON.stringify({ ...manifest, redirect_url: `http://${host()}/created` }))}">
+<button autofocus>Create the App at GitHub</button></form>`;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(0, '127.0.0.1', resolve);
+  });
+  const timer = setTimeout(() => late(new CommandFailed('Nobody made the App within an hour.')), PATIENCE_MS);
+  return {
+    url: `http://${host()}/${start}`,
+    code,
+    finish: (next) => {
+      if (waiting === undefined || waiting.writableEnded) return;
+      if (next === undefined) answer(waiting, 200, 'That did not work. The terminal says why.');
+      else waiting.writeHead(303, { location: next, 'cache-control': 'no-store' }).end();
+    },
+    close: () => {
+      clearTimeout(timer);
+      server.close();
+      server.closeIdleConnections();
+    },
+  };
+}
+
+function answer(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, {
+    'content-type': body.startsWith('<') ? 'text/html; charset=utf-8' : 'text/plain; charset=utf-8',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    connection: 'close',
+  });
+  response.end(body);
+}
+
+function same(given: string, wanted: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(wanted)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+/** HTML. */
+const inAttribute = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -1,0 +1,254 @@
+/** `agent-broker github-app`, at a site on loopback that does what GitHub does, with this test as the browser. */
+import { generateKeyPairSync } from 'node:crypto';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { jwtVerify } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { type GitHubAppOptions, gitHubApp } from '../../bin/github-app.ts';
+import { inWords } from '../../bin/github-app-result.ts';
+import { parseGovernance } from '../../broker/config-file/parse.ts';
+import { afterFile } from '../world/after-file.ts';
+import { runCommand } from '../world/command.ts';
+import { newFolder } from '../world/stores.ts';
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const PEM = privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;
+const APP = 815;
+
+const site = {
+  url: '',
+  /** Manifests that were posted, by where to. */
+  posted: [] as { path: string; manifest: Record<string, unknown>; state: string }[],
+  installed: [] as { id: number; account: { login: string }; suspended_at: string | null }[],
+  fails: false,
+};
+
+beforeAll(async () => {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { pathname, searchParams } = new URL(request.url!, 'http://x');
+    const json = (status: number, body: unknown) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (pathname.endsWith('/settings/apps/new') && request.method === 'POST') {
+      const form = new URLSearchParams(Buffer.concat(chunks).toString());
+      const manifest = JSON.parse(form.get('manifest')!);
+      const state = searchParams.get('state')!;
+      site.posted.push({ path: pathname, manifest, state });
+      response.writeHead(302, { location: `${manifest.redirect_url}?code=a180b1a3d263c81b&state=${state}` }).end();
+      return;
+    }
+    if (pathname === '/api/v3/app-manifests/a180b1a3d263c81b/conversions' && request.method === 'POST') {
+      if (site.fails) return void json(404, {});
+      const app = {
+        id: APP,
+        slug: 'acme-agents',
+        name: 'Acme agents',
+        html_url: `${site.url}/github-apps/acme-agents`,
+      };
+      return void json(201, { ...app, pem: PEM, client_secret: 'CANARY-secret', webhook_secret: 'CANARY-hook' });
+    }
+    try {
+      const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')![1]!;
+      await jwtVerify(bearer, publicKey, { algorithms: ['RS256'], issuer: String(APP) });
+    } catch {
+      return void json(401, {});
+    }
+    if (pathname === '/api/v3/app')
+      json(200, { slug: 'acme-agents', name: 'Acme agents', html_url: `${site.url}/github-apps/acme-agents` });
+    else if (pathname === '/api/v3/app/installations') json(200, site.installed);
+    else json(404, {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  site.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+});
+
+let folder: string;
+let keyFile: string;
+beforeEach(() => {
+  folder = newFolder();
+  keyFile = join(folder, 'secrets', 'app.pem');
+  site.posted = [];
+  site.installed = [{ id: 42, account: { login: 'acme' }, suspended_at: null }];
+  site.fails = false;
+});
+
+/** Begins, and answers the link that a person would open. */
+async function begin(more: Partial<GitHubAppOptions> = {}) {
+  const said: string[] = [];
+  let opened: (url: string) => void = () => {};
+  const link = new Promise<string>((resolve) => {
+    opened = resolve;
+  });
+  const result = gitHubApp({ host: site.url, keyFile, wait: true, ...more }, (text) => {
+    said.push(text);
+    const [, url] = /^ {2}(http:\/\/127\.0\.0\.1:\d+\/\S+)$/m.exec(text) ?? [];
+    if (url && !url.startsWith(site.url)) opened(url);
+  });
+  result.catch(() => {});
+  return {
+    link: await Promise.race([
+      link,
+      result.then(
+        () => '',
+        () => '',
+      ),
+    ]),
+    result,
+    said,
+  };
+}
+
+/** Presses the button of the page, and goes where GitHub sends the browser. Answers where it is sent to from there. */
+async function press(link: string): Promise<{ status: number; location: string | null; text: string }> {
+  const page = await fetch(link);
+  const html = await page.text();
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+  const plain = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+  const [, action = ''] = /action="([^"]+)"/.exec(html)!;
+  const [, manifest = ''] = /name="manifest" value="([^"]+)"/.exec(html)!;
+  const created = await fetch(plain(action), {
+    method: 'POST',
+    body: new URLSearchParams({ manifest: plain(manifest) }),
+    redirect: 'manual',
+  });
+  const back = await fetch(created.headers.get('location')!, { redirect: 'manual' });
+  return { status: back.status, location: back.headers.get('location'), text: await back.text() };
+}
+
+describe('making an App in a browser', () => {
+  test('its key is in a file of the person alone, its installation is waited for, and the file says what to write', async () => {
+    const { link, result, said } = await begin({ org: 'acme', name: 'Acme agents' });
+    const sent = await press(link);
+    expect([sent.status, sent.location]).toEqual([303, `${site.url}/github-apps/acme-agents/installations/new`]);
+    const made = await result;
+    const [{ path, manifest, state } = { path: '', manifest: {}, state: '' }] = site.posted;
+    expect(path).toBe('/organizations/acme/settings/apps/new');
+    expect(state.length).toBeGreaterThan(20);
+    expect(manifest).toMatchObject({ name: 'Acme agents', public: false, default_events: [] });
+    expect(manifest.default_permissions).toEqual({
+      actions: 'read',
+      checks: 'read',
+      contents: 'write',
+      issues: 'write',
+      metadata: 'read',
+      pull_requests: 'write',
+      statuses: 'read',
+    });
+    expect(readFileSync(keyFile, 'utf8')).toBe(PEM);
+    expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+    expect(made).toMatchObject({ app_id: '815', installations: [{ installation_id: '42', account: 'acme' }] });
+    expect(parse(made.governance)).toEqual({
+      platforms: {
+        codehost: {
+          use: 'github',
+          base_url: `${site.url}/api/v3`,
+          git_base_url: site.url,
+          auth: { type: 'app', app_id: '815', private_key: { file: keyFile }, installation_id: '42' },
+        },
+      },
+      connections: { 'acme-github': { platform: 'codehost' } },
+    });
+    expect(parseGovernance(made.governance, 'governance.yaml')).toMatchObject({ ok: true });
+    const shown = [...said, inWords(made), JSON.stringify(made), sent.text].join('\n');
+    expect(shown).not.toMatch(/CANARY|BEGIN RSA/);
+    for (const line of PEM.split('\n').slice(1, -2)) expect(shown).not.toContain(line);
+    // Nothing is left that listens.
+    await expect(fetch(link)).rejects.toThrow();
+  });
+
+  test('a browser that nobody sent gets nothing, and cannot bring a code', async () => {
+    const { link, result } = await begin({ wait: false });
+    const { origin, port } = new URL(link);
+    expect((await fetch(origin)).status).toBe(404);
+    expect((await fetch(link, { method: 'POST' })).status).toBe(404);
+    for (const query of ['code=x', 'code=x&state=', `code=x&state=${'a'.repeat(32)}`])
+      expect((await fetch(`${origin}/created?${query}`)).status).toBe(400);
+    // By another name for this machine, as a page of another site would come.
+    const rebound = await new Promise<number>((resolve) => {
+      void import('node:http').then(({ get }) =>
+        get(
+          { host: '127.0.0.1', port, path: new URL(link).pathname, headers: { host: `evil.example:${port}` } },
+          (answer) => resolve(answer.statusCode ?? 0),
+        ),
+      );
+    });
+    expect(rebound).toBe(404);
+    expect((await press(link)).status).toBe(303);
+    expect((await result).installations).toEqual([]);
+  });
+
+  test('when GitHub does not give the App, no file is left', async () => {
+    site.fails = true;
+    const { link, result } = await begin();
+    expect(await press(link)).toMatchObject({ status: 200, text: 'That did not work. The terminal says why.' });
+    await expect(result).rejects.toThrow('127.0.0.1');
+    expect(existsSync(keyFile)).toBe(false);
+  });
+
+  test('a file that is there is kept, and scopes that nobody knows are refused, before anything is made', async () => {
+    keyFile = join(folder, 'app.pem');
+    writeFileSync(keyFile, 'mine');
+    await expect((await begin()).result).rejects.toThrow('which is kept');
+    expect(readFileSync(keyFile, 'utf8')).toBe('mine');
+    await expect((await begin({ scopes: 'contents.all' })).result).rejects.toThrow('There is no scope contents.all');
+    await expect((await begin({ org: '../x' })).result).rejects.toThrow('is not the name of an organisation');
+    await expect((await begin({ host: 'http://github.acme.example' })).result).rejects.toThrow('is not the address');
+    expect(site.posted).toEqual([]);
+  });
+
+  test('scopes of its own: as much as they need, and workflows where they say so', async () => {
+    const { link, result } = await begin({ scopes: 'codehost:contents.read,workflows.write,hooks.read', wait: false });
+    await press(link);
+    await result;
+    expect(site.posted[0]?.manifest.default_permissions).toEqual({
+      contents: 'write',
+      repository_hooks: 'read',
+      workflows: 'write',
+    });
+  });
+});
+
+describe('an App that is there', () => {
+  const run = (...words: string[]) => runCommand(['github-app', '--host', site.url, ...words], { cwd: folder });
+
+  test('is shown with its installations, each of which is a connection', async () => {
+    writeFileSync(join(folder, 'app.pem'), PEM, { mode: 0o600 });
+    site.installed.push({ id: 7, account: { login: 'acme-labs' }, suspended_at: '2026-01-01T00:00:00Z' });
+    const shown = await run('--app-id', '815', '--key-file', 'app.pem');
+    expect(shown.code, shown.stderr).toBe(0);
+    expect(shown.stdout).toContain('7  acme-labs (suspended');
+    expect(shown.stdout).toContain('file: app.pem');
+    expect(shown.stdout).toMatch(/ACME_LABS_INSTALLATION/);
+    expect(shown.stdout).not.toContain('BEGIN');
+    const { stdout } = await run('--app-id', '815', '--key-file', 'app.pem', '--json');
+    expect(JSON.parse(stdout).installations).toHaveLength(2);
+    expect(parseGovernance(JSON.parse(stdout).governance, 'governance.yaml')).toMatchObject({ ok: true });
+  });
+
+  test('with another App’s key, without one, or with a file that is none, is refused in a sentence', async () => {
+    const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({
+      format: 'pem',
+      type: 'pkcs1',
+    });
+    writeFileSync(join(folder, 'other.pem'), other);
+    writeFileSync(join(folder, 'none.pem'), 'nothing');
+    for (const [words, code, says] of [
+      [['--key-file', 'other.pem'], 1, 'refused the signature'],
+      [['--key-file', 'none.pem'], 1, 'is no private key in PEM form'],
+      [['--key-file', 'missing.pem'], 1, 'cannot be read'],
+      [[], 2, 'Name the file of its private key'],
+    ] as const) {
+      const refused = await run('--app-id', '815', ...words);
+      expect([refused.code, refused.stdout]).toEqual([code, '']);
+      expect(refused.stderr).toContain(says);
+    }
+  });
+});
