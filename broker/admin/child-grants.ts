@@ -4,6 +4,7 @@ import type { Constraints, Grant, Instant } from '../policy/facts.ts';
 import { intersectRecipients } from '../policy/recipients.ts';
 import { intersectRefs } from '../policy/ref-patterns.ts';
 import { intersectRepositories } from '../policy/repos.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** One grant as the parent asks for it. Without a connection: the one that the parent's own calls would use. */
 export type WantedGrant = {
@@ -23,26 +24,17 @@ export type Holdings = {
 /** What a child gets on a platform; its grant without an id. */
 export type PassedOn = Omit<Grant, 'id'>;
 
-/** `detail` begins with where in the request it is. */
-export class GrantsRefused extends Error {
-  readonly code: 'invalid_grants' | 'no_scopes_after_attenuation' | 'child_constraints_looser_than_parent';
-  constructor(code: GrantsRefused['code'], detail: string) {
-    super(detail);
-    this.code = code;
-  }
-}
-
 /**
  * The child's grants: of the scopes those that the parent holds, under the tighter of both constraints, for no longer than the
  * parent's grant. What the parent does not hold is dropped silently, and a connection that it has no grant on is no other
- * case: nobody learns here which there are. Throws GrantsRefused.
+ * case: nobody learns here which there are. Throws ChangeRefused, whose words begin with where in the request it is.
  */
 export function passOn(wanted: readonly WantedGrant[], holdings: Holdings, now: Instant): PassedOn[] {
   const passed = wanted.map((one, at) => passOnOne(one, `grants[${at}]`, holdings, now));
   const ways = passed.map((one) => `${one.platformId} ${connectionOf(one, holdings) ?? ''}`);
   const twice = ways.findIndex((way, at) => ways.indexOf(way) < at);
   if (twice >= 0)
-    throw new GrantsRefused(
+    throw new ChangeRefused(
       'invalid_grants',
       `grants[${twice}]: a grant on ${passed[twice]?.platformId} and the same connection stands before it already.`,
     );
@@ -54,7 +46,7 @@ function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: 
   const ask = { platformId: platform, scope: '', ...(connectionId !== undefined && { connectionId }) };
   const standard = holdings.defaultConnections.get(platform) ?? null;
   if (connectionChoices(holdings.grants, ask, standard).length > 0)
-    throw new GrantsRefused(
+    throw new ChangeRefused(
       'no_scopes_after_attenuation',
       `${where}.connection_id: the parent has grants on several connections of ${platform} and none on its default one; say which is meant.`,
     );
@@ -62,7 +54,7 @@ function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: 
   const held = found && (found.expiresAt === null || found.expiresAt > now) ? found : undefined;
   const scopes = [...new Set(wanted.scopes)].filter((scope) => held?.scopes.includes(scope));
   if (!held || scopes.length === 0)
-    throw new GrantsRefused(
+    throw new ChangeRefused(
       'no_scopes_after_attenuation',
       `${where}: the parent holds none of these scopes on ${JSON.stringify(platform)}${connectionId === undefined ? '' : ' and this connection'}.`,
     );
@@ -80,10 +72,10 @@ function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: 
   return passed;
 }
 
-/** @throws GrantsRefused when the child's constraints let something pass that its parent's do not */
+/** @throws ChangeRefused when the child's constraints let something pass that its parent's do not */
 function refuseLooser(child: Constraints, parent: Constraints, where: string): void {
   const refuse = (what: string) => {
-    throw new GrantsRefused('child_constraints_looser_than_parent', `${where}.constraints.${what}`);
+    throw new ChangeRefused('child_constraints_looser_than_parent', `${where}.constraints.${what}`);
   };
   const beyond = (entries: readonly string[] = [], meet: (entry: string) => readonly string[]) =>
     entries.find((entry) => !meet(entry).includes(entry));

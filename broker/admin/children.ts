@@ -1,7 +1,6 @@
 /** An agent makes a child identity (specification, Child identity; POST /v1/agents/children). */
 
-import type { Changing } from '../audit/record-change.ts';
-import { recordChange } from '../audit/record-change.ts';
+import { type Changing, recordChange } from '../audit/record-change.ts';
 import { mintChildToken } from '../auth/child-token.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
@@ -14,6 +13,7 @@ import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { Db } from '../store/store.ts';
+import { rollback } from '../store/transaction.ts';
 import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';
 import { endLifetime } from './end-lifetime.ts';
 
@@ -34,15 +34,13 @@ export type Issued =
   /** No signing key is available; nothing was created. */
   | { kind: 'no_key' };
 
-class NoPlace extends Error {}
-
 /** Attempts to free a slot for a new child, in case others take it. */
 const MOST_TRIES = 200;
 
 /**
  * Makes a child of an active agent: its row, its grants, the parent's place and the event with its receipt, in one transaction.
  * The grants are at most what the parent held when it was authenticated; what it holds later narrows every call of the child.
- * When all places are taken, children whose lifetime is over give theirs back first. Throws GrantsRefused, and
+ * When all places are taken, children whose lifetime is over give theirs back first. Throws ChangeRefused, and
  * AuditUnavailable: then nothing is made.
  *
  * @param who with the facts about all its platforms
@@ -62,13 +60,9 @@ export async function issueChild(
   const made = newChild(services, who.agent, wish, key, now);
   const parent = { organisationId: who.agent.organisation_id, id: who.agent.id };
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    try {
-      await recordIssue(services, who.agent, made, granted, correlationId);
-      const { row, token } = made;
+    const { row, token } = made;
+    if (await recordIssue(services, who.agent, row, granted, correlationId))
       return { kind: 'issued', child: { agentId: row.agent_id, token, expiresAt: row.expires_at, granted } };
-    } catch (error) {
-      if (!(error instanceof NoPlace)) throw error;
-    }
     const overdue = await listOverdueChildren(db, parent, { now: broker.clock(), limit: MAX_LIVE_CHILDREN });
     // Random, because concurrent requests see the same list.
     const one = overdue[Math.floor(Math.random() * overdue.length)];
@@ -134,24 +128,27 @@ function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildW
 /** Names have at most 100 characters. */
 const defaultName = (parent: string): string => `child of ${parent}`.slice(0, 100).toWellFormed();
 
+/** False: the parent has no place for it. */
 async function recordIssue(
   services: Changing,
   parent: FactsRow,
-  { row }: ReturnType<typeof newChild>,
+  row: ReturnType<typeof newChild>['row'],
   granted: readonly PassedOn[],
   correlationId: string,
-): Promise<void> {
+): Promise<boolean> {
   const organisationId = parent.organisation_id;
   const by = { owner: { id: parent.agent_id, organisation_id: organisationId }, how: 'agent' as const, correlationId };
   const change = { reason: 'child_issued', agent: { id: row.id, agent_id: row.agent_id } };
-  await recordChange(services, by, change, async (db, note) => {
-    const { clock } = services.broker;
-    if (!(await takeChildPlace(db, { organisationId, id: parent.id }, MAX_LIVE_CHILDREN, clock()))) throw new NoPlace();
-    await putAgent(db, row);
-    for (const grant of granted) await putPassedOn(db, row, grant);
+  const issued = await recordChange(services, by, change, async (tx, note) => {
+    const place = { organisationId, id: parent.id };
+    if (!(await takeChildPlace(tx, place, MAX_LIVE_CHILDREN, services.broker.clock()))) return rollback('no_place');
+    await putAgent(tx, row);
+    for (const grant of granted) await putPassedOn(tx, row, grant);
     const grants = granted.map(({ platformId, scopes }) => ({ platform: platformId, scopes: [...scopes] }));
     note({ parent: parent.agent_id, expires_at: new Date(row.expires_at).toISOString(), grants });
+    return undefined;
   });
+  return issued === undefined;
 }
 
 const putPassedOn = (db: Db, child: ReturnType<typeof newChild>['row'], grant: PassedOn): Promise<void> =>

@@ -1,8 +1,7 @@
 /** An owner's decision on an access request: recorded and signed in the transaction that decides it and changes the grant. */
 
 import { requestStatusAt } from '../approvals/access-requests.ts';
-import type { Changing } from '../audit/record-change.ts';
-import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -14,6 +13,7 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { AccessRequestTable, ConnectionTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import { type Remaining, whatRemains } from './access.ts';
 import {
   changedGrant,
@@ -50,9 +50,6 @@ export type RequestDecided =
   | { kind: 'already_decided'; status: AccessRequestTable['status'] }
   | { kind: 'expired' };
 
-/** Rolls back the transaction of a concurrent decision that lost. */
-class Lost extends Error {}
-
 /**
  * Decides a request of the owner's organisation. With an approval the grant gains the scopes in the same transaction, so
  * that the agent's very next call is decided with them. Of any number of owners at the same instant one decides. Throws
@@ -74,21 +71,18 @@ export async function decideRequest(
   if (refused) return refused;
   const pending = decision.status === 'approved' ? await prepare(services, request, decision.granting) : undefined;
   const ref = { organisation_id: request.organisation_id, id: request.id };
-  let grant: GrantTable | undefined;
-  try {
-    grant = await recordChange(services, by, changeOf(request, decision), async (tx, note, auditId) => {
-      await lockOrganisation(tx, request.organisation_id);
-      const { status, note: detail } = decision;
-      const granted = pending?.scopes ?? null;
-      const row = { status, note: detail, at: now, by: by.owner.id, granted, auditId };
-      if (!(await decideAccessRequest(tx, ref, row))) throw new Lost();
-      note({ access_request: request.id });
-      const given = pending && (await give(tx, pending, now, note));
-      await changes.announce(tx, ref);
-      return given;
-    });
-  } catch (error) {
-    if (!(error instanceof Lost)) throw error;
+  const grant = await recordChange(services, by, changeOf(request, decision), async (tx, note, auditId) => {
+    await lockOrganisation(tx, request.organisation_id);
+    const { status, note: detail } = decision;
+    const granted = pending?.scopes ?? null;
+    const row = { status, note: detail, at: now, by: by.owner.id, granted, auditId };
+    if (!(await decideAccessRequest(tx, ref, row))) return rollback('decided_before');
+    note({ access_request: request.id });
+    const given = pending && (await give(tx, pending, now, note));
+    await changes.announce(tx, ref);
+    return given;
+  });
+  if (grant instanceof RolledBack) {
     const after = await find();
     return (after && whyNot(after, now)) ?? { kind: 'expired' };
   }

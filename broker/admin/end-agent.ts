@@ -2,9 +2,7 @@
 import { type Change, type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { type Ending, revokeAgent } from '../store/revoke-agent.ts';
-
-/** Rolls back the event of a concurrent caller that lost. */
-class EndedBefore extends Error {}
+import { RolledBack, rollback } from '../store/transaction.ts';
 
 /**
  * Ends an agent with everything that belongs to it, announces the ended held calls and access requests, and records the event,
@@ -22,18 +20,14 @@ export async function endAgent(
   facts: JsonObject = {},
 ): Promise<boolean> {
   const { broker, changes } = services;
-  try {
-    const ended = await recordChange(services, by, { ...change, agent }, async (db, note) => {
-      const requests = await revokeAgent(db, agent, ending, broker.clock());
-      if (!requests) throw new EndedBefore();
-      note(facts);
-      for (const request of requests) await changes.announce(db, request);
-      return requests;
-    });
-    for (const request of ended) changes.tell(request);
-    return true;
-  } catch (error) {
-    if (error instanceof EndedBefore) return false;
-    throw error;
-  }
+  const ended = await recordChange(services, by, { ...change, agent }, async (tx, note) => {
+    const requests = await revokeAgent(tx, agent, ending, broker.clock());
+    if (!requests) return rollback('ended_before');
+    note(facts);
+    for (const request of requests) await changes.announce(tx, request);
+    return requests;
+  });
+  if (ended instanceof RolledBack) return false;
+  for (const request of ended) changes.tell(request);
+  return true;
 }

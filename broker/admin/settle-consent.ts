@@ -1,7 +1,6 @@
 /** An owner who consents to more at a platform answers the agents that waited for just that. No grant changes by it. */
 
-import type { Changing } from '../audit/record-change.ts';
-import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decideAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
 import type { FactsReader } from '../store/facts-reader.ts';

@@ -1,6 +1,6 @@
 /** POST /v1/agents/children (specification, Child identity). */
 import { z } from 'zod';
-import { GrantsRefused, type WantedGrant } from '../../admin/child-grants.ts';
+import type { WantedGrant } from '../../admin/child-grants.ts';
 import { CHILD_TTL, issueChild } from '../../admin/children.ts';
 import { GrantTerms } from '../../config-file/terms.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
@@ -117,9 +117,7 @@ export const issueChildren = route({
       ttlSeconds: body.ttl_seconds ?? CHILD_TTL.default,
       grants: body.grants.map(wantedGrant),
     };
-    const issued = await issueChild(services, who, wish, correlationId).catch((error: unknown) => {
-      throw error instanceof GrantsRefused ? new Refusal(error.code, error.message) : error;
-    });
+    const issued = await issueChild(services, who, wish, correlationId);
     switch (issued.kind) {
       case 'no_key':
         throw new Refusal('as_signing_unavailable', 'The broker has no key to sign a bearer with. Nothing was made.');
