@@ -32,7 +32,7 @@ export function readTarget(method: string, target: string): GitTarget | 'unknown
   if (name.length > 100) return 'unknown';
   const repository = { owner, name };
   if (last === 'info/refs') {
-    if (method !== 'GET') return 'unknown';
+    if (method !== 'GET' && method !== 'HEAD') return 'unknown';
     const service = SERVICES.find((one) => query === `service=${one}`);
     return service === undefined ? 'malformed' : { repository, service, isAdvertisement: true };
   }

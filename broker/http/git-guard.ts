@@ -37,7 +37,7 @@ function refuseBrowser(request: IncomingMessage, baseUrl: string): Reply | undef
 
 /** Judged as it was sent: what a router decodes may be another path. Other methods are told which ones there are. */
 function refusePath({ method = '', url = '' }: IncomingMessage): Reply | undefined {
-  const asked = method === 'GET' || method === 'POST' ? [method] : ['GET', 'POST'];
+  const asked = ['GET', 'HEAD', 'POST'].includes(method) ? [method] : ['GET', 'POST'];
   const targets = asked.map((one) => readTarget(one, url));
   if (targets.every((one) => one === 'unknown')) {
     const isLfs = /^\/git\/[^/]+\/[^/]+\/(?:info\/)?lfs(?:\/|$)/.test(url);

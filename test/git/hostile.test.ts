@@ -1,0 +1,548 @@
+/** Hostile requests to the git door, on raw sockets, and code hosts that lie. None of them leaves a connection or half a record. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { commandList, PROBE, pktLine, ZERO } from '../world/git-bytes.ts';
+import { type GitWorld, startGitWorld } from '../world/git-world.ts';
+import { exchange } from '../world/raw.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY } from '../world/world.ts';
+
+const LIMIT = 1024 * 1024;
+const RECEIVE = 'git-receive-pack';
+const A = 'a'.repeat(40);
+
+describe.each(STORES)(`hostile git on %s${postgresNote}`, (store) => {
+  let given: GitWorld;
+  let agent: TestAgent;
+  let port: number;
+  beforeAll(async () => {
+    given = await startGitWorld(store, { GIT_MAX_REQUEST_BYTES: String(LIMIT) });
+    given.host.repository('acme/app');
+    agent = await given.agent();
+    port = Number(new URL(given.world.running.baseUrl).port);
+  });
+  beforeEach(async () => {
+    given.host.seen.length = 0;
+    given.host.answer = undefined;
+    await given.world.forgive();
+  });
+
+  const basic = (by = agent) => `Basic ${Buffer.from(`x:${by.token()}`).toString('base64')}`;
+  type Lines = Record<string, string>;
+  const head = (line: string, headers: Lines = {}): string =>
+    [
+      `${line} HTTP/1.1`,
+      ...Object.entries({ Host: 'localhost', Connection: 'close', Authorization: basic(), ...headers }).map((one) =>
+        one.join(': '),
+      ),
+      '\r\n',
+    ].join('\r\n');
+  const get = (path: string, headers: Lines = {}) => exchange(port, head(`GET ${path}`, headers));
+  const post = (service: string, body: string | Buffer, headers: Lines = {}) => {
+    const bytes = Buffer.from(body as string, 'latin1');
+    const all = {
+      'Content-Type': `application/x-${service}-request`,
+      'Content-Length': String(bytes.length),
+      ...headers,
+    };
+    return exchange(port, head(`POST /git/acme/app/${service}`, all) + bytes.toString('latin1'));
+  };
+  const chunked = (service: string, body: Buffer, headers: Lines = {}) =>
+    exchange(
+      port,
+      `${head(`POST /git/acme/app/${service}`, {
+        'Content-Type': `application/x-${service}-request`,
+        'Transfer-Encoding': 'chunked',
+        ...headers,
+      })}${body.length.toString(16)}\r\n${body.toString('latin1')}\r\n0\r\n\r\n`,
+    );
+  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+  const newest = async () => (await rows())[0]!;
+  const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
+  const nothingWasSent = () => expect(given.host.seen).toEqual([]);
+  /** Nothing is open to the code host, nothing is kept, nothing is under way. */
+  async function nothingIsLeft() {
+    const { services } = given.world.running;
+    await expect.poll(() => services.budget.held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
+    await expect.poll(() => services.gitBodies.held).toEqual({ memory: 0, files: 0 });
+    await expect.poll(async () => (await rows()).filter(({ state }) => state !== 'final')).toEqual([]);
+  }
+  /** One line, with the headers of every answer of `/git`. */
+  function expectOneLine(answer: { status: number; head: string; body: string }, status: number, code: string) {
+    expect([answer.status, answer.body], answer.head).toEqual([
+      status,
+      expect.stringMatching(new RegExp(`^agent-broker: ${code} - [^\\n]+\\n$`)),
+    ]);
+    expect(answer.head).toMatch(/^content-type: text\/plain; charset=utf-8$/im);
+    expect(answer.head).toMatch(/^content-security-policy: sandbox; default-src 'none'; frame-ancestors 'none'$/im);
+    expect(answer.head).toMatch(/^x-content-type-options: nosniff$/im);
+    expect(answer.head).toMatch(/^cross-origin-resource-policy: same-origin$/im);
+    expect(answer.head).toMatch(/^cache-control: no-cache$/im);
+    expect(answer.head + answer.body).not.toContain(CANARY);
+  }
+
+  describe('GT-01 and GT-04: paths', () => {
+    test.each([
+      '/git/o/r.git/../x/info/refs?service=git-upload-pack',
+      '/git/o/r%2f..%2fx/info/refs?service=git-upload-pack',
+      '/git/o/%2e%2e/info/refs?service=git-upload-pack',
+      '/git/o/../info/refs?service=git-upload-pack',
+      '/git/o/./info/refs?service=git-upload-pack',
+      '/git/o/.git/info/refs?service=git-upload-pack',
+      '/git/o/...git/info/refs?service=git-upload-pack',
+      '/git/o/r%00/info/refs?service=git-upload-pack',
+      '/git/o/r%/info/refs?service=git-upload-pack',
+      '/git//r/info/refs?service=git-upload-pack',
+      '/git/o/r//info/refs?service=git-upload-pack',
+      '/git/o/r/info%2frefs?service=git-upload-pack',
+      '/git/o/r/info/refs/?service=git-upload-pack',
+      '/git/o/r/info/refs#?service=git-upload-pack',
+      '/git/o/r\\x/info/refs?service=git-upload-pack',
+      '/git/o/r;x/info/refs?service=git-upload-pack',
+      `/git/o/${'r'.repeat(101)}/info/refs?service=git-upload-pack`,
+      '/git/acme/app%20/info/refs?service=git-upload-pack',
+      '/git/acme/app/HEAD',
+      '/git/acme/app/objects/info/packs',
+      '/git/acme/app/objects/pack/pack-1.pack',
+      '/git/acme/app/archive',
+      '/git/acme/app/git-upload-archive',
+      '/git/acme/app',
+      '/git/',
+      '/git',
+    ])('%s is no address', async (path) => {
+      expectOneLine(await get(path), 404, 'not_found');
+      nothingWasSent();
+    });
+
+    test('letter case counts', async () => {
+      expect((await get('/GIT/acme/app/info/refs?service=git-upload-pack')).status).toBe(404);
+      expect((await get('/git/acme/app/INFO/refs?service=git-upload-pack')).status).toBe(404);
+      nothingWasSent();
+    });
+
+    test('LFS is not served, and says so', async () => {
+      for (const path of ['/git/acme/app/info/lfs/objects/batch', '/git/acme/app.git/info/lfs/locks']) {
+        const answer = await get(path);
+        expectOneLine(answer, 404, 'not_found');
+        expect(answer.body).toContain('Git LFS is not served');
+      }
+      nothingWasSent();
+    });
+
+    test('another method is told which ones there are', async () => {
+      const answer = await exchange(port, head('PUT /git/acme/app/git-upload-pack'));
+      expectOneLine(answer, 405, 'method_not_allowed');
+      expect(answer.head).toMatch(/^allow: POST$/im);
+      nothingWasSent();
+      const asGet = await exchange(port, head('HEAD /git/acme/app/info/refs?service=git-upload-pack'));
+      expect([asGet.status, asGet.body]).toEqual([200, '']);
+      expectOneLine(await get('/git/acme/app/git-upload-pack'), 404, 'not_found');
+    });
+  });
+
+  describe('GT-03: services', () => {
+    test.each([
+      '',
+      '?',
+      '?service=',
+      '?service=git-upload-archive',
+      '?service=git-upload-pack&service=git-receive-pack',
+      '?service=git-upload-pack&x=1',
+      '?x=1&service=git-upload-pack',
+      '?service[x]=1',
+      '?service=git-upload-pack%0a',
+      '?service=git-upload-pack%00',
+      '?service=GIT-UPLOAD-PACK',
+      '?Service=git-upload-pack',
+      '?service=git%2dupload%2dpack',
+    ])('info/refs%s is neither of both', async (query) => {
+      expectOneLine(await get(`/git/acme/app/info/refs${query}`), 400, 'invalid_request');
+      nothingWasSent();
+    });
+
+    test('a POST takes no query', async () => {
+      const answer = await exchange(port, head('POST /git/acme/app/git-upload-pack?service=git-receive-pack'));
+      expectOneLine(answer, 400, 'invalid_request');
+      nothingWasSent();
+    });
+  });
+
+  describe('browsers', () => {
+    test.each<[string, Lines]>([
+      ['a navigation', { 'Sec-Fetch-Mode': 'navigate' }],
+      ['a frame', { 'Sec-Fetch-Dest': 'iframe', 'Sec-Fetch-Mode': 'no-cors' }],
+      ['a script', { 'Sec-Fetch-Dest': 'script' }],
+      ['a service worker', { 'Service-Worker': 'script' }],
+    ])('%s is refused before anything is asked', async (_, headers) => {
+      expectOneLine(await get('/git/acme/app/info/refs?service=git-upload-pack', headers), 403, 'forbidden');
+      nothingWasSent();
+      const anonymous = await get('/git/acme/app/info/refs?service=git-upload-pack', {
+        ...headers,
+        Authorization: 'x',
+      });
+      expectOneLine(anonymous, 403, 'forbidden');
+      expect(anonymous.head).not.toMatch(/^www-authenticate/im);
+    });
+
+    test("an owner's session cookie is", async () => {
+      const cookie = `${sessionCookieName(given.world.running.baseUrl)}=x`;
+      const answer = await get('/git/acme/app/info/refs?service=git-upload-pack', { Cookie: `a=b; ${cookie}` });
+      expectOneLine(answer, 403, 'forbidden');
+      nothingWasSent();
+    });
+
+    test('what the code host says beside its answer does not come', async () => {
+      given.host.answer = (_, response) =>
+        response
+          .writeHead(200, {
+            'content-type': 'application/x-git-upload-pack-advertisement',
+            'set-cookie': 'svc_owner=evil',
+            'clear-site-data': '"*"',
+            'access-control-allow-origin': '*',
+            'service-worker-allowed': '/',
+            refresh: '0;url=/',
+            link: '</x>; rel=preload',
+            'alt-svc': 'h2=":1"',
+            'x-svc-audit-id': 'forged',
+            'cache-control': 'public, max-age=9999',
+          })
+          .end(PROBE);
+      const answer = await get('/git/acme/app/info/refs?service=git-upload-pack', { 'Sec-Fetch-Dest': 'empty' });
+      expect(answer.status).toBe(200);
+      expect(answer.head).not.toMatch(
+        /set-cookie|clear-site|access-control|service-worker|refresh|^link|alt-svc|forged|public/im,
+      );
+      expect(answer.head).toMatch(/^cache-control: no-cache$/im);
+      expect(answer.head).toMatch(/^x-svc-audit-id: [0-9a-f-]{36}$/im);
+    });
+  });
+
+  describe('GT-14: who asks', () => {
+    test('the challenge comes only where there is no credential', async () => {
+      const path = 'GET /git/acme/app/info/refs?service=git-upload-pack';
+      const none = await exchange(port, head(path).replace(/^Authorization: .*\r\n/m, ''));
+      expectOneLine(none, 401, 'missing_token');
+      expect(none.head).toMatch(/^www-authenticate: Basic realm="/im);
+      for (const wrong of [
+        `Bearer ${agent.token()}`,
+        'Basic',
+        'Basic !!',
+        `Basic ${btoa('x:')}`,
+        `Basic ${btoa('x')}`,
+      ]) {
+        const answer = await get(path.slice(4), { Authorization: wrong });
+        expectOneLine(answer, 401, 'invalid_token');
+        expect(answer.head).not.toMatch(/^www-authenticate/im);
+      }
+      const twice = await exchange(port, head(path).replace('\r\n\r\n', `\r\nAuthorization: ${basic()}\r\n\r\n`));
+      expectOneLine(twice, 400, 'invalid_request');
+      nothingWasSent();
+    });
+  });
+
+  describe('GT-09 and GT-10: command lists', () => {
+    const create = (ref: string) => `${ZERO} ${A} ${ref}`;
+    const pack = 'PACK\0\0\0\x02\0\0\0\0';
+    const list = (...commands: string[]) =>
+      commandList(commands.map((one, i) => (i === 0 ? `${one}\0 report-status` : one)));
+
+    test.each<[string, string]>([
+      ['a length longer than the body', `ffff${'x'.repeat(10)}`],
+      ['the length 3', '0003'],
+      ['an empty pkt-line', '0004'],
+      ['no digits', 'zzzz'],
+      ['a sign', '-001'],
+      ['a length over the longest', `fff5${'x'.repeat(65521)}`],
+      ['no flush', pktLine(`${create('refs/heads/x')}\0`)],
+      ['a pack and no list', pack],
+      ['a delimiter', `0001${list(create('refs/heads/x'))}`],
+      [
+        '100,000 commands',
+        list(...Array.from({ length: 12_000 }, (_, i) => create(`refs/heads/${i}`))).slice(0, LIMIT),
+      ],
+      ['1,001 commands', list(...Array.from({ length: 1_001 }, (_, i) => create(`refs/heads/${i}`)))],
+      ['a ref of 60 KB', list(create(`refs/heads/${'x'.repeat(60_000)}`))],
+      ['capabilities on the second line', commandList([create('refs/heads/a'), `${create('refs/heads/b')}\0 atomic`])],
+      ['a ref twice', list(create('refs/heads/x'), create('refs/heads/x'))],
+      ['created and deleted at once', list(create('refs/heads/x'), `${A} ${ZERO} refs/heads/x`)],
+      ['neither', list(`${ZERO} ${ZERO} refs/heads/x`)],
+      ['a line break in a ref', list(create('refs/heads/a\nb'))],
+      ['an escape in a ref', list(create('refs/heads/\x1b[31m'))],
+      ['a text direction in a ref', list(create('refs/heads/\u202ex')).replaceAll('\u202e', '\xe2\x80\xae')],
+      ['dots in a ref', list(create('refs/../x'))],
+      ['a ref outside of refs/', list(create('HEAD'))],
+      ['a ref without a name space', list(create('refs/x'))],
+      ['a lock', list(create('refs/heads/x.lock'))],
+      ['not UTF-8', list(create('refs/heads/\xff'))],
+      ['object ids of two lengths', list(`${ZERO} ${'a'.repeat(64)} refs/heads/x`)],
+      ['a SHA-256 id without the format', list(`${'0'.repeat(64)} ${'a'.repeat(64)} refs/heads/x`)],
+      ['upper case in an id', list(`${ZERO} ${'A'.repeat(40)} refs/heads/x`)],
+      ['a signed push', `${pktLine('push-cert\0 report-status')}0000`],
+      ['a pack where it only deletes', `${list(`${A} ${ZERO} refs/heads/x`)}${pack}`],
+      ['no pack where it creates', list(create('refs/heads/x'))],
+      ['no commands, and a pack', `0000${pack}`],
+      [
+        '101 push options',
+        `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('o').repeat(101)}0000${pack}`,
+      ],
+      ['shallow lines behind commands', list(create('refs/heads/x'), `shallow ${A}`)],
+      ['nothing', ''],
+    ])('%s is malformed, and nothing is sent', async (_, body) => {
+      const answer = await post(RECEIVE, Buffer.from(body, 'latin1'));
+      expectOneLine(answer, 400, 'invalid_request');
+      nothingWasSent();
+      const row = await newest();
+      expect(row).toMatchObject({
+        state: 'final',
+        result: 'errored',
+        reason: 'invalid_request',
+        platform_id: 'codehost',
+      });
+      await evidenceOf(given.world, agent, row.id);
+      expect(answer.head).toContain(row.id);
+      await nothingIsLeft();
+    });
+
+    test.each<[string, string, { ref: string; action: string }[]]>([
+      [
+        'a ref named PACK',
+        list(create('refs/heads/PACK-evil')) + pack,
+        [{ ref: 'refs/heads/PACK-evil', action: 'create' }],
+      ],
+      [
+        'push options and shallow lines',
+        `${pktLine(`shallow ${A}`)}${commandList([`${A} ${'b'.repeat(40)} refs/heads/x\0 push-options atomic`])}${pktLine('ci.skip')}0000${pack}`,
+        [{ ref: 'refs/heads/x', action: 'update' }],
+      ],
+      [
+        'SHA-256',
+        `${commandList([`${'0'.repeat(64)} ${'a'.repeat(64)} refs/tags/v1\0 object-format=sha256`])}${pack}`,
+        [{ ref: 'refs/tags/v1', action: 'create' }],
+      ],
+      ['a deletion without a pack', list(`${A} ${ZERO} refs/heads/x`), [{ ref: 'refs/heads/x', action: 'delete' }]],
+    ])('%s is read as it is, and sent byte for byte', async (_, body, refs) => {
+      const sent = Promise.withResolvers<Buffer>();
+      given.host.answer = (request, response) => {
+        const pieces: Buffer[] = [];
+        request.on('data', (piece) => pieces.push(piece));
+        request.on('end', () => {
+          sent.resolve(Buffer.concat(pieces));
+          response.writeHead(200, { 'content-type': 'application/x-git-receive-pack-result' }).end(PROBE);
+        });
+      };
+      for (const ask of [
+        () => post(RECEIVE, body),
+        () => chunked(RECEIVE, Buffer.from(body, 'latin1')),
+        () => post(RECEIVE, gzipSync(Buffer.from(body, 'latin1')), { 'Content-Encoding': 'gzip' }),
+      ]) {
+        const answer = await ask();
+        expect(answer.status, answer.body).toBe(200);
+        expect((await sent.promise).toString('latin1')).toBe(body);
+        expect(flagsOf(await newest()).pushed_refs).toEqual(refs);
+      }
+      await nothingIsLeft();
+    });
+  });
+
+  describe('GT-08: large and compressed', () => {
+    const bomb = gzipSync(Buffer.alloc(50 * LIMIT));
+    test.each<[string, () => ReturnType<typeof post>]>([
+      [
+        'one byte more than allowed',
+        () =>
+          exchange(
+            port,
+            head('POST /git/acme/app/git-upload-pack', {
+              'Content-Type': 'application/x-git-upload-pack-request',
+              'Content-Length': String(LIMIT + 1),
+            }),
+          ),
+      ],
+      ['the same in chunks', () => chunked('git-upload-pack', Buffer.alloc(LIMIT + 1, 'x'))],
+      ['a bomb', () => post('git-upload-pack', bomb, { 'Content-Encoding': 'gzip' })],
+      ['a bomb in chunks, as a push', () => chunked(RECEIVE, bomb, { 'Content-Encoding': 'x-gzip' })],
+    ])('%s is a 413', async (_, ask) => {
+      expectOneLine(await ask(), 413, 'git_request_too_large');
+      nothingWasSent();
+      expect(await newest()).toMatchObject({ reason: 'git_request_too_large', result: 'errored' });
+      await nothingIsLeft();
+    });
+
+    test.each<[string, string | Buffer, Lines]>([
+      ['what is not gzip', 'not gzip at all', { 'Content-Encoding': 'gzip' }],
+      ['gzip that is cut', gzipSync('0000').subarray(0, 12), { 'Content-Encoding': 'gzip' }],
+      ['another coding', '0000', { 'Content-Encoding': 'br' }],
+      ['two codings', '0000', { 'Content-Encoding': 'gzip, gzip' }],
+      ['another media type', '0000', { 'Content-Type': 'application/json' }],
+      ['the other service', '0000', { 'Content-Type': 'application/x-git-receive-pack-request' }],
+    ])('%s is malformed', async (_, body, headers) => {
+      expectOneLine(await post('git-upload-pack', body, headers), 400, 'invalid_request');
+      nothingWasSent();
+      await nothingIsLeft();
+    });
+  });
+
+  describe('GT-17: headers', () => {
+    test('of the agent only those of git are sent on', async () => {
+      await get('/git/acme/app/info/refs?service=git-upload-pack', {
+        'Git-Protocol': 'version=2:evil',
+        'User-Agent': 'git/2.39.5',
+        'X-Evil': '1',
+        'Accept-Encoding': 'gzip',
+        Cookie: 'a=b',
+        'X-Forwarded-For': '1.2.3.4',
+        'Accept-Language': 'de',
+      });
+      const { authorization, ...headers } = given.host.seen[0]!.headers;
+      expect(authorization).toMatch(/^Basic /);
+      expect(headers).toEqual({
+        host: given.host.address,
+        connection: 'keep-alive',
+        'user-agent': 'git/2.39.5',
+        accept: '*/*',
+        'accept-encoding': 'identity',
+      });
+      await get('/git/acme/app/info/refs?service=git-upload-pack', {
+        'Git-Protocol': 'version=2',
+        'User-Agent': 'curl/8',
+      });
+      expect(given.host.seen[1]!.headers).toMatchObject({
+        'git-protocol': 'version=2',
+        'user-agent': 'git/agent-broker',
+      });
+    });
+  });
+
+  describe('Expect: 100-continue', () => {
+    const expecting = (headers: Lines) =>
+      head('POST /git/acme/app/git-upload-pack', {
+        'Content-Type': 'application/x-git-upload-pack-request',
+        'Content-Length': '4',
+        Expect: '100-continue',
+        ...headers,
+      });
+    async function first(bytes: string): Promise<string> {
+      const socket = connect(port, '127.0.0.1');
+      onTestFinished(() => void socket.destroy());
+      socket.write(bytes);
+      return String((await once(socket, 'data'))[0]).split('\r\n')[0] ?? '';
+    }
+
+    test('is answered for whoever may send', async () => {
+      expect(await first(expecting({}))).toBe('HTTP/1.1 100 Continue');
+    });
+
+    test('is not for a stranger, or for a body that is too large', async () => {
+      expect(await first(expecting({ Authorization: 'Basic eDp4' }))).toContain(' 401 ');
+      expect(await first(expecting({ 'Content-Length': String(LIMIT + 1) }))).toContain(' 413 ');
+    });
+  });
+
+  describe('code hosts that lie, and clients that leave', () => {
+    const PACK_TYPE = { 'content-type': 'application/x-git-upload-pack-result' };
+    const fetching = (body: string = PROBE) =>
+      head('POST /git/acme/app/git-upload-pack', {
+        'Content-Type': 'application/x-git-upload-pack-request',
+        'Content-Length': String(body.length),
+      }) + body;
+    const want = `${pktLine(`want ${A}\n`)}0000${pktLine('done\n')}`;
+    async function open(bytes: string): Promise<Socket> {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      socket.write(bytes, 'latin1');
+      return socket;
+    }
+    const openConnections = () => given.host.connections();
+
+    test('an answer that is cut is cut here, and on record so', async () => {
+      given.host.answer = (_, response) => {
+        response.writeHead(200, { ...PACK_TYPE, 'content-length': 100 });
+        response.write('0008some');
+        setTimeout(() => response.destroy(), 50);
+      };
+      const answer = await exchange(port, fetching(want));
+      expect(answer.body).toContain('0008some');
+      expect(answer.body).not.toMatch(/0\r\n\r\n$/);
+      const row = await newest();
+      expect(flagsOf(row)).toMatchObject({ ended: 'upstream_closed', answer_bytes: 8 });
+      await nothingIsLeft();
+    });
+
+    test('the credential in a pack breaks it off', async () => {
+      given.host.answer = (_, response) => response.writeHead(200, PACK_TYPE).end(`0040 some ${CANARY} more`);
+      const answer = await exchange(port, fetching(want));
+      expect(answer.head + answer.body).not.toContain(CANARY.slice(0, 12));
+      expect(await newest()).toMatchObject({ result: 'blocked', reason: 'upstream_response_blocked' });
+      await nothingIsLeft();
+    });
+
+    test('the credential in an advertisement, in base64, is a line', async () => {
+      given.host.answer = (_, response) =>
+        response
+          .writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
+          .end(`0040 ${Buffer.from(`x-access-token:${CANARY}`).toString('base64')}`);
+      expectOneLine(await get('/git/acme/app/info/refs?service=git-upload-pack'), 502, 'upstream_response_blocked');
+      await nothingIsLeft();
+    });
+
+    test('a long advertisement is on record before its first byte goes out', async () => {
+      let states: string[] = [];
+      const release = Promise.withResolvers<void>();
+      given.host.answer = async (_, response) => {
+        response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' });
+        response.write(Buffer.alloc(1024 * 1024 + 1, 'x'));
+        await release.promise;
+        response.end('y');
+      };
+      const socket = await open(head('GET /git/acme/app/info/refs?service=git-upload-pack'));
+      await once(socket, 'data');
+      states = (await rows()).filter(({ reason }) => reason !== 'x').map(({ state }) => state);
+      release.resolve();
+      expect(states[0]).toBe('intent');
+      await once(socket, 'close');
+      expect(await newest()).toMatchObject({ state: 'final', reason: 'advertised' });
+      await nothingIsLeft();
+    });
+
+    test('GT-16: a client that leaves while it is answered', async () => {
+      given.host.answer = (_, response) => {
+        response.writeHead(200, PACK_TYPE);
+        const more = setInterval(() => response.write(Buffer.alloc(10_000)), 5);
+        response.on('close', () => clearInterval(more));
+      };
+      const socket = await open(fetching(want));
+      await once(socket, 'data');
+      socket.destroy();
+      await expect.poll(openConnections, { timeout: 5_000 }).toBe(0);
+      await expect.poll(async () => flagsOf(await newest()).ended, { timeout: 5_000 }).toBe('client_closed');
+      await nothingIsLeft();
+    });
+
+    test('a client that leaves before the code host answers', async () => {
+      const asked = Promise.withResolvers<void>();
+      given.host.answer = () => asked.resolve();
+      const socket = await open(fetching(want));
+      await asked.promise;
+      socket.destroy();
+      await expect.poll(openConnections, { timeout: 5_000 }).toBe(0);
+      await nothingIsLeft();
+      expect(await newest()).toMatchObject({ state: 'final', result: 'errored', reason: 'upstream_unreachable' });
+      expect(flagsOf(await newest())).toMatchObject({ code: 'client_closed', outcome: 'unknown' });
+    });
+
+    test('GT-16: a client that leaves in the middle of its body: nothing is sent', async () => {
+      const socket = await open(fetching(want).replace(/Content-Length: \d+/, 'Content-Length: 5000'));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      socket.destroy();
+      await nothingIsLeft();
+      nothingWasSent();
+    });
+  });
+});
