@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { git } from '../world/git-host.ts';
 import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 describe.each(STORES)(`git fetch on %s${postgresNote}`, (store) => {
   let given: GitWorld;
@@ -32,6 +32,68 @@ describe.each(STORES)(`git fetch on %s${postgresNote}`, (store) => {
     const { seen } = given.host;
     expect(seen.every(({ url }) => url.startsWith('/acme/app.git/'))).toBe(true);
     expect(seen.some(({ headers }) => headers['git-protocol'] === 'version=2')).toBe(true);
+  });
+
+  test.each(['0', '1', '2'])('protocol version %s', async (version) => {
+    const agent = await given.agent();
+    given.host.seen.length = 0;
+    const folder = newFolder();
+    const run = await runGit(['clone', '-q', remoteOf(agent, 'acme/app'), 'work'], {
+      folder,
+      config: { 'protocol.version': version },
+    });
+    expect(run, run.stderr).toMatchObject({ code: 0 });
+    expect(git(join(folder, 'work'), 'rev-parse', 'HEAD')).toBe(git(bare, 'rev-parse', 'main'));
+    const wanted = version === '0' ? undefined : `version=${version}`;
+    expect(new Set(given.host.seen.map(({ headers }) => headers['git-protocol']))).toEqual(new Set([wanted]));
+  });
+
+  test('shallow, deepened, partial and sparse clones', async () => {
+    const agent = await given.agent();
+    const source = given.host.repository('acme/history', { files: { 'a.txt': 'a', 'large.bin': 'x'.repeat(100_000) } });
+    for (const n of [1, 2, 3]) {
+      const tree = git(source, 'rev-parse', 'main^{tree}').trim();
+      const made = git(source, 'commit-tree', tree, '-p', 'main', '-m', `commit ${n}`).trim();
+      git(source, 'update-ref', 'refs/heads/main', made);
+    }
+    const shallow = await clone(agent, 'acme/history', '--depth', '1');
+    expect(git(shallow, 'rev-list', '--count', 'HEAD').trim()).toBe('1');
+    const deepened = await runGit(['fetch', '--unshallow', remoteOf(agent, 'acme/history')], { folder: shallow });
+    expect(deepened, deepened.stderr).toMatchObject({ code: 0 });
+    expect(git(shallow, 'rev-list', '--count', 'HEAD').trim()).toBe('4');
+    const partial = await clone(agent, 'acme/history', '--filter=blob:none', '--no-checkout');
+    expect(git(partial, 'rev-list', '--objects', '--missing=print', 'HEAD')).toMatch(/^\?/m);
+    // What is missing is fetched when it is needed.
+    expect(await runGit(['checkout', '-q', 'HEAD'], { folder: partial })).toMatchObject({ code: 0 });
+    expect(readFileSync(join(partial, 'a.txt'), 'utf8')).toBe('a');
+    const single = await clone(agent, 'acme/history', '--single-branch', '--no-tags', '-b', 'main');
+    expect(git(single, 'rev-list', '--count', 'HEAD').trim()).toBe('4');
+  });
+
+  test('a long negotiation, which git compresses', async () => {
+    const agent = await given.agent();
+    const source = given.host.repository('acme/wide');
+    const tree = git(source, 'rev-parse', 'main^{tree}').trim();
+    for (let n = 0; n < 40; n++)
+      git(source, 'update-ref', `refs/heads/b${n}`, git(source, 'commit-tree', tree, '-m', `b${n}`).trim());
+    const folder = newFolder();
+    const run = await runGit(['clone', '-q', remoteOf(agent, 'acme/wide'), 'work'], {
+      folder,
+      environment: { GIT_TRACE_CURL: '1' },
+    });
+    expect(run.code).toBe(0);
+    expect(run.stderr).toMatch(/=> Send header: Content-Encoding: gzip/i);
+    expect(git(join(folder, 'work'), 'branch', '-r').trim().split('\n').length).toBe(42);
+  });
+
+  test('a fetch of what came since, and of nothing', async () => {
+    const agent = await given.agent();
+    const folder = await clone(agent, 'acme/app');
+    const tree = git(bare, 'rev-parse', 'main^{tree}').trim();
+    git(bare, 'update-ref', 'refs/heads/next', git(bare, 'commit-tree', tree, '-p', 'main', '-m', 'next').trim());
+    const args = ['fetch', remoteOf(agent, 'acme/app'), 'next'];
+    for (const _ of [1, 2]) expect(await runGit(args, { folder })).toMatchObject({ code: 0 });
+    expect(git(folder, 'rev-parse', 'FETCH_HEAD')).toBe(git(bare, 'rev-parse', 'next'));
   });
 
   test('a repository that is not on the list is refused in the words of the specification', async () => {

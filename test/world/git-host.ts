@@ -37,9 +37,15 @@ export const GIT_ENVIRONMENT = {
   LC_ALL: 'C',
 };
 
-/** Runs git and answers what it wrote. */
+/** Runs git on what is on this machine, and answers what it wrote. Nothing else happens meanwhile: the broker answers nothing. */
 export const git = (folder: string, ...args: string[]): string =>
-  execFileSync('git', args, { cwd: folder, env: GIT_ENVIRONMENT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  execFileSync('git', args, {
+    cwd: folder,
+    env: GIT_ENVIRONMENT,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 30_000,
+  });
 
 /** `secret`: the token that it wants as the Basic password, by `user`; or `takes`: whether it takes a password for a request. */
 export async function startGitHost({

@@ -1,0 +1,205 @@
+/** Long pushes and fetches: whole, many at once, and broken off by each of the three who take part. */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { makeKeyPair } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { commandList, PROBE, ZERO } from '../world/git-bytes.ts';
+import { git } from '../world/git-host.ts';
+import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+const MIB = 1024 * 1024;
+const RESULT = { 'content-type': 'application/x-git-receive-pack-result' };
+const PUSHED = [{ ref: 'refs/heads/agent/x', action: 'create' }];
+
+function makeCommit(folder: string, bytes: number): void {
+  writeFileSync(join(folder, 'random.bin'), randomBytes(bytes));
+  git(folder, 'add', '.');
+  git(folder, '-c', 'core.compression=0', 'commit', '-qm', 'large');
+}
+
+/** The head and the first bytes of a push of `bytes` in all. */
+function pushHead(agent: TestAgent, bytes: number): string {
+  const head = [
+    'POST /git/acme/app/git-receive-pack HTTP/1.1',
+    'Host: localhost',
+    `Authorization: Basic ${Buffer.from(`x:${agent.token()}`).toString('base64')}`,
+    'Content-Type: application/x-git-receive-pack-request',
+    `Content-Length: ${bytes}`,
+    '\r\n',
+  ].join('\r\n');
+  return `${head}${commandList([`${ZERO} ${'a'.repeat(40)} refs/heads/agent/x\0 report-status`])}PACK`;
+}
+
+describe.each(STORES)(`long git requests on %s${postgresNote}`, (store) => {
+  let given: GitWorld;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    given = await startGitWorld(store, { GIT_MAX_REQUEST_BYTES: '256MiB' });
+    given.host.repository('acme/app');
+    agent = await given.agent();
+  });
+  beforeEach(async () => {
+    given.host.answer = undefined;
+    await given.world.forgive();
+  });
+  const rows = () => listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 200 });
+  const newest = async () => (await rows())[0]!;
+  const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
+  async function nothingIsLeft() {
+    const { services } = given.world.running;
+    await expect.poll(() => services.budget.held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
+    await expect.poll(() => services.gitBodies.held).toEqual({ memory: 0, files: 0 });
+    await expect.poll(async () => (await rows()).filter(({ state }) => state !== 'final')).toEqual([]);
+    const run = readdirSync(join(given.world.environment.AGENT_BROKER_DATA!, 'run'));
+    expect(run.filter((name) => name.startsWith('git-'))).toEqual([]);
+  }
+  async function begin(bytes: number): Promise<Socket> {
+    const socket = connect(Number(new URL(given.world.running.baseUrl).port), '127.0.0.1');
+    socket.on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    socket.write(pushHead(agent, bytes), 'latin1');
+    socket.write(Buffer.alloc(300_000));
+    return socket;
+  }
+
+  test('a push whose client leaves in the middle', async () => {
+    const begun = Promise.withResolvers<void>();
+    given.host.answer = (request) => request.once('data', () => begun.resolve());
+    const socket = await begin(5 * MIB);
+    await begun.promise;
+    socket.destroy();
+    await expect.poll(() => given.host.connections(), { timeout: 5_000 }).toBe(0);
+    await nothingIsLeft();
+    const row = await newest();
+    expect(row).toMatchObject({ result: 'errored', method: 'POST' });
+    expect(flagsOf(row)).toMatchObject({ pushed_refs: PUSHED, outcome: 'unknown' });
+    expect((await evidenceOf(given.world, agent, row.id)).payload.pushed_refs).toEqual(PUSHED);
+  });
+
+  test('a push that the code host cuts, or answers before it is whole', async () => {
+    given.host.answer = (request) => request.once('data', () => request.socket.destroy());
+    const cut = await begin(5 * MIB);
+    expect(String((await once(cut, 'data'))[0])).toMatch(
+      /^HTTP\/1.1 502 [\s\S]*upstream_unreachable - acme\/app: [^\n]*fetch before/,
+    );
+    expect(flagsOf(await newest())).toMatchObject({ pushed_refs: PUSHED, outcome: 'unknown' });
+
+    given.host.answer = (_, response) => response.writeHead(403).end();
+    const early = await begin(5 * MIB);
+    expect(String((await once(early, 'data'))[0])).toMatch(/^HTTP\/1.1 502 [\s\S]*upstream_auth_failed - acme\/app/);
+    expect(await newest()).toMatchObject({ result: 'errored', reason: 'upstream_auth_failed', upstream_status: 403 });
+    await nothingIsLeft();
+  });
+
+  test('a push whose answer is cut: nobody knows', async () => {
+    given.host.answer = (request, response) => {
+      request.resume();
+      request.on('end', () => {
+        response.writeHead(200, RESULT);
+        response.write('0030');
+        setTimeout(() => response.destroy(), 30);
+      });
+    };
+    const socket = await begin(Buffer.byteLength(pushHead(agent, 0).split('\r\n\r\n')[1]!) + 300_000);
+    socket.resume();
+    await once(socket, 'close');
+    const row = await newest();
+    expect(row).toMatchObject({ result: 'errored', reason: 'outcome_unknown', upstream_status: 200 });
+    expect(flagsOf(row)).toMatchObject({ ended: 'upstream_closed', pushed_refs: PUSHED });
+    await nothingIsLeft();
+  });
+
+  test('an agent that is suspended in the middle of a clone: what was allowed goes on, the next request is refused', async () => {
+    const halfway = Promise.withResolvers<void>();
+    const go = Promise.withResolvers<void>();
+    const suspended = await given.organisation.agent({
+      keys: makeKeyPair(),
+      rules: ALLOW_ALL,
+      grants: { codehost: { scopeList: ['codehost:contents.read'] } },
+    });
+    given.host.answer = async (request, response) => {
+      if (request.method === 'GET')
+        return void response
+          .writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
+          .end(PROBE);
+      response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' });
+      response.write('0008half');
+      halfway.resolve();
+      await go.promise;
+      response.end('0008rest');
+    };
+    const url = `${given.world.running.baseUrl}/git/acme/app`;
+    const headers = { authorization: `Basic ${btoa(`x:${suspended.token()}`)}` };
+    const type = { 'content-type': 'application/x-git-upload-pack-request' };
+    const fetching = fetch(`${url}/git-upload-pack`, { method: 'POST', headers: { ...headers, ...type }, body: PROBE });
+    await halfway.promise;
+    expect((await given.organisation.ask('POST', `/owner/agents/${suspended.agentId}/suspend`, {})).status).toBe(200);
+    go.resolve();
+    expect(await (await fetching).text()).toBe('0008half0008rest');
+    const next = await fetch(`${url}/info/refs?service=git-upload-pack`, { headers });
+    expect([next.status, await next.text()]).toEqual([403, expect.stringContaining('agent_halted')]);
+  });
+
+  test('many at once: each gets its own', async () => {
+    const names = Array.from({ length: 6 }, (_, i) => `acme/many${i}`);
+    for (const name of names) given.host.repository(name, { files: { 'name.txt': name } });
+    const folders = await Promise.all(names.map((name) => clone(agent, name)));
+    const pushed = await Promise.all(
+      folders.map((folder, i) => {
+        makeCommit(folder, 200_000);
+        return runGit(['push', remoteOf(agent, names[i]!), 'HEAD:agent/x'], { folder });
+      }),
+    );
+    expect(pushed.map(({ code, stderr }) => [code, stderr.includes('error')])).toEqual(names.map(() => [0, false]));
+    await nothingIsLeft();
+  });
+
+  test('a broker that is killed in the middle of a push: the row says what is known', async () => {
+    await given.world.running.stop();
+    const environment = { ...given.world.environment, PORT: new URL(given.world.running.baseUrl).port };
+    const child = spawnBroker(environment);
+    given.host.answer = (request) => {
+      request.resume();
+      request.once('data', () => child.signal('SIGKILL'));
+    };
+    expect(await child.serve(), child.output().stderr).toBe(given.world.running.baseUrl);
+    await begin(5 * MIB);
+    expect(await child.ended).toEqual({ code: null, signal: 'SIGKILL' });
+    await given.world.restart();
+    const row = await newest();
+    expect(row).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
+    expect(flagsOf(row)).toMatchObject({ ended: 'unknown', pushed_refs: PUSHED });
+    expect((await evidenceOf(given.world, agent, row.id)).payload.pushed_refs).toEqual(PUSHED);
+  });
+});
+
+test('100 MB are pushed whole, in chunks and in one piece, and memory stays', { timeout: 120_000 }, async () => {
+  const given = await startGitWorld('sqlite', { GIT_MAX_REQUEST_BYTES: '256MiB' });
+  const bare = given.host.repository('acme/app');
+  const agent = await given.agent();
+  const folder = await clone(agent, 'acme/app');
+  makeCommit(folder, 100 * MIB);
+  for (const [branch, postBuffer] of [
+    ['chunks', '1048576'],
+    ['whole', '268435456'],
+  ]) {
+    const config = { 'http.postBuffer': postBuffer!, 'core.compression': '0' };
+    const run = await runGit(['push', remoteOf(agent, 'acme/app'), `HEAD:agent/${branch}`], { folder, config });
+    expect(run, run.stderr).toMatchObject({ code: 0 });
+    expect(git(bare, 'rev-parse', `agent/${branch}`)).toBe(git(folder, 'rev-parse', 'HEAD'));
+    git(bare, 'update-ref', '-d', `refs/heads/agent/${branch}`);
+    git(bare, 'gc', '-q', '--prune=now');
+  }
+  expect(given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
+  const again = await clone(agent, 'acme/app');
+  expect(git(again, 'rev-parse', 'HEAD')).toBe(git(bare, 'rev-parse', 'main'));
+});
