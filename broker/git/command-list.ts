@@ -3,8 +3,8 @@
  * Transfer"). What follows, the pack, is never read.
  */
 import type { GitRef } from '../policy/facts.ts';
+import { refNameProblem } from '../policy/ref-name.ts';
 import { type PktLine, readPktLine } from './pkt-line.ts';
-import { refNameProblem } from './ref-name.ts';
 
 /** A push of more changes no branch but all of a repository; each of them is written into the audit row. */
 const MOST_COMMANDS = 1_000;

@@ -3,17 +3,10 @@
  * `release/**` every one below `release/`, `refs/tags/v*` some tags. Letter case counts, as it does for git.
  */
 import { matchesGlob } from './pattern.ts';
+import { refNameProblem } from './ref-name.ts';
 
 const HEADS = 'refs/heads/';
 const TAGS = 'refs/tags/';
-/** What no name of a ref holds (git-check-ref-format(1)), and characters that cannot be seen. */
-const NO_NAME = /[\s\p{C}~^:?*[\\]|\.\.|@\{|\/\/|^\/|\/$|(?:^|\/)\.|\.lock(?:\/|$)|\.$/u;
-
-/** Whether a text is a well-formed full name of a ref. */
-export function isRefName(name: string): boolean {
-  return name.startsWith('refs/') && !NO_NAME.test(name);
-}
-
 /** Why a text is no pattern of refs, and what to write instead; undefined when it is one. */
 export function refPatternProblem(text: string): string | undefined {
   if (/^(?:heads|tags)\//.test(text)) return `begins in the middle of a name; write "refs/${text}"`;
@@ -23,13 +16,13 @@ export function refPatternProblem(text: string): string | undefined {
   const pieces = full.split('/');
   if (pieces.some((piece, i) => piece.includes('**') && (piece !== '**' || i < pieces.length - 1)))
     return '`**` stands alone at the end: "agent/**"; `*` is any text within one segment';
-  if (isRefName(full.replaceAll('*', 'x'))) return undefined;
+  if (refNameProblem(full.replaceAll('*', 'x')) === undefined) return undefined;
   return 'is no name or pattern of a branch or tag; write "main", "agent/*", "agent/**" or "refs/tags/v*"';
 }
 
 /** Whether one of the patterns is for this full name of a ref. Malformed patterns are for none. */
 export function matchesRef(patterns: readonly string[], name: string): boolean {
-  return isRefName(name) && wellFormed(patterns).some((pattern) => covers(pattern, name));
+  return refNameProblem(name) === undefined && wellFormed(patterns).some((pattern) => covers(pattern, name));
 }
 
 /**

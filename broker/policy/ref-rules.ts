@@ -4,7 +4,7 @@ import type { CallAsk, JsonValue, RefChange } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 import type { Operation, RefPosition, RefPositionSource, RefRule, RefRuleSource } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
-import { isRefName } from './ref-patterns.ts';
+import { refNameProblem } from './ref-name.ts';
 import { spellingsOf } from './spelling.ts';
 
 /** A ref that a call writes. `name` is its full name, or undefined where `why` says why it has none that can be judged. */
@@ -72,7 +72,7 @@ const place = ({ in: where, at, prefix }: RefPosition): string =>
 function nameOf(value: string, { prefix }: RefPosition): string | undefined {
   if (prefix === 'refs/' ? value.startsWith('refs/') : prefix !== '' && BEGINS_A_NAME.test(value)) return undefined;
   const name = prefix + value;
-  return isRefName(name) ? name : undefined;
+  return refNameProblem(name) === undefined ? name : undefined;
 }
 
 function valuesAt(position: RefPosition, operation: Operation, call: CallAsk): string[] | string {

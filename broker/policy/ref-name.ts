@@ -1,11 +1,11 @@
-/** Names of refs that a push may change (git-check-ref-format). */
+/** Names of refs (git-check-ref-format). */
 
 /** No code host takes longer ones, and a row holds them all. */
 const LONGEST_NAME = 1_024;
 /** Rules 4, 5 and 10: control characters, space, and what has a meaning in patterns and revisions. */
 const FORBIDDEN = /[\x00-\x20\x7f~^:?*[\\]/;
 /** Not forbidden by git: what is invisible, or turns the direction of text, would show another name to whoever reads the record. */
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/u;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}]/u;
 
 /** Why a name is none, as a phrase; undefined for a full name such as `refs/heads/main`. */
 export function refNameProblem(name: string): string | undefined {

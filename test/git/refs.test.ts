@@ -1,0 +1,107 @@
+/** A grant's refs and repositories, by git itself and by the other door onto the same branches. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf, expectDenied } from '../world/evidence.ts';
+import { git } from '../world/git-host.ts';
+import { clone, GIT_SCOPES, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+describe.each(STORES)(`git under a grant's refs on %s${postgresNote}`, (store) => {
+  let given: GitWorld;
+  let repositories = 0;
+  beforeAll(async () => {
+    given = await startGitWorld(store);
+  });
+
+  /** A repository of its own with a clone that has one commit more. */
+  async function cloned(agent: TestAgent) {
+    const name = `acme/leash-${++repositories}`;
+    const bare = given.host.repository(name);
+    const folder = await clone(agent, name);
+    writeFileSync(join(folder, 'a.txt'), 'a');
+    git(folder, 'add', '.');
+    git(folder, 'commit', '-qm', 'a');
+    git(folder, 'tag', 'v1');
+    const refs = () => git(bare, 'for-each-ref', '--format=%(refname)', '--sort=refname').trim().split('\n');
+    return { name, folder, refs, main: () => git(bare, 'rev-parse', 'main') };
+  }
+  const push = (agent: TestAgent, { name, folder }: Awaited<ReturnType<typeof cloned>>, ...args: string[]) =>
+    runGit(['push', remoteOf(agent, name), ...args], { folder });
+  async function lastRow(agent: TestAgent) {
+    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+    return rows.find((row) => row.agent_public_id === agent.agentId);
+  }
+  async function expectRefused(agent: TestAgent, pushing: ReturnType<typeof push>, violating: string[]) {
+    const run = await pushing;
+    expect(run.code, run.stderr).not.toBe(0);
+    const row = await lastRow(agent);
+    expect(row).toMatchObject({ result: 'denied', reason: 'repo_not_allowed', upstream_status: null });
+    expect(JSON.parse(row?.violating ?? 'null')).toEqual(violating);
+    await evidenceOf(given.world, agent, row?.id ?? '');
+  }
+
+  test('the agent pushes its branches, and never main, tags, notes or what it may not name', async () => {
+    const agent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
+    const work = await cloned(agent);
+    const main = work.main();
+    expect(await push(agent, work, 'HEAD:refs/heads/agent/one')).toMatchObject({ code: 0 });
+    await expectRefused(agent, push(agent, work, 'HEAD:main'), ['refs/heads/main']);
+    await expectRefused(agent, push(agent, work, '--force', 'HEAD:main'), ['refs/heads/main']);
+    await expectRefused(agent, push(agent, work, '--delete', 'main'), ['refs/heads/main']);
+    await expectRefused(agent, push(agent, work, 'v1'), ['refs/tags/v1']);
+    await expectRefused(agent, push(agent, work, 'HEAD:refs/notes/commits'), ['refs/notes/commits']);
+    await expectRefused(agent, push(agent, work, 'HEAD:refs/for/main'), ['refs/for/main']);
+    await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/Agent/two'), ['refs/heads/Agent/two']);
+    await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/agent/a/b'), ['refs/heads/agent/a/b']);
+    // A push is judged whole.
+    await expectRefused(agent, push(agent, work, 'HEAD:agent/two', 'HEAD:main'), ['refs/heads/main']);
+    expect([work.refs(), work.main()]).toEqual([['refs/heads/agent/one', 'refs/heads/main'], main]);
+    expect(await push(agent, work, '--delete', 'agent/one')).toMatchObject({ code: 0 });
+  });
+
+  test('ref_changes: what is there is neither changed nor deleted; tags are made where a pattern names them', async () => {
+    const agent = await given.agent({
+      constraints: { refs: ['agent/**', 'refs/tags/v*'], ref_changes: ['create'] },
+    });
+    const work = await cloned(agent);
+    expect(await push(agent, work, 'HEAD:refs/heads/agent/a/b', 'v1')).toMatchObject({ code: 0 });
+    git(work.folder, 'commit', '-qm', 'b', '--allow-empty');
+    await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/agent/a/b'), ['refs/heads/agent/a/b']);
+    await expectRefused(agent, push(agent, work, '--delete', 'v1'), ['refs/tags/v1']);
+    expect(await push(agent, work, 'HEAD:refs/heads/agent/c')).toMatchObject({ code: 0 });
+  });
+
+  test('a grant that allows no ref still lets the agent clone and fetch', async () => {
+    const agent = await given.agent({ constraints: { refs: [] } });
+    const work = await cloned(agent);
+    expect(await runGit(['fetch', remoteOf(agent, work.name)], { folder: work.folder })).toMatchObject({ code: 0 });
+    await expectRefused(agent, push(agent, work, 'HEAD:refs/heads/agent/x'), ['refs/heads/agent/x']);
+  });
+
+  test('a child pushes at most what its parent may', async () => {
+    const parent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/**'] } });
+    const limited = (constraints: object) =>
+      childOf(given.world, given.organisation, parent, {
+        grants: [{ platform: 'codehost', scopes: GIT_SCOPES, constraints }],
+      });
+    const [same, narrower] = [await limited({}), await limited({ refs: ['agent/x'], ref_changes: ['create'] })];
+    const work = await cloned(same);
+    expect(await push(same, work, 'HEAD:refs/heads/agent/y')).toMatchObject({ code: 0 });
+    await expectRefused(same, push(same, work, 'HEAD:main'), ['refs/heads/main']);
+    await expectRefused(narrower, push(narrower, work, 'HEAD:refs/heads/agent/z'), ['refs/heads/agent/z']);
+    expect(await push(narrower, work, 'HEAD:refs/heads/agent/x')).toMatchObject({ code: 0 });
+    await expectRefused(narrower, push(narrower, work, '--delete', 'agent/x'), ['refs/heads/agent/x']);
+  });
+
+  test('the same grant holds on the other door', async () => {
+    const agent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
+    const call = { platform: 'codehost', scope: 'codehost:contents.write', method: 'PATCH', data: { sha: 'abc' } };
+    const endpoint = '/repos/acme/app/git/refs/heads/main';
+    const answer = await expectDenied(given.world, agent, { ...call, endpoint }, 'repo_not_allowed');
+    expect(answer.body.violating).toEqual(['refs/heads/main']);
+  });
+});
