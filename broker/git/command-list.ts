@@ -12,7 +12,8 @@ const MOST_OPTIONS = 100;
 /** Of commands and push options. */
 export const MOST_HEAD_BYTES = 256 * 1024;
 
-export type Push = { refs: readonly GitRef[]; hasPack: boolean };
+/** `capabilities`: those that the client asked for. */
+export type Push = { refs: readonly GitRef[]; hasPack: boolean; capabilities: readonly string[] };
 
 export type CommandListState =
   | { kind: 'more' }
@@ -76,7 +77,7 @@ export class CommandListReader {
   }
 
   #done(): CommandListState {
-    const push: Push = { refs: this.#refs, hasPack: this.#hasPack };
+    const push: Push = { refs: this.#refs, hasPack: this.#hasPack, capabilities: this.#capabilities ?? [] };
     return { kind: 'done', push, bytes: this.#bytes.subarray(0, this.#size), packAt: this.#at };
   }
 

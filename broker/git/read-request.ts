@@ -3,7 +3,7 @@ import { pipeline, Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import type { GitBody, GitStep } from '../calls/git-request.ts';
 import type { GitRef } from '../policy/facts.ts';
-import { CommandListReader, type CommandListState } from './command-list.ts';
+import { CommandListReader, type CommandListState, type Push } from './command-list.ts';
 import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts';
 
 /** A body as it comes. `length`: where it was told. */
@@ -21,9 +21,16 @@ export type BodyRefusal = {
   detail: string;
 };
 
-/** `release`: to be called when the body is not needed any more. */
+/** `push`: of one, its commands. `release`: to be called when the body is not needed any more. */
 export type ReadBody =
-  | { ok: true; step: Exclude<GitStep, 'advertised'>; refs: readonly GitRef[]; body: GitBody; release(): Promise<void> }
+  | {
+      ok: true;
+      step: Exclude<GitStep, 'advertised'>;
+      refs: readonly GitRef[];
+      push?: Push;
+      body: GitBody;
+      release(): Promise<void>;
+    }
   | BodyRefusal;
 
 const PROBE = '0000';
@@ -65,7 +72,9 @@ async function readKept(service: IncomingBody['service'], body: KeptBody): Promi
   const head = await readHead(Buffer.isBuffer(opened) ? [opened] : opened);
   if (head.kind !== 'done') return await refused(whyOf(head));
   const problem = packProblem(head, body.bytes);
-  return problem === undefined ? { ...accepted, refs: head.push.refs, step: 'pushed' } : await refused(problem);
+  return problem === undefined
+    ? { ...accepted, refs: head.push.refs, push: head.push, step: 'pushed' }
+    : await refused(problem);
 }
 
 /** Of a push the command list is read; all else is passed on. */
@@ -88,7 +97,8 @@ async function readPassing({ service, pieces }: IncomingBody, length: number): P
   if (head.kind !== 'done') return malformed(whyOf(head));
   const problem = packProblem(head, length);
   if (problem !== undefined) return malformed(problem);
-  return { ok: true, step: 'pushed', refs: head.push.refs, body: passing(head.bytes), release: NOTHING_TO_RELEASE };
+  const { push } = head;
+  return { ok: true, step: 'pushed', refs: push.refs, push, body: passing(head.bytes), release: NOTHING_TO_RELEASE };
 }
 
 type Head = Exclude<CommandListState, { kind: 'more' }>;

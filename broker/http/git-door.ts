@@ -7,10 +7,11 @@ import { familyOf } from '../calls/call.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
 import type { StreamTaker } from '../calls/streamed.ts';
 import { GIT_PLATFORM, type GitTarget, gitCall, mediaTypeOf, readTarget, scopeOf } from '../git/git-call.ts';
+import { refusedPush } from '../git/push-report.ts';
 import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
 import { Refusal } from './errors.ts';
 import { AnswerWriter } from './git-answer.ts';
-import { send } from './reply.ts';
+import { type Reply, send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
@@ -44,9 +45,9 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
       return { status: 0, body: '' };
     });
     if (outcome === undefined) throw new Error('a git request has no Idempotency-Key');
-    writer.finish(outcome, (reply) => send(response, reply, correlationId));
+    writer.finish(outcome, (reply) => send(response, told(context, body, reply), correlationId));
   } catch (error) {
-    fail(context, response, error);
+    fail(context, response, error, body);
   } finally {
     lease.release();
     if (body?.ok)
@@ -56,16 +57,29 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
 }
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
-function fail({ services, correlationId, who, request }: GitContext, response: ServerResponse, error: unknown): void {
+function fail(context: GitContext, response: ServerResponse, error: unknown, body: ReadBody | undefined): void {
+  const { services, correlationId, who, request } = context;
   if (response.headersSent || request.destroyed) {
     response.destroy();
     return;
   }
-  send(
-    response,
-    refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who),
-    correlationId,
-  );
+  const reply = refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who);
+  send(response, told(context, body, reply), correlationId);
+}
+
+/**
+ * A refusal as whoever asked can read it. git itself shows nothing of an error to a push but its status, so it gets a report, which
+ * says of each ref that it was refused and why; other clients get the error.
+ */
+function told({ request }: GitContext, body: ReadBody | undefined, reply: Reply): Reply {
+  const push = body?.ok ? body.push : undefined;
+  if (!push || reply.status < 400 || !/^git\//.test(request.headers['user-agent'] ?? '')) return reply;
+  const line = String(reply.body);
+  const [, code = 'refused'] = /^\S+ (\w+) - /.exec(line) ?? [];
+  const report = refusedPush(push.capabilities, push.refs, { code, line });
+  return report === undefined
+    ? reply
+    : { ...reply, status: 200, type: mediaTypeOf('git-receive-pack', 'result'), body: report };
 }
 
 /** Lets a client that still sends read its answer. */

@@ -86,11 +86,11 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
     const agent = await given.agent({ rules: DEFAULT_POLICY_RULES });
     const folder = await clone(agent, 'acme/app');
     const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x'], { folder });
-    expect(run.stderr).toContain('HTTP 403');
-    expect(await lastRow(agent)).toMatchObject({ reason: 'approval_required_unsupported_for_git' });
+    await expectLine(run, agent, 'approval_required_unsupported_for_git', /create refs\/heads\/agent\/x/);
+    expect(run.stderr).toMatch(/\[remote rejected\] HEAD -> agent\/x \(approval_required_unsupported_for_git\)/);
   });
 
-  test('a refusal of a POST shows its status, and its line in the trace', async () => {
+  test('a push of which one ref is not allowed: each is reported as refused, and none is written', async () => {
     const agent = await given.agent({
       rules: [
         { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.name == "refs/heads/main")' },
@@ -99,13 +99,49 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
     });
     const folder = await clone(agent, 'acme/app');
     git(folder, 'commit', '-q', '--allow-empty', '-m', 'x');
-    const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:main'], {
-      folder,
-      environment: { GIT_TRACE_CURL: '1' },
-    });
-    expect(run.stderr).toContain('RPC failed; HTTP 403');
-    expect(run.stderr).toContain('agent-broker: denied_by_policy - acme/app: policy');
+    const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:main', 'HEAD:agent/y'], { folder });
+    await expectLine(run, agent, 'denied_by_policy', /acme\/app: policy/);
+    for (const ref of ['main', 'agent/y'])
+      expect(run.stderr).toContain(`[remote rejected] HEAD -> ${ref} (denied_by_policy)`);
     expect(git(bare, 'log', '--format=%s', 'main').trim()).toBe('first');
+    expect(git(bare, 'branch', '--list', 'agent/y')).toBe('');
+  });
+
+  test('a push of which the grant does not allow the refs', async () => {
+    const agent = await given.agent({ constraints: { refs: ['agent/*'], ref_changes: ['create'] } });
+    const folder = await clone(agent, 'acme/app');
+    git(folder, 'commit', '-q', '--allow-empty', '-m', 'x');
+    for (const ref of ['main', 'refs/tags/v1']) {
+      const run = await runGit(['push', remoteOf(agent, 'acme/app'), `HEAD:${ref}`], { folder });
+      await expectLine(run, agent, (await lastRow(agent))?.reason ?? '', /is not among the refs that the grant allows/);
+    }
+    const allowed = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/new'], { folder });
+    expect(allowed, allowed.stderr).toMatchObject({ code: 0 });
+  });
+
+  test('a client other than git gets the error itself', async () => {
+    const agent = await given.agent({ rules: [{ effect: 'deny', methods: ['POST'] }, { effect: 'allow' }] });
+    const zero = '0'.repeat(40);
+    const command = `${'1'.repeat(40)} ${zero} refs/heads/main\0report-status side-band-64k`;
+    const body = `${(command.length + 4).toString(16).padStart(4, '0')}${command}0000`;
+    const push = (userAgent: string) =>
+      fetch(`${given.world.running.baseUrl}/git/acme/app/git-receive-pack`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${Buffer.from(`x:${agent.token()}`).toString('base64')}`,
+          'content-type': 'application/x-git-receive-pack-request',
+          'user-agent': userAgent,
+        },
+        body,
+      });
+    const refused = await push('isomorphic-git/1');
+    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('denied_by_policy')]);
+    const reported = await push('git/2.39.5');
+    expect([reported.status, reported.headers.get('content-type')]).toEqual([
+      200,
+      'application/x-git-receive-pack-result',
+    ]);
+    expect(await reported.text()).toContain('ng refs/heads/main denied_by_policy');
   });
 
   test('a halted agent', async () => {
