@@ -43,7 +43,8 @@ export const REF_PREFIXES = ['refs/', 'refs/heads/', 'refs/tags/'] as const;
 export type RefRuleSource = readonly RefPositionSource[] | string;
 
 export type RefPosition = { in: RefPositionSource['in']; at: string; prefix: string; action: RefChange };
-export type RefRule = { operation: Operation; writes: readonly RefPosition[] | string };
+/** `folded`: the segments of the operation's path, as spellings are compared. */
+export type RefRule = { operation: Operation; folded: readonly string[]; writes: readonly RefPosition[] | string };
 
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {

@@ -5,7 +5,7 @@ import { foldName, parameterNames } from './names.ts';
 import type { Operation, RefPosition, RefPositionSource, RefRule, RefRuleSource } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
 import { refNameProblem } from './ref-name.ts';
-import { spellingsOf } from './spelling.ts';
+import { foldPath, spellingsOf } from './spelling.ts';
 
 /** A ref that a call writes. `name` is its full name, or undefined where `why` says why it has none that can be judged. */
 export type WrittenRef = { action: RefChange } & ({ name: string } | { name?: undefined; why: string });
@@ -15,19 +15,32 @@ const BEGINS_A_NAME = /^(?:refs|heads|tags|remotes)\//;
 
 /** @throws Error with a sentence that says what is wrong */
 export function compileRefRule(operation: Operation, source: RefRuleSource): RefRule {
-  if (typeof source === 'string') return { operation, writes: source };
-  return { operation, writes: source.map((position) => compilePosition(operation, position)) };
+  const folded = operation.kind === 'http' ? foldPath(operation.path.segments) : [];
+  if (typeof source === 'string') return { operation, folded, writes: source };
+  return { operation, folded, writes: source.map((position) => compilePosition(operation, position)) };
+}
+
+/** Whether the segments before the first wildcard that is no whole segment are those of the path. */
+function mayMatch(pattern: readonly string[], path: readonly string[]): boolean {
+  for (const [i, piece] of pattern.entries()) {
+    if (piece === '*') continue;
+    if (piece.includes('*')) return true;
+    if (piece !== path[i]) return false;
+  }
+  return true;
 }
 
 /** The refs that a call writes by these rules, or why that cannot be told. A GET that no rule is about writes none. */
 export function writtenByRules(rules: readonly RefRule[], call: CallAsk): WrittenRef[] | string {
   const spellings = spellingsOf(call.path);
-  const found = rules.filter(
-    ({ operation }) =>
-      operation.kind === 'http' &&
-      operation.method === call.method &&
-      operation.path.matchesAnySpelling(call.path, spellings),
-  );
+  const segments = call.path.slice(1).split('/');
+  const found = rules.filter(({ operation, folded }) => {
+    if (operation.kind !== 'http' || operation.method !== call.method) return false;
+    const { path } = operation;
+    // Most rules are about other paths, which the first segments tell soonest.
+    if (!mayMatch(path.segments, segments) && !spellings.some((one) => mayMatch(folded, one))) return false;
+    return path.matchesAnySpelling(call.path, spellings);
+  });
   if (found.length === 0 && call.method !== 'GET') return 'it is not known which refs this operation writes';
   const written: WrittenRef[] = [];
   for (const { operation, writes } of found) {

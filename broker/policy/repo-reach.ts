@@ -6,35 +6,36 @@
 import { unescapeToFixedPoint } from './escapes.ts';
 import type { CallAsk, JsonValue } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
-import { compilePattern } from './pattern.ts';
 import { walkPointer } from './pointer.ts';
-import { type Spelling, spellingsOf } from './spelling.ts';
+import type { Spelling } from './spelling.ts';
 
 const MAX_NAMED_LENGTH = 400;
 const folded = (names: string): ReadonlySet<string> => new Set(names.split(/\s+/).map(foldName));
 
-/** Parts that reach into, or become, another repository, and answers that hold what stands in others. */
+/** Parts of a repository that reach into, or become, another one, and answers that hold what stands in others. */
 const BEYOND = [
-  '/repos/*/*/forks/**',
-  '/repos/*/*/transfer/**',
-  '/repos/*/*/import/**',
-  '/repos/*/*/merge-upstream/**',
+  'forks/**',
+  'transfer/**',
+  'import/**',
+  'merge-upstream/**',
   // Links between issues are made by ids and lead to issues of any repository, read or written.
-  '/repos/*/*/issues/*/sub_issue/**',
-  '/repos/*/*/issues/*/sub_issues/**',
-  '/repos/*/*/issues/*/dependencies/**',
-  '/repos/*/*/issues/*/parent/**',
-  '/repos/*/*/issues/*/timeline/**',
+  'issues/*/sub_issue/**',
+  'issues/*/sub_issues/**',
+  'issues/*/dependencies/**',
+  'issues/*/parent/**',
+  'issues/*/timeline/**',
   // Writes into the head's repository, which the call does not name.
-  '/repos/*/*/pulls/*/update-branch',
-  '/repos/*/*/pulls/*/codespaces',
-  '/repos/*/*/codespaces',
-  '/repos/*/*/code-scanning/codeql/variant-analyses/**',
-  '/repos/*/*/security-advisories/*/forks',
-].map((path) => ({
-  name: path.split('/').findLast((part) => part !== '**') ?? path,
-  path: compilePattern(path, 'path'),
-}));
+  'pulls/*/update-branch',
+  'pulls/*/codespaces',
+  'codespaces',
+  'code-scanning/codeql/variant-analyses/**',
+  'security-advisories/*/forks',
+].map((text) => {
+  const parts = text.split('/').filter((part) => part !== '**');
+  return { parts, name: parts.at(-1) ?? text, isOpen: text.endsWith('/**') };
+});
+/** `repos`, owner and name. */
+const BEFORE_PARTS = 3;
 
 /** Parts of a repository whose path names branches, tags or commits. */
 const NAMES_REFS = new Set('branches commits compare dependency-graph git statuses tarball zipball'.split(' '));
@@ -50,8 +51,14 @@ const NEW_REPOSITORY = folded('owner name');
 const HEAD_REPO = foldName('head_repo');
 
 /** The part of a repository that reaches beyond it, in any spelling of the path. */
-export function outwardPart(path: string, spellings: readonly Spelling[]): string | undefined {
-  return BEYOND.find((one) => one.path.matchesAnySpelling(path, spellings))?.name;
+export function outwardPart(spellings: readonly Spelling[]): string | undefined {
+  const isUnder = (spelling: Spelling, { parts, isOpen }: (typeof BEYOND)[number]) =>
+    parts.every((part, i) => {
+      const segment = spelling[BEFORE_PARTS + i];
+      return part === '*' ? segment !== undefined : part === segment;
+    }) &&
+    (isOpen || spelling.length === BEFORE_PARTS + parts.length);
+  return BEYOND.find((one) => spellings.some((spelling) => isUnder(spelling, one)))?.name;
 }
 
 /**
@@ -68,8 +75,13 @@ export function namedInQuery({ method, query }: CallAsk, creates: boolean): stri
 }
 
 /** What names something outside of a repository, beside the path's parts: a foreign side, an id. Undefined: nothing does. */
-export function foreignName(call: CallAsk, owner: string, repo: string): string | undefined {
-  const parts = namesRefs(call.path) ? call.path.split('/').slice(5).flatMap(readings) : [];
+export function foreignName(
+  call: CallAsk,
+  spellings: readonly Spelling[],
+  [owner, repo]: readonly [owner: string, repo: string],
+): string | undefined {
+  const namesRefs = spellings.some((spelling) => NAMES_REFS.has(spelling[BEFORE_PARTS] ?? ''));
+  const parts = namesRefs ? call.path.split('/').slice(5).flatMap(readings) : [];
   const found =
     membersNamed(call, OTHERS).map(([name]) => name)[0] ??
     otherRepository(call, owner, repo) ??
@@ -80,10 +92,6 @@ export function foreignName(call: CallAsk, owner: string, repo: string): string 
 /** The members of a body with one of these names, in any spelling, without those that are null. */
 export function membersNamed({ body }: CallAsk, names: ReadonlySet<string>): [string, JsonValue][] {
   return Object.entries(body ?? {}).filter(([member, value]) => value !== null && names.has(foldName(member)));
-}
-
-function namesRefs(path: string): boolean {
-  return spellingsOf(path).some(([, , , part = '']) => NAMES_REFS.has(part));
 }
 
 function sidesNamed(call: CallAsk): string[] {

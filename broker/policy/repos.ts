@@ -62,9 +62,9 @@ function refuseTarget(
   if (!listed.some((entry) => covers(entry, name)) || (isGit && ALIAS.test(repo)))
     return refuse(`${name} is not in the agent's allowed repositories`, name);
   if (isGit) return undefined;
-  const outward = outwardPart(call.path, spellings);
+  const outward = outwardPart(spellings);
   if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
-  const foreign = foreignName(call, owner, repo);
+  const foreign = foreignName(call, spellings, [owner, repo]);
   return foreign === undefined ? undefined : refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
 }
 
