@@ -1,6 +1,6 @@
 /** What the command line asks of GitHub, or of a GitHub Enterprise server, about an App. */
 import type { KeyObject } from 'node:crypto';
-import { signAppJwt } from '../broker/token-source/app-exchange.ts';
+import { signAppJwt } from '../broker/token-source/app-request.ts';
 import { CommandFailed } from './failure.ts';
 
 /** `web`: where a person signs in; `api`: where programs ask. Neither ends in a slash. */

@@ -7,6 +7,7 @@ import type { TokenServices } from '../calls/token-renewal.ts';
 import { buildRequest } from '../egress/rest.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
+import { describeInstallation } from './app-test.ts';
 import { loadConnection } from './find-connection.ts';
 import { freshCredential } from './fresh-credential.ts';
 
@@ -52,7 +53,22 @@ async function testConnection(
         ? 'The stored secret cannot be sent: replace it.'
         : 'The base address of the platform cannot be asked.',
     );
-  return await ask(services.broker, { ...built.request, connectionKey: connection.id });
+  const { oauthScopes, ...tested } = await ask(services.broker, { ...built.request, connectionKey: connection.id });
+  const { installation } = fresh;
+  const more = installation
+    ? await describeInstallation(services.broker, installation, connection, manifest)
+    : excessOf(oauthScopes, manifest);
+  return { ...tested, detail: more === '' ? tested.detail : `${tested.detail} ${more}` };
+}
+
+/** With this scope of GitHub's, a token writes what runs with a repository's secrets. */
+const RISKY = 'workflow';
+
+/** GitHub says in each answer what a personal access token may do ("Scopes for OAuth apps", X-OAuth-Scopes). */
+function excessOf(oauthScopes: string, { needs = {} }: Manifest): string {
+  const isKnown = Object.values(needs).some((scopes) => scopes.includes(RISKY));
+  if (!isKnown || !oauthScopes.split(/[ ,]+/).includes(RISKY)) return '';
+  return `Warning: the token has the scope "${RISKY}", so whatever agent may push can change workflows, which run with the repository's secrets. Give the connection a token without it, or an App.`;
 }
 
 /** The base address itself, as it stands in the manifest. */
@@ -61,11 +77,15 @@ function addressOf(manifest: Manifest): [Parameters<typeof buildRequest>[0], Par
   return [{ ...restPlatform(manifest), wholeAddress: true }, call];
 }
 
-async function ask(broker: Broker, request: Parameters<Broker['outbound']['send']>[0]): Promise<ConnectionTest> {
+async function ask(
+  broker: Broker,
+  request: Parameters<Broker['outbound']['send']>[0],
+): Promise<ConnectionTest & { oauthScopes: string }> {
   const answer = await broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
   if (answer.kind === 'unreachable')
-    return { ok: false, upstreamStatus: null, detail: answer.detail, sent: answer.sent };
-  return { ...judge(answer.status), upstreamStatus: answer.status, sent: true };
+    return { ok: false, upstreamStatus: null, detail: answer.detail, sent: answer.sent, oauthScopes: '' };
+  const oauthScopes = [answer.headers['x-oauth-scopes'] ?? ''].flat().join(',');
+  return { ...judge(answer.status), upstreamStatus: answer.status, sent: true, oauthScopes };
 }
 
 function judge(status: number): Pick<ConnectionTest, 'ok' | 'detail'> {

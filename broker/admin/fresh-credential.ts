@@ -5,10 +5,13 @@ import { type CallCredential, isApp, isDue, renewerOf, type TokenServices } from
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { isExpired } from '../token-source/access-token.ts';
-import { installationAt } from '../token-source/app-installation.ts';
+import { type Installation, installationAt } from '../token-source/app-installation.ts';
 
 /** `detail`: why there is none, and what an owner does about it. */
-export type FreshCredential = { ok: true; credential: Credential } | { ok: false; detail: string };
+/** `installation`: of the App that the credential is a token of. */
+export type FreshCredential =
+  | { ok: true; credential: Credential; installation?: Installation }
+  | { ok: false; detail: string };
 
 /** Opens it. Asks nobody but, where a token is due, whoever issues it. */
 export async function freshCredential(
@@ -38,5 +41,5 @@ export async function freshCredential(
   }
   if (current === undefined || (current.token && isExpired(current.token, services.broker.clock())))
     return none('The consent of this connection was revoked or has expired: connect it again.');
-  return { ok: true, credential: current };
+  return { ok: true, credential: current, ...(isApp(stored) && { installation: stored.installation }) };
 }

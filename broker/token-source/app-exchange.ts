@@ -1,9 +1,8 @@
 /**
- * An App signs for itself (a JWT, RS256) and gets a token of one of its installations for that, which may be limited to
- * repositories and permissions (GitHub, "Generating a JSON Web Token for a GitHub App" and "Create an installation access token").
+ * An App gets a token of one of its installations, which may be limited to repositories and permissions (GitHub REST API, "Create an
+ * installation access token for an app").
  */
 import type { KeyObject } from 'node:crypto';
-import { SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
@@ -13,6 +12,7 @@ import type { Instant } from '../policy/facts.ts';
 import { MARGIN_MS } from './access-token.ts';
 import type { AppLimits, Installation } from './app-installation.ts';
 import { type AppRefusal, refusalOf } from './app-refusal.ts';
+import { askAsApp, jsonOf } from './app-request.ts';
 
 export type Exchanged =
   | { kind: 'token'; token: Secret; expiresAt: Instant }
@@ -21,13 +21,6 @@ export type Exchanged =
   /** Temporary. */
   | { kind: 'unavailable'; code: 'token_unavailable'; detail: string };
 
-/** The platform's clock may be behind ours by so much. */
-const BACKDATED_S = 60;
-/** At most ten minutes, by the platform's rules, from a clock that may be behind. */
-const JWT_LIFE_S = 9 * 60;
-const PATIENCE_MS = 10_000;
-/** The largest answers list a few dozen permissions and one repository. */
-const MOST_BYTES = 256 * 1024;
 const LONGEST_TOKEN = 8 * 1024;
 /** Whatever the platform says: a token that is never asked for again is never taken back. */
 const LONGEST_LIFE_MS = 3600_000;
@@ -38,46 +31,20 @@ const Answer = z.looseObject({
   repositories: z.array(z.looseObject({ full_name: z.string() })).optional(),
 });
 
-/** The App's JWT, good for nine minutes. `appId`: its id, or its client id. */
-export async function signAppJwt(key: KeyObject, appId: string, now: Instant): Promise<string> {
-  const seconds = Math.floor(now / 1000);
-  return await new SignJWT()
-    .setProtectedHeader({ alg: 'RS256', typ: 'JWT' })
-    .setIssuer(appId)
-    .setIssuedAt(seconds - BACKDATED_S)
-    .setExpirationTime(seconds + JWT_LIFE_S)
-    .sign(key);
-}
-
 /** Asks once. */
 export async function exchange(
-  { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
+  broker: Pick<Broker, 'outbound' | 'clock'>,
   installation: Installation,
   key: KeyObject,
   limits: AppLimits,
 ): Promise<Exchanged> {
-  const { baseUrl, headers, appId, installationId, platformId, connectionId } = installation;
+  const { platformId } = installation;
   const { repository, permissions } = limits;
-  const now = clock();
-  const answer = await outbound.send({
-    url: new URL(`${baseUrl.replace(/\/$/, '')}/app/installations/${installationId}/access_tokens`),
-    method: 'POST',
-    headers: {
-      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
-      accept: 'application/vnd.github+json',
-      'content-type': 'application/json',
-      'user-agent': 'agent-broker',
-      authorization: `Bearer ${await signAppJwt(key, appId, now)}`,
-    },
-    body: JSON.stringify({
-      ...(repository && { repositories: [repository.name] }),
-      ...(permissions && { permissions }),
-    }),
-    connectionKey: `${connectionId}/app`,
-    totalTimeoutMs: PATIENCE_MS,
-    idleTimeoutMs: PATIENCE_MS,
-    maxResponseBytes: MOST_BYTES,
+  const answer = await askAsApp(broker, installation, key, {
+    path: '/access_tokens',
+    body: { ...(repository && { repositories: [repository.name] }), ...(permissions && { permissions }) },
   });
+  const now = broker.clock();
   const unavailable = (detail: string): Exchanged => ({ kind: 'unavailable', code: 'token_unavailable', detail });
   if (answer.kind === 'unreachable') return unavailable(`${platformId} issued no token. ${answer.detail}`);
   const { status, body } = answer;
@@ -105,12 +72,4 @@ export async function exchange(
 function isOnly(asked: { owner: string; name: string }, got: readonly { full_name: string }[] | undefined): boolean {
   const [first, second] = got ?? [];
   return second === undefined && first?.full_name.toLowerCase() === `${asked.owner}/${asked.name}`.toLowerCase();
-}
-
-function jsonOf(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

@@ -5,7 +5,6 @@
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { Secret } from '../crypto/secret.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
 import type { UpstreamTokenTable } from '../store/schema.ts';
@@ -19,9 +18,8 @@ import {
 import { type AccessToken, MARGIN_MS, readCredential, writeCredential } from './access-token.ts';
 import { type Exchanged, exchange } from './app-exchange.ts';
 import { type AppLimits, type Installation, purposeOf } from './app-installation.ts';
-import { readAppKey } from './app-key.ts';
+import { appKeyOf } from './app-request.ts';
 import { leased } from './leased.ts';
-import { platformSecrets } from './platform-secret.ts';
 
 export type AppToken = { kind: 'token'; token: AccessToken } | Exclude<Exchanged, { kind: 'token' }>;
 
@@ -99,17 +97,10 @@ async function getOnce(broker: Base, work: Work): Promise<AppToken> {
 }
 
 async function mint(broker: Base, { installation, limits, place }: Work, claim: string): Promise<AppToken> {
-  const { platformId, organisationId } = installation;
-  const noKey = (problem: string): AppToken => ({
-    kind: 'refused',
-    of: 'connection',
-    detail: `The App of ${platformId} cannot sign: its private key ${problem}. An owner applies the governance file where the key is.`,
-  });
-  const pem = await privateKey(broker, { organisationId, platformId });
-  if (pem === undefined) return noKey('is not stored, or cannot be opened');
-  const key = readAppKey(pem.reveal());
-  if (!key.ok) return noKey(key.problem);
-  const got = await exchange(broker, installation, key.key, limits);
+  const { organisationId } = installation;
+  const signer = await appKeyOf(broker, installation);
+  if (!signer.ok) return { kind: 'refused', of: 'connection', detail: signer.detail };
+  const got = await exchange(broker, installation, signer.key, limits);
   if (got.kind !== 'token') return got;
   const now = broker.clock();
   const { token, expiresAt } = got;
@@ -148,22 +139,6 @@ function openToken({ vault, log }: Base, row: UpstreamTokenTable): AccessToken |
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     log.error({ err: error, security: true, organisation: row.organisation_id }, 'an access token cannot be opened');
-    return undefined;
-  }
-}
-
-async function privateKey(
-  broker: Base,
-  platform: { organisationId: string; platformId: string },
-): Promise<Secret | undefined> {
-  try {
-    return (await platformSecrets(broker, platform))('private_key');
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    broker.log.error(
-      { err: error, security: true, organisation: platform.organisationId },
-      "an App's key cannot be opened",
-    );
     return undefined;
   }
 }

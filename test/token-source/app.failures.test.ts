@@ -146,6 +146,30 @@ describe.each(STORES)(`failures of an App on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
+  test.runIf(store === 'sqlite')(
+    'a platform that is too slow to issue one: 502 after ten seconds',
+    async () => {
+      const agent = await app.agent();
+      host.slowMs = 12_000;
+      const answer = await agent.act(READ);
+      expect([answer.status, answer.body.code], answer.text).toEqual([502, 'token_unavailable']);
+      host.slowMs = 0;
+      // What came too late was not taken.
+      await new Promise((resolve) => setTimeout(resolve, 2_500));
+      later();
+      expect((await agent.act(READ)).status).toBe(200);
+      expect(host.issued.size).toBe(2);
+    },
+    30_000,
+  );
+
+  test('an address that may not be called is not asked for tokens either', async () => {
+    expect((await app.apply({ platform: { base_url: 'http://127.0.0.1:9' } })).status).toBe(200);
+    const answer = await (await app.agent()).act(READ);
+    expect([answer.status, answer.body.code], answer.text).toEqual([502, 'token_unavailable']);
+    expect(answer.body.detail).toContain('is not one that this broker may connect to');
+  });
+
   test('a redirect, as of a base_url that is no API, is followed nowhere', async () => {
     told(302, '', { location: 'http://127.0.0.1:1/' });
     await refused(await app.agent(), /answered 302 .* Is base_url the address of its REST API/);

@@ -1,6 +1,7 @@
 /** Connections to an App: a token for each call, that is good for no more than the call needs. */
 import { describe, expect, test } from 'vitest';
 import { INSTALLATION } from '../world/app-platform.ts';
+import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
@@ -43,6 +44,37 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
     const agent = await app.agent(ONLY_APP);
     expect((await agent.act(callOf('GET', '/rate_limit', 'metadata.read'))).status).toBe(200);
     expect(host.exchanges.at(-1)).toEqual({ installation: INSTALLATION, permissions: { metadata: 'read' } });
+  });
+
+  test('a child whose list is narrower than its parent’s has tokens for its own repositories only', async () => {
+    const parent = await app.agent({});
+    const child = await childOf(world, organisation, parent, {
+      grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'], constraints: ONLY_APP }],
+    });
+    expect((await child.act(READ)).status).toBe(200);
+    expect(host.exchanges).toEqual([
+      { installation: INSTALLATION, repositories: ['app'], permissions: { contents: 'read' } },
+    ]);
+  });
+
+  test('the API of GitHub Enterprise Server, below a path', async () => {
+    await app.apply({ platform: { base_url: `${host.url}/api/v3` } });
+    expect((await (await app.agent()).act(READ)).status).toBe(200);
+    expect(host.calls.map(({ call }) => call)).toEqual(['GET /repos/acme/app/contents/README.md']);
+    // A token of one address is nothing for another one.
+    await app.apply();
+    expect((await (await app.agent()).act(READ)).status).toBe(200);
+    expect(host.exchanges).toHaveLength(2);
+  });
+
+  test('a held call has its token when it was approved', async () => {
+    const held = await organisation.agent({ rules: [{ effect: 'require_approval' }], grants: grantOf(ONLY_APP) });
+    const { body } = await held.act(WRITE);
+    expect(host.exchanges).toEqual([]);
+    const approved = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
+    expect(approved.status, approved.text).toBe(200);
+    await expect.poll(() => host.calls.length, { timeout: 5_000 }).toBe(1);
+    expect(host.exchanges.at(-1)?.repositories).toEqual(['app']);
   });
 
   test('workflows are asked for only where the agent may write them', async () => {

@@ -82,7 +82,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
   const say = (response: ServerResponse, { message, status }: { message: string; status: string }) =>
     response.writeHead(Number(status), { 'content-type': 'application/json' }).end(JSON.stringify({ message, status }));
 
-  const exchange = async (request: IncomingMessage, response: ServerResponse, id: string, body: string) => {
+  const isSigned = async (request: IncomingMessage): Promise<boolean> => {
     const jwt = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     platform.jwts.add(jwt);
     try {
@@ -92,10 +92,14 @@ export async function startAppPlatform(): Promise<AppPlatform> {
         currentDate: new Date(platform.now()),
         requiredClaims: ['iat', 'exp', 'iss'],
       });
-      if (payload.exp! - payload.iat! > 600 || payload.iat! * 1000 > platform.now()) throw new Error('its times');
+      return payload.exp! - payload.iat! <= 600 && payload.iat! * 1000 <= platform.now();
     } catch {
-      return say(response, SAYS.decode);
+      return false;
     }
+  };
+
+  const exchange = async (request: IncomingMessage, response: ServerResponse, id: string, body: string) => {
+    if (!(await isSigned(request))) return say(response, SAYS.decode);
     const asked = (body === '' ? {} : JSON.parse(body)) as Omit<Exchange, 'installation'>;
     platform.exchanges.push({ installation: id, ...asked });
     if (platform.slowMs > 0) await new Promise((resolve) => setTimeout(resolve, platform.slowMs));
@@ -149,16 +153,26 @@ export async function startAppPlatform(): Promise<AppPlatform> {
       .end(JSON.stringify({ full_name: name, echo: `token ${token}` }));
   };
 
+  const isInstallation = async (path: string, request: IncomingMessage) =>
+    path.startsWith('/app/installations/') &&
+    platform.installations.has(path.split('/').at(-1) ?? '') &&
+    (await isSigned(request));
+
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { pathname } = new URL(request.url ?? '', 'http://x');
+    // As GitHub Enterprise Server has it, too.
+    const pathname = new URL(request.url ?? '', 'http://x').pathname.replace(/^\/api\/v3(?=\/|$)/, '');
     const told = platform.instead?.(pathname);
     if (told) return void response.writeHead(told.status, told.headers ?? {}).end(told.body);
     const [, id] = /^\/app\/installations\/([^/]+)\/access_tokens$/.exec(pathname) ?? [];
     if (id !== undefined && request.method === 'POST')
       await exchange(request, response, id, Buffer.concat(chunks).toString('utf8'));
-    else api(request, response, pathname);
+    else if (await isInstallation(pathname, request)) {
+      const { account, permissions } = platform.installations.get(pathname.split('/').at(-1) ?? '')!;
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ account: { login: account }, repository_selection: 'selected', permissions }));
+    } else api(request, response, pathname);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -1,0 +1,52 @@
+/** What an owner should know of an App's installation before its agents do: who it is at, and what they would lack there. */
+import { z } from 'zod';
+import type { Broker } from '../broker.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { listGrants } from '../store/agents.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import { readScopes } from '../store/stored-terms.ts';
+import type { Installation } from '../token-source/app-installation.ts';
+import { appKeyOf, askAsApp, jsonOf } from '../token-source/app-request.ts';
+
+const Installed = z.looseObject({
+  account: z.looseObject({ login: z.string().regex(/^[\w-]{1,100}$/) }),
+  repository_selection: z.enum(['all', 'selected']).optional(),
+  permissions: z.record(z.string(), z.string()),
+});
+
+const RANK: Readonly<Record<string, number>> = { read: 1, write: 2, admin: 3 };
+
+/** A sentence about the installation; empty when the platform does not tell. Of the platform's words there are names only. */
+export async function describeInstallation(
+  broker: Broker,
+  installation: Installation,
+  connection: ConnectionTable,
+  manifest: Manifest,
+): Promise<string> {
+  const signer = await appKeyOf(broker, installation);
+  if (!signer.ok) return signer.detail;
+  const answer = await askAsApp(broker, installation, signer.key, { path: '' });
+  const read = answer.kind === 'answer' && answer.status === 200 ? Installed.safeParse(jsonOf(answer.body)) : undefined;
+  if (!read?.success) return '';
+  const { account, repository_selection: selection, permissions } = read.data;
+  const at = `The App is installed at ${account.login}, for ${selection === 'selected' ? 'some' : 'all'} repositories.`;
+  const lacking = [...(await scopesHeld(broker, connection))].flatMap((scope) =>
+    Object.entries(manifest.app_permissions?.[scope] ?? {}).flatMap(([name, one]) => {
+      const access = typeof one === 'string' ? one : one.access;
+      const isHeld = name === 'metadata' || (RANK[permissions[name] ?? ''] ?? 0) >= (RANK[access] ?? 0);
+      // What goes along with another scope is lacking only where that one is held, too.
+      return isHeld || typeof one !== 'string' ? [] : [`${name}: ${access} (${scope})`];
+    }),
+  );
+  if (lacking.length === 0) return at;
+  return `${at} Agents hold scopes that it has no permission for: ${lacking.join(', ')}. Change the App's permissions, and accept them at ${account.login}.`;
+}
+
+/** The scopes of all grants that lead to a connection. */
+async function scopesHeld({ store }: Broker, connection: ConnectionTable): Promise<Set<string>> {
+  const grants = (await listGrants(store.db, connection.organisation_id)).filter(
+    ({ platform_id: platform, connection_id: id }) =>
+      platform === connection.platform_id && (id === connection.id || (id === null && connection.is_default === 1)),
+  );
+  return new Set(grants.flatMap(({ scopes, id }) => readScopes(scopes, id)).toSorted());
+}

@@ -1,0 +1,83 @@
+/** What owners do with connections to an App, and what they learn of them. */
+import { describe, expect, test } from 'vitest';
+import { INSTALLATION } from '../world/app-platform.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { givenAppWorld, READ } from './app-world.ts';
+
+describe.each(STORES)(`owners and an App on %s${postgresNote}`, (store) => {
+  const app = givenAppWorld(store);
+  const { host, world, organisation } = app;
+  const connect = (body: object) =>
+    organisation.ask('POST', '/owner/connections', { platform: 'codehost', label: 'second', ...body });
+  const tested = async (id: string) => (await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body;
+  const first = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
+
+  test('connect it without a secret where the platform names the installation, or with the number of one', async () => {
+    const named = await connect({});
+    expect([named.status, named.body.state, named.body.has_secret], named.text).toEqual([201, 'connected', true]);
+    expect((await app.apply({ installation: null })).status).toBe(200);
+    expect((await connect({ label: 'third' })).body.error).toBe('invalid_request');
+    expect((await connect({ label: 'third', secret: 'ghp_0123456789abcdef' })).body.detail).toContain(
+      "is not the number of an App's installation",
+    );
+    const numbered = await connect({ label: 'third', secret: INSTALLATION });
+    expect(numbered.status, numbered.text).toBe(201);
+    const agent = await organisation.agent({
+      rules: [{ effect: 'allow' }],
+      grants: { codehost: { scopeList: ['codehost:contents.read'], connection_id: numbered.body.id } },
+    });
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('test it: where it is installed, and what agents hold that it cannot do', async () => {
+    await app.agent({}, ['contents.read', 'contents.write', 'checks.read']);
+    const { id } = await first();
+    const answer = await tested(id);
+    expect(answer.ok).toBe(true);
+    expect(answer.detail).toContain('The App is installed at acme, for some repositories.');
+    expect(answer.detail).toContain('no permission for: checks: read (codehost:checks.read). Change');
+    host.installations.get(INSTALLATION)!.permissions.checks = 'read';
+    expect((await tested(id)).detail).toMatch(/for some repositories\.$/);
+    // A test asks for no more than it needs.
+    expect(host.exchanges[0]?.permissions).toEqual({ metadata: 'read' });
+  });
+
+  test('remove it: its tokens go with it', async () => {
+    const { body } = await connect({ label: 'short-lived' });
+    await tested(body.id);
+    const kept = async () =>
+      (
+        await world.running.broker.store.db
+          .selectFrom('upstream_tokens')
+          .selectAll()
+          .where('connection_id', '=', body.id)
+          .execute()
+      ).length;
+    expect(await kept()).toBe(1);
+    expect((await organisation.ask('DELETE', `/owner/connections/${body.id}`)).status).toBe(200);
+    expect(await kept()).toBe(0);
+  });
+
+  test('a pasted token that may change workflows is warned of', async () => {
+    await organisation.platform({
+      id: 'pasted',
+      manifest: { base_url: host.url, needs: { 'demo:write': ['workflow'] } },
+    });
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const { id } = connections.find(({ platform }: { platform: string }) => platform === 'pasted');
+    const warned = async (scopes: string | undefined) => {
+      host.instead = () => ({
+        status: 200,
+        body: '{}',
+        headers: scopes === undefined ? {} : { 'x-oauth-scopes': scopes },
+      });
+      return (await tested(id)).detail.includes('Warning: the token has the scope "workflow"');
+    };
+    expect([
+      await warned('repo, workflow'),
+      await warned('repo'),
+      await warned('workflows'),
+      await warned(undefined),
+    ]).toEqual([true, false, false, false]);
+  });
+});
