@@ -1,0 +1,198 @@
+/** The reader of a push's beginning: what it takes, and that nothing makes it read something else than what is there. */
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { CommandListReader, type CommandListState, MOST_HEAD_BYTES } from '../../broker/git/command-list.ts';
+import { LONGEST_PKT_LINE, readPktLine } from '../../broker/git/pkt-line.ts';
+import { refNameProblem } from '../../broker/git/ref-name.ts';
+import { commandList, pktLine, ZERO } from '../world/git-bytes.ts';
+import { GIT_ENVIRONMENT } from '../world/git-host.ts';
+import { makeRandom } from '../world/random.ts';
+
+const A = 'a'.repeat(40);
+const B = 'b'.repeat(40);
+const bytes = (text: string) => Buffer.from(text, 'latin1');
+
+/** Reads it in pieces of these sizes, the last one again and again. */
+function read(input: Buffer, sizes: readonly number[] = [input.length]): CommandListState {
+  const reader = new CommandListReader();
+  let at = 0;
+  for (let i = 0; at < input.length; i++) {
+    const size = Math.max(1, sizes[Math.min(i, sizes.length - 1)] ?? 1);
+    const state = reader.push(input.subarray(at, at + size));
+    at += size;
+    if (state.kind !== 'more') return state;
+  }
+  return reader.end();
+}
+
+describe('pkt-lines', () => {
+  test.each([
+    ['0000', { kind: 'line', line: { kind: 'flush' }, next: 4 }],
+    ['0001', { kind: 'line', line: { kind: 'delim' }, next: 4 }],
+    ['0002', { kind: 'line', line: { kind: 'response_end' }, next: 4 }],
+    ['0005a', { kind: 'line', line: { kind: 'data', data: bytes('a') }, next: 5 }],
+    ['000Aabcdef', { kind: 'line', line: { kind: 'data', data: bytes('abcdef') }, next: 10 }],
+    ['', { kind: 'incomplete' }],
+    ['00', { kind: 'incomplete' }],
+    ['0006a', { kind: 'incomplete' }],
+    [`fff0${'x'.repeat(10)}`, { kind: 'incomplete' }],
+  ])('%j', (text, expected) => expect(readPktLine(bytes(text), 0)).toEqual(expected));
+
+  test.each(['0003', '0004', 'zzzz', 'z', '-001', '+005a', ' 005', '0x05', `fff1${'x'.repeat(65_533)}`])(
+    '%j is none',
+    (text) => expect(readPktLine(bytes(text), 0).kind).toBe('malformed'),
+  );
+
+  test('the longest is 65520 bytes', () => {
+    const longest = bytes(`fff0${'x'.repeat(LONGEST_PKT_LINE - 4)}`);
+    expect(readPktLine(longest, 0)).toMatchObject({ kind: 'line', next: LONGEST_PKT_LINE });
+  });
+});
+
+describe('ref names', () => {
+  const names = [
+    ...[
+      'refs/heads/main',
+      'refs/heads/a/b/c',
+      'refs/tags/v1.0',
+      'refs/heads/größe',
+      'refs/heads/-x',
+      'refs/for/main%x',
+    ],
+    ...[
+      'refs/heads/a.lock',
+      'refs/heads/a.lock/b',
+      'refs/heads/.a',
+      'refs/heads/a/.b',
+      'refs/heads/a..b',
+      'refs/heads/a.',
+    ],
+    ...['refs/heads/a b', 'refs/heads/a~b', 'refs/heads/a^b', 'refs/heads/a:b', 'refs/heads/a?b', 'refs/heads/a*b'],
+    ...['refs/heads/a[b', 'refs/heads/a\\b', 'refs/heads/a@{b', 'refs/heads/@', 'refs/heads/a@b', 'refs/heads/a//b'],
+    ...['refs/heads/a/', '/refs/heads/a', 'refs/heads/a\x7fb', 'refs/heads/a\tb', 'refs/heads/a\nb', 'refs/heads/PACK'],
+    ...['refs/heads/a.b', 'refs/heads/a{b', 'refs/heads/a]b', 'refs/heads/%2e%2e', "refs/heads/a'b", 'refs/heads/a"b'],
+  ];
+  test.each(names)('%j is a name here if it is one for git', (name) => {
+    const { status } = spawnSync('git', ['check-ref-format', name], { env: GIT_ENVIRONMENT });
+    expect(refNameProblem(name) === undefined).toBe(status === 0);
+  });
+
+  test.each([
+    'HEAD',
+    'main',
+    'refs/x',
+    'refs/',
+    'refs/heads',
+    'Refs/heads/x',
+    'refs/heads/a\u202eb',
+    'refs/heads/a\u200bb',
+  ])('%j is none here', (name) => expect(refNameProblem(name)).toBeDefined());
+});
+
+describe('command lists', () => {
+  const list = bytes(
+    `${commandList([`${ZERO} ${A} refs/heads/a\0 report-status`, `${A} ${B} refs/heads/b`, `${A} ${ZERO} refs/tags/c`])}PACKxyz`,
+  );
+  const refs = [
+    { name: 'refs/heads/a', action: 'create' },
+    { name: 'refs/heads/b', action: 'update' },
+    { name: 'refs/tags/c', action: 'delete' },
+  ];
+
+  test.each([[[list.length]], [[1]], [[3]], [[5, 1, 100]], [[200, 7]]])('in pieces of %j', (sizes) => {
+    const state = read(list, sizes);
+    expect(state).toMatchObject({ kind: 'done', push: { refs, hasPack: true } });
+    if (state.kind !== 'done') return;
+    expect(String(list.subarray(state.packAt))).toBe('PACKxyz');
+    expect(list.subarray(0, state.bytes.length).equals(state.bytes)).toBe(true);
+  });
+
+  test('a list of one byte at a time costs no more than its length', () => {
+    const long = bytes(commandList(Array.from({ length: 1000 }, (_, i) => `${ZERO} ${A} refs/heads/${i}`)));
+    const begun = performance.now();
+    expect(read(long, [1]).kind).toBe('done');
+    expect(performance.now() - begun).toBeLessThan(2_000);
+  });
+
+  test('an endless list ends', () => {
+    const reader = new CommandListReader();
+    const line = bytes(pktLine(`${ZERO} ${A} refs/heads/${'x'.repeat(1_000)}`));
+    let given = 0;
+    for (let i = 0; i < 10_000; i++) {
+      given += line.length;
+      const piece = Buffer.from(line);
+      piece.write(String(i).padStart(6, '0'), 100);
+      const state = reader.push(piece);
+      if (state.kind !== 'more') return expect([state.kind, given < 2 * MOST_HEAD_BYTES]).toEqual(['malformed', true]);
+    }
+    return expect.unreachable();
+  });
+});
+
+/** A longer run: FUZZ_SECONDS=60 FUZZ_SEED=1 vitest run test/git/command-list.test.ts */
+const SECONDS = Number(process.env.FUZZ_SECONDS ?? 2);
+const SEED = Number(process.env.FUZZ_SEED ?? 1);
+
+test(`damaged lists, for ${SECONDS} s from seed ${SEED}`, { timeout: SECONDS * 1000 + 20_000 }, () => {
+  const random = makeRandom(SEED);
+  const below = (n: number) => Math.floor(random() * n);
+  const pick = <T>(all: readonly T[]): T => all[below(all.length)]!;
+  const oid = () => pick([ZERO, A, B, 'c'.repeat(64), '0'.repeat(64), 'g'.repeat(40)]);
+  const command = () =>
+    `${oid()} ${oid()} ${pick(['refs/heads/', 'refs/tags/', 'refs/', ''])}${pick(['a', 'b/c', 'PACK', 'x.lock', 'é', '\x1b', '..'])}${below(4)}`;
+  const capabilities = () => pick(['', '\0 report-status', '\0 push-options', '\0object-format=sha256 atomic', '\0\0']);
+  const valid = () =>
+    `${pick(['', pktLine(`shallow ${A}`)])}${commandList(Array.from({ length: below(4) }, (_, i) => command() + (i === 0 ? capabilities() : pick(['', '', '', '\0x']))))}${pick(['', pktLine('o'), '0000', '0001'])}${pick(['', 'PACK', '0000'])}`;
+  const damage = (input: Buffer): Buffer => {
+    const at = below(input.length + 1);
+    switch (below(5)) {
+      case 0:
+        return input.subarray(0, at);
+      case 1:
+        return Buffer.concat([
+          input.subarray(0, at),
+          bytes(pick(['\0', 'f', '0000', '\n', 'ffff'])),
+          input.subarray(at),
+        ]);
+      case 2:
+        return Buffer.concat([input.subarray(0, at), input.subarray(Math.min(input.length, at + below(8)))]);
+      case 3: {
+        const other = Buffer.from(input);
+        if (at < other.length) other[at] = below(256);
+        return other;
+      }
+      default:
+        return input;
+    }
+  };
+  const until = performance.now() + SECONDS * 1000;
+  let done = 0;
+  let tried = 0;
+  while (performance.now() < until) {
+    tried++;
+    let input: Buffer = bytes(valid());
+    for (let n = below(3); n > 0; n--) input = damage(input);
+    const whole = read(input);
+    const pieces = read(input, [1 + below(7), 1 + below(50)]);
+    // Whatever the pieces, the result is that of the whole; which of two faults is met first may differ by what had come.
+    expect(pieces.kind, `seed ${SEED}, ${tried}: ${JSON.stringify(input.toString('latin1'))}`).toBe(whole.kind);
+    if (whole.kind !== 'done' || pieces.kind !== 'done') continue;
+    done++;
+    const note = `seed ${SEED}, ${tried}: ${JSON.stringify(input.toString('latin1'))}`;
+    expect(pieces.push, note).toEqual(whole.push);
+    expect(pieces.packAt, note).toBe(whole.packAt);
+    const { refs } = whole.push;
+    expect(new Set(refs.map(({ name }) => name)).size, note).toBe(refs.length);
+    expect(
+      refs.filter(({ name }) => refNameProblem(name) !== undefined),
+      note,
+    ).toEqual([]);
+    // Each command stands in the input as a whole line, before the pack.
+    const head = input.subarray(0, whole.packAt).toString('utf8');
+    expect(
+      refs.filter(({ name }) => !head.includes(` ${name}`)),
+      note,
+    ).toEqual([]);
+  }
+  expect(done).toBeGreaterThan(100);
+});
