@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { CommandListReader, type CommandListState, MOST_HEAD_BYTES } from '../../broker/git/command-list.ts';
 import { LONGEST_PKT_LINE, readPktLine } from '../../broker/git/pkt-line.ts';
-import { refNameProblem } from '../../broker/git/ref-name.ts';
+import { refNameProblem } from '../../broker/policy/ref-name.ts';
 import { commandList, pktLine, ZERO } from '../world/git-bytes.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { makeRandom } from '../world/random.ts';

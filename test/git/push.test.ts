@@ -109,8 +109,8 @@ describe.each(STORES)(`git push on %s${postgresNote}`, (store) => {
     expect(await push(agent, folder, 'acme/guarded', 'HEAD:agent/ok')).toMatchObject({ code: 0 });
     const refused = await push(agent, folder, 'acme/guarded', 'HEAD:main');
     expect(refused.code).not.toBe(0);
-    // git shows nothing of the body of an answer to a POST.
-    expect(refused.stderr).toContain('HTTP 403');
+    expect(refused.stderr).toMatch(/^remote: agent-broker: denied_by_policy - acme\/guarded: /m);
+    expect(refused.stderr).toContain('! [remote rejected] HEAD -> main (denied_by_policy)');
     expect(git(bare, 'rev-parse', 'main')).toBe(before);
     const [denied] = await pushes(agent);
     expect(denied).toMatchObject({ result: 'denied', reason: 'denied_by_policy', upstream_status: null });

@@ -44,6 +44,7 @@ function Details({ row, owners }) {
     ['In words', row.detail && visibleLine(row.detail)],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
     ['Rules', rulesOf(row)],
+    ['Pushed', pushedRefs(row)],
     ['Not allowed', row.violating && row.violating.length > 0 && row.violating.map(visibleLine).join(', ')],
     ['Platform answered', row.upstream_status],
     ['The agent said', row.agent_reason && html`“${visibleLine(row.agent_reason)}”`],
@@ -79,6 +80,21 @@ function byWhom({ flags }, owners) {
 
 /** @type {Partial<Record<string, string>>} */
 const HOW = { console: 'in the console', api: 'with the API', passkey: 'by passkey', token: 'with a one-time token' };
+
+/** @typedef {{ ref: string, action: string }} PushedRef */
+
+/**
+ * What a push asked to change, allowed or not.
+ *
+ * @param {AuditRow} row
+ */
+function pushedRefs({ flags }) {
+  const refs = /** @type {PushedRef[]} */ (flags?.pushed_refs ?? []);
+  if (refs.length === 0) return undefined;
+  return refs.map(
+    ({ ref, action }) => html`<div><span class="quiet">${action}</span> <code>${visibleLine(ref)}</code></div>`,
+  );
+}
 
 /** @typedef {{ source: string, name: string, effect: string }} Matched */
 

@@ -59,6 +59,12 @@ const REASONS = {
   approval_required_by_grant: 'its grant asks a person',
   upstream_unreachable: 'the platform could not be reached',
   upstream_response_blocked: 'the answer was withheld',
+  upstream_auth_failed: 'the platform refused the credential',
+  upstream_not_found: 'the platform has no such repository',
+  approval_required_unsupported_for_git: 'a person would have to approve it, and git cannot wait',
+  git_request_too_large: 'the request is too large',
+  advertised: 'a rule allows it: git asked for refs',
+  probe: 'a rule allows it: git probed before a push',
   platform_reauth_needed: 'the platform refused the credential',
 };
 
