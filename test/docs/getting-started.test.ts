@@ -32,7 +32,7 @@ describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${to
     mkdirSync(join(folder, 'acme'));
     writeFileSync(join(folder, 'acme', 'governance.yaml'), governance);
     worlds['sh run'].baseUrl = await startAsShown(folder, worlds['sh run'].data);
-    worlds['sh run acme'].baseUrl = await startAsShown(folder, './acme/data', '--no-sandbox');
+    worlds['sh run acme'].baseUrl = await startAsShown(folder, './acme/data', ['--no-sandbox']);
   });
 
   test('has blocks to run, in both worlds', () => {

@@ -23,8 +23,14 @@ if (missingTools.length > 0 && process.env.CI)
 export const toolNote = missingTools.length > 0 ? ` (skipped: ${missingTools.join(', ')} not installed)` : '';
 
 /** A broker as a page starts it, on a free port; it ends with the test file. Answers its address. */
-export function startAsShown(folder: string, data: string, ...words: string[]): Promise<string> {
-  const env = { PATH: process.env.PATH, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data };
+export function startAsShown(
+  folder: string,
+  data: string,
+  words: readonly string[] = [],
+  more: Record<string, string> = {},
+): Promise<string> {
+  const quiet = { PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'silent' };
+  const env = { PATH: process.env.PATH, ...quiet, AGENT_BROKER_DATA: data, ...more };
   const broker = spawn(process.execPath, [BIN, 'serve', ...words], {
     cwd: folder,
     env,

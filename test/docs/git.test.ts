@@ -1,0 +1,61 @@
+/** The commands of docs/git.md run, one after the other, and answer what the page shows. GitHub is a small server on loopback. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ROOT } from '../world/checkout.ts';
+import { startGitHost } from '../world/git-host.ts';
+import { fencesOf } from '../world/markdown.ts';
+import { missingTools, perform, type ShellWorld, startAsShown, toolNote } from '../world/shell-page.ts';
+import { newFolder } from '../world/stores.ts';
+
+const SECRET = 'ghp_CANARY0123456789';
+/** Whoever the reader is. */
+const READER = ['AUTHOR', 'COMMITTER'].map((who) => `export GIT_${who}_NAME=Ann GIT_${who}_EMAIL=ann@acme.example\n`);
+
+describe.skipIf(missingTools.length > 0)(`the commands of git.md${toolNote}`, () => {
+  const folder = newFolder();
+  const world: ShellWorld = {
+    folder,
+    baseUrl: '',
+    data: join(folder, '.agent-broker'),
+    state: join(folder, 'state.env'),
+  };
+  const fences = fencesOf(readFileSync(join(ROOT, 'docs', 'git.md'), 'utf8'));
+  const steps = fences.flatMap((fence, i) => {
+    const next = fences[i + 1];
+    return fence.info === 'sh run' ? [{ ...fence, answer: next?.info === 'text' ? next.text : undefined }] : [];
+  });
+
+  beforeAll(async () => {
+    const host = await startGitHost({ secret: SECRET });
+    host.repository('acme/app');
+    host.answer = (request, response) => {
+      if (request.url !== '/repos/acme/app/pulls') return false;
+      const isTold = request.headers.authorization === `Bearer ${SECRET}`;
+      return response.writeHead(isTold ? 201 : 401, { 'content-type': 'application/json' }).end('{"number":7}');
+    };
+    const governance = fences.find(({ info }) => info === 'yaml')?.text ?? '';
+    const here = `use: github, base_url: "${host.url}", git_base_url: "${host.url}"`;
+    writeFileSync(join(folder, 'governance.yaml'), governance.replace('use: github', here));
+    writeFileSync(world.state, READER.join(''));
+    world.baseUrl = await startAsShown(folder, world.data, ['--config', 'governance.yaml'], {
+      GITHUB_TOKEN: SECRET,
+      AGENT_BROKER_ALLOW_PRIVATE: host.address,
+    });
+  });
+
+  test('has blocks to run, most of which are answered', () => {
+    expect(steps.length).toBeGreaterThan(6);
+    expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(3);
+  });
+
+  // In order: a later block uses what an earlier one made.
+  test.each(steps)('the block at line $line answers what is shown', async ({ text, answer }) => {
+    const printed = await perform(text, world);
+    expect(printed).not.toContain(SECRET);
+    if (answer !== undefined)
+      expect(printed.split('\n').map((line) => line.trimEnd())).toEqual(
+        answer.split('\n').map((line) => line.trimEnd()),
+      );
+  });
+});
