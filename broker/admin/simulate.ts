@@ -1,5 +1,8 @@
 /** What would become of an agent's call, asked by an owner: by the rules in force, or by proposed ones. */
-import { type Simulated, simulate } from '../calls/simulate.ts';
+import { type Asked, type Simulated, simulate } from '../calls/simulate.ts';
+import { GIT_PLATFORM, nameOf, readTarget } from '../git/git-call.ts';
+import type { GitRef } from '../policy/facts.ts';
+import { refNameProblem } from '../policy/ref-name.ts';
 import type { Action } from '../wire/action.ts';
 import { loadAgent } from './find-agent.ts';
 import { type GivenRules, takeRules } from './given-rules.ts';
@@ -9,6 +12,8 @@ export type Simulating = {
   /** By its uuid or its agent id. */
   agentId: string;
   action: Action;
+  /** Of a push by git, the refs that it changes; no call of another kind has any. */
+  refs?: readonly GitRef[] | undefined;
   policyRules: GivenRules['rules'] | undefined;
   guardrails: GivenRules['rules'] | undefined;
 };
@@ -17,7 +22,7 @@ export type Simulating = {
 export async function simulateCall(
   services: Parameters<typeof simulate>[0],
   organisationId: string,
-  { agentId, action, policyRules, guardrails }: Simulating,
+  { agentId, action, refs, policyRules, guardrails }: Simulating,
 ): Promise<Extract<Simulated, { kind: 'decided' }> & { warnings: string[] }> {
   const { db } = services.broker.store;
   const agent = await loadAgent(db, organisationId, agentId);
@@ -25,10 +30,31 @@ export async function simulateCall(
     rules && (await takeRules(db, organisationId, { kind, at, rules }));
   const policy = await take('policy', 'policy_rules', policyRules);
   const guards = await take('guardrail', 'guardrails', guardrails);
-  const simulated = await simulate(services, agent.agent_id, action, {
+  const simulated = await simulate(services, agent.agent_id, asGit(action, refs), {
     ...(policy && { policy: policy.rules }),
     ...(guards && { guardrails: guards.rules }),
   });
   if (simulated.kind === 'invalid') throw new ChangeRefused(simulated.refused.code, simulated.refused.detail);
   return { ...simulated, warnings: [...(policy?.warnings ?? []), ...(guards?.warnings ?? [])] };
+}
+
+/** A request of git is judged as its own door reads it: by a path without `.git`, and with what is known of it. Throws ChangeRefused. */
+function asGit(action: Action, refs: readonly GitRef[] | undefined): Asked {
+  const refuse = (detail: string) => new ChangeRefused('invalid_request', detail);
+  const { platform, method, endpoint } = action;
+  const target = platform === GIT_PLATFORM ? readTarget(method, endpoint) : 'unknown';
+  const isPush = typeof target === 'object' && !target.isAdvertisement && target.service === 'git-receive-pack';
+  if (refs && !isPush)
+    throw refuse(`git: only a push has refs: POST /git/<owner>/<repo>/git-receive-pack on ${GIT_PLATFORM}.`);
+  if (typeof target === 'string') return { action };
+  if (isPush && !refs) throw refuse('git: is missing; name the refs of the push.');
+  for (const { name } of refs ?? []) {
+    const problem = refNameProblem(name);
+    if (problem !== undefined) throw refuse(`git.refs: ${JSON.stringify(name)} ${problem}.`);
+  }
+  const [, , , ...last] = endpoint.slice(1).split('/');
+  return {
+    action: { ...action, endpoint: ['/git', nameOf(target), ...last].join('/') },
+    git: { service: target.service, refs: refs ?? [] },
+  };
 }

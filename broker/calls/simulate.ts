@@ -3,7 +3,7 @@
 import type { Broker } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
-import { ALL_PLATFORMS, type RuleSource, type Verdict } from '../policy/facts.ts';
+import { ALL_PLATFORMS, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
@@ -14,6 +14,9 @@ import { toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-o
 
 /** Rules to decide by instead of those in force, which `readRules` has accepted. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
+
+/** `git`: what git's own door would have read of it. */
+export type Asked = { action: Action; git?: GitAsk };
 
 /** `version` null: proposed, not in force. */
 export type Simulated =
@@ -33,7 +36,7 @@ export type Simulated =
 export async function simulate(
   services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader },
   agentId: string,
-  action: Action,
+  { action, git }: Asked,
   proposed: Proposed,
 ): Promise<Simulated> {
   const now = services.broker.clock();
@@ -53,7 +56,8 @@ export async function simulate(
     ...(policy && { policy }),
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
-  const ask = read.ok ? askOf(action, read.call) : undefined;
+  const asked = read.ok ? askOf(action, read.call) : undefined;
+  const ask = asked?.call && git ? { ...asked, call: { ...asked.call, git } } : asked;
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : present(stopped, 'verdict');
   const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);

@@ -97,6 +97,58 @@ describe.each(STORES)(`git under a grant's refs on %s${postgresNote}`, (store) =
     await expectRefused(narrower, push(narrower, work, '--delete', 'agent/x'), ['refs/heads/agent/x']);
   });
 
+  test('an owner who asks beforehand is told what a push, a fetch and an advertisement come to', async () => {
+    const agent = await given.agent({
+      constraints: { repos: ['acme/app'], refs: ['agent/*'] },
+      rules: [
+        { effect: 'allow', scopes: ['codehost:contents.read'] },
+        { effect: 'allow', when: 'has(request.git) && request.git.refs.all(r, r.action != "delete")' },
+      ],
+    });
+    const ask = (line: string, more: object = {}) => {
+      const [method, endpoint] = line.split(' ');
+      const scope = `codehost:contents.${line.includes('receive') ? 'write' : 'read'}`;
+      const body = { agent_id: agent.agentId, platform: 'codehost', scope, method, endpoint, ...more };
+      return given.organisation.ask('POST', '/owner/simulate', body);
+    };
+    const pushing = (name: string, action = 'update') =>
+      ask('POST /git/ACME/App.git/git-receive-pack', { git: { refs: [{ name, action }] } });
+    const told = async (asked: ReturnType<typeof ask>) => {
+      const { body } = await asked;
+      return [body.decision, body.reason, body.violating];
+    };
+    expect(await told(pushing('refs/heads/agent/x'))).toEqual(['allow', 'approved', undefined]);
+    expect(await told(pushing('refs/heads/main'))).toEqual(['deny', 'repo_not_allowed', ['refs/heads/main']]);
+    expect(await told(pushing('refs/heads/agent/x', 'delete'))).toEqual(['deny', 'denied_by_policy', undefined]);
+    expect(await told(ask('GET /git/acme/app.git/info/refs?service=git-receive-pack'))).toEqual([
+      'allow',
+      'approved',
+      undefined,
+    ]);
+    expect(await told(ask('POST /git/acme/app/git-upload-pack'))).toEqual(['allow', 'approved', undefined]);
+    expect(await told(ask('POST /git/acme/app.git.git/git-upload-pack'))).toEqual([
+      'deny',
+      'repo_not_allowed',
+      ['acme/app.git'],
+    ]);
+    const refs = [{ name: 'refs/heads/x', action: 'update' }];
+    for (const [line, more, words] of [
+      ['POST /git/acme/app/git-receive-pack', {}, /name the refs of the push/],
+      ['POST /git/acme/app/git-upload-pack', { git: { refs } }, /only a push has refs/],
+      ['PATCH /repos/acme/app', { git: { refs } }, /only a push has refs/],
+      [
+        'POST /git/acme/app/git-receive-pack',
+        { git: { refs: [{ name: 'refs/heads/a..b', action: 'update' }] } },
+        /git\.refs/,
+      ],
+      ['POST /git/acme/app/git-receive-pack', { git: { refs: [{ name: 'main', action: 'force' }] } }, /git/],
+    ] as const) {
+      const answer = await ask(line, more);
+      expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_request']);
+      expect(answer.body.detail).toMatch(words);
+    }
+  });
+
   test('the same grant holds on the other door', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
     const call = { platform: 'codehost', scope: 'codehost:contents.write', method: 'PATCH', data: { sha: 'abc' } };

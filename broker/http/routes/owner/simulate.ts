@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { simulateCall } from '../../../admin/simulate.ts';
 import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
-import { CONCRETE_CHECKS, DENY_REASONS, STANDING_CHECKS } from '../../../policy/facts.ts';
-import { Action } from '../../../wire/action.ts';
+import { CONCRETE_CHECKS, DENY_REASONS, REF_CHANGES, STANDING_CHECKS } from '../../../policy/facts.ts';
+import { Action, text } from '../../../wire/action.ts';
 import { sayWhatIsWrong, Warnings } from '../../given-rules.ts';
 import { AgentId } from '../../owned-agent.ts';
 import { json } from '../../reply.ts';
@@ -18,6 +18,15 @@ const Question = Action.pick({
   connection_id: true,
 }).extend({
   agent_id: AgentId.max(64),
+  git: z
+    .strictObject({
+      refs: z
+        .array(z.strictObject({ name: text(1024), action: z.enum(REF_CHANGES) }))
+        .max(1000)
+        .describe('what it changes, by full names such as `refs/heads/main`; empty for the probe before a long push'),
+    })
+    .optional()
+    .describe('of a push by git, to which it belongs (`POST /git/<owner>/<repo>/git-receive-pack`)'),
   policy_rules: PolicyRules.optional().describe("instead of the rules of the agent's policy"),
   guardrails: Guardrails.optional().describe('instead of the guardrails in force'),
 });
@@ -76,8 +85,8 @@ export const ownerSimulate = route({
   answers: { 200: { description: 'The decision.', schema: Simulation } },
   errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found', 'rate_limited'],
   handle: async ({ services, who: { organisationId }, body }) => {
-    const { agent_id: agentId, policy_rules: policyRules, guardrails, ...action } = body;
-    const question = { agentId, action, policyRules, guardrails };
+    const { agent_id: agentId, policy_rules: policyRules, guardrails, git, ...action } = body;
+    const question = { agentId, action, refs: git?.refs, policyRules, guardrails };
     const { verdict, ...simulated } = await simulateCall(services, organisationId, question);
     const { violating, suspend } = verdict.kind === 'deny' ? verdict : {};
     return json(200, {
