@@ -17,6 +17,7 @@ import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import { checkCredential, credentialOf } from './connection-credential.ts';
 import { endTokens } from './end-tokens.ts';
+import { agentsNamed } from './find-agent.ts';
 import { loadConnection, loadManifest, type ReadConnection, unknownConnection } from './find-connection.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -124,12 +125,8 @@ async function lockedConnection(tx: Db, organisationId: string, id: string) {
   return found;
 }
 
-const MOST_NAMED = 12;
-
 async function refuseNamed(tx: Db, organisationId: string, id: string): Promise<void> {
   const agents = await listAgentsNaming(tx, organisationId, id);
   if (agents.length === 0) return;
-  const names = agents.slice(0, MOST_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
-  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : '';
-  throw new ChangeRefused('conflict', `Grants of ${names.join(', ')}${more} name this connection. Change them first.`);
+  throw new ChangeRefused('conflict', `Grants of ${agentsNamed(agents)} name this connection. Change them first.`);
 }

@@ -1,6 +1,6 @@
 /** An owner's decision on an access request: recorded and signed in the transaction that decides it and changes the grant. */
 
-import { requestStatusAt } from '../approvals/access-requests.ts';
+import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
@@ -104,7 +104,7 @@ function whyNot(
   request: ShownRequest,
   now: Instant,
 ): Extract<RequestDecided, { kind: 'already_decided' | 'expired' }> | undefined {
-  const status = requestStatusAt(request, now);
+  const status = statusAt(request, now);
   if (status === 'pending') return undefined;
   return status === 'expired' ? { kind: 'expired' } : { kind: 'already_decided', status };
 }

@@ -9,3 +9,12 @@ export async function loadAgent(db: Db, organisationId: string, id: string): Pro
   if (!agent || agent.status === 'deleted') throw new ChangeRefused('not_found', 'The organisation has no such agent.');
   return agent;
 }
+
+const MOST_NAMED = 12;
+
+/** Agents in words: `triage (agt_…), sales (agt_…) and 3 more`. */
+export function agentsNamed(agents: readonly Pick<AgentTable, 'name' | 'agent_id'>[]): string {
+  const names = agents.slice(0, MOST_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
+  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : '';
+  return names.join(', ') + more;
+}

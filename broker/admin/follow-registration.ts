@@ -1,8 +1,8 @@
+import { statusAt } from '../audit/approval-state.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { findRegistrationByToken } from '../store/registrations.ts';
 import type { RegistrationTable } from '../store/schema.ts';
-import { registrationStatusAt } from './registration.ts';
 
 /** How often the store is asked though nothing was heard: a missed notice costs no more than this. */
 const LOOK_MS = 15_000;
@@ -27,7 +27,7 @@ export function followRegistration(
       const found = await findRegistrationByToken(broker.store.db, token_hash);
       if (!found || watch.over()) break;
       const now = broker.clock();
-      const status = registrationStatusAt(found, now);
+      const status = statusAt(found, now);
       tell({ ...found, status });
       if (status !== 'pending') break;
       await watch.news(Math.min(LOOK_MS, Math.max(1, found.expires_at - now)));

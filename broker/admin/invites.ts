@@ -2,7 +2,7 @@
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
-import { newAgentId, uuidv4 } from '../crypto/ids.ts';
+import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -20,7 +20,7 @@ import {
 import type { AgentTable, InviteTable, ScopesOn } from '../store/schema.ts';
 import { readStored, ScopesOnPlatforms } from '../store/stored-json.ts';
 import { refuseSharedKey } from './bind.ts';
-import { choosePolicy, knownScopes, makeAgent, refuseTakenName, refuseUnknownScopes } from './new-agent.ts';
+import { choosePolicy, knownScopes, makeAgent, newIds, refuseTakenName, refuseUnknownScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How long an invite can be used. */
@@ -106,9 +106,6 @@ const inviteStatusAt = (
 
 const gone = () =>
   new ChangeRefused('token_used', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');
-
-/** The ids of the agent that an invite is about to become. */
-export const newIds = () => ({ id: uuidv4(), agent_id: newAgentId() });
 
 /**
  * Makes the active agent of an invite, with its key, and records it: the invite is used up. One of concurrent callers wins.

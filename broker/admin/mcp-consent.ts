@@ -13,8 +13,7 @@ import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';
 import { keepOAuthRecord, useOAuthRecord } from '../store/oauth-records.ts';
 import type { AgentTable, McpAuthorisationTable, OwnerTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { newIds } from './invites.ts';
-import { choosePolicy, makeAgent, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
+import { choosePolicy, makeAgent, newIds, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** What the client asked for, as the authorization server has it. */

@@ -1,6 +1,6 @@
 /** An agent that comes to be by a registration or an invite: its row and its grants. */
 
-import { uuidv4 } from '../crypto/ids.ts';
+import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
@@ -73,14 +73,35 @@ export async function refuseTakenName(db: Db, organisationId: string, name: stri
     );
 }
 
-/** What is known of an agent before it is one. */
-export type Birth = Pick<
+/** The ids of an agent that is about to be. */
+export const newIds = () => ({ id: uuidv4(), agent_id: newAgentId() });
+
+/** What is known of an agent before it is one. `status`: `pending` until its key is collected. */
+type Birth = Pick<
   AgentTable,
-  'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin'
-> & {
-  /** `pending`: until its key is collected. */
-  status: 'active' | 'pending';
-};
+  'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin' | 'status'
+>;
+
+type OwnKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
+
+/** A new agent, which is no child. `key`: undefined when it has none of its own, or not yet. */
+export const agentRow = (
+  birth: Birth,
+  agent_type: 'key' | 'mcp_client',
+  key: OwnKey | undefined,
+  now: Instant,
+): AgentTable => ({
+  ...birth,
+  agent_type,
+  status_since: now,
+  status_cause: null,
+  status_detail: null,
+  parent_id: null,
+  public_key_pem: key?.pem ?? null,
+  key_fingerprint: key?.fingerprint ?? null,
+  created_at: now,
+  expires_at: null,
+});
 
 /**
  * Makes an agent with its key and its grants. To be called in a transaction. `key`: null for an MCP client, which the broker
@@ -89,22 +110,11 @@ export type Birth = Pick<
 export async function makeAgent(
   db: Db,
   birth: Birth,
-  key: Pick<AgentPublicKey, 'pem' | 'fingerprint'> | null,
+  key: OwnKey | null,
   grants: readonly ScopesOn[],
   now: Instant,
 ): Promise<void> {
-  await putAgent(db, {
-    ...birth,
-    agent_type: key === null ? 'mcp_client' : 'key',
-    status_since: now,
-    status_cause: null,
-    status_detail: null,
-    parent_id: null,
-    public_key_pem: key?.pem ?? null,
-    key_fingerprint: key?.fingerprint ?? null,
-    created_at: now,
-    expires_at: null,
-  });
+  await putAgent(db, agentRow(birth, key === null ? 'mcp_client' : 'key', key ?? undefined, now));
   for (const { platformId, scopes } of grants)
     await putGrant(db, {
       organisation_id: birth.organisation_id,

@@ -17,6 +17,7 @@ import {
 import { isRowFault } from '../store/row-fault.ts';
 import type { OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Oldest first. */
@@ -103,7 +104,6 @@ function refuseLastAdmin(owners: readonly OwnerTable[], owner: OwnerTable): void
     );
 }
 
-const MOST_NAMED = 10;
 const unknown = () => new ChangeRefused('not_found', 'The organisation has no such owner.');
 
 /**
@@ -123,14 +123,11 @@ export async function removeOwner(services: Changing, by: ChangingOwner, id: str
     refuseLastAdmin(owners, owner);
     const agents = (await listAgents(tx, organisationId, { deleted: true })).filter((one) => one.owner_id === id);
     const live = agents.filter(({ status }) => status !== 'revoked' && status !== 'deleted');
-    if (live.length > 0) {
-      const names = live.slice(0, MOST_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
-      const more = live.length > MOST_NAMED ? ` and ${live.length - MOST_NAMED} more` : '';
+    if (live.length > 0)
       throw new ChangeRefused(
         'conflict',
-        `${owner.email} answers for the agents ${names.join(', ')}${more}. Revoke them or give them another owner first.`,
+        `${owner.email} answers for the agents ${agentsNamed(live)}. Revoke them or give them another owner first.`,
       );
-    }
     await endOwner(tx, owner, heir);
     note({ owner: id, role: owner.role, agents_passed_on: agents.length });
   });

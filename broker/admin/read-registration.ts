@@ -1,4 +1,5 @@
 /** Registrations, as owners look at them, and as whoever holds their token. */
+import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -14,7 +15,6 @@ import type { OwnerTable, PolicyTable, RegistrationTable, ScopesOn } from '../st
 import { readStored, ScopesOnPlatforms } from '../store/stored-json.ts';
 import { choosePolicy, knownScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
-import { registrationStatusAt } from './registration.ts';
 
 type Reader = Pick<OwnerTable, 'id' | 'organisation_id' | 'role'>;
 type Reading = Pick<Broker, 'store' | 'clock'>;
@@ -31,7 +31,7 @@ export type ReadRegistration = Omit<
 
 export function readRegistrationRow(row: ShownRegistration, owner: Reader, now: Instant): ReadRegistration {
   const { granted, ...registration } = row;
-  const status = registrationStatusAt(row, now);
+  const status = statusAt(row, now);
   return {
     ...registration,
     status,

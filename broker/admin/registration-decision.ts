@@ -1,4 +1,5 @@
 /** What an owner's word makes of a registration: recorded in the transaction that makes it. */
+import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { present } from '../policy/present.ts';
@@ -9,7 +10,7 @@ import { RolledBack, rollback } from '../store/transaction.ts';
 import { choosePolicy, knownScopes, makeAgent, mergeScopes, refuseTakenName, splitScopes } from './new-agent.ts';
 import { mayDecide, type ReadRegistration, readRegistrationRow, requestedScopes } from './read-registration.ts';
 import { ChangeRefused } from './refused.ts';
-import { CLAIM_MS, registrationStatusAt } from './registration.ts';
+import { CLAIM_MS } from './registration.ts';
 import { makeKeyPair, sealPrivateKey } from './registration-key.ts';
 
 /** What is left out: all that was asked for, the organisation's default policy, the name that was asked for. */
@@ -61,7 +62,7 @@ const expired = () =>
   new ChangeRefused('request_expired', 'Nobody decided this registration in time; the agent has to register again.');
 
 function refuseDecided(found: RegistrationTable, now: number): void {
-  const status = registrationStatusAt(found, now);
+  const status = statusAt(found, now);
   if (status === 'expired') throw expired();
   if (status !== 'pending')
     throw new ChangeRefused('already_decided', `This registration was ${status} already.`, { status });

@@ -1,6 +1,8 @@
 /** The key pair of a registered agent: made at the approval, the private half kept sealed until it is collected, once. */
+
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
+import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
@@ -14,7 +16,6 @@ import type { AgentTable, RegistrationTable } from '../store/schema.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { loadRegistrationByToken } from './read-registration.ts';
 import { ChangeRefused } from './refused.ts';
-import { registrationStatusAt } from './registration.ts';
 
 const BITS = 2048;
 
@@ -116,7 +117,7 @@ async function loadClaimable(broker: Broker, token: string) {
 }
 
 function refuseUndecided(found: RegistrationTable, now: number): asserts found is KnownRegistration {
-  const status = registrationStatusAt(found, now);
+  const status = statusAt(found, now);
   if (status === 'pending')
     throw new ChangeRefused('registration_pending', 'No owner has approved this registration yet. Poll its status.');
   if (status !== 'approved') throw keyGone(`This registration is ${status}: there is no key. Register again.`);

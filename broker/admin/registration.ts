@@ -1,5 +1,6 @@
 /** An agent that asks to be one (specification, Registration): raised by anybody, decided by an owner. */
 
+import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
 import { siteOf } from '../auth/client-address.ts';
 import type { Broker } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
@@ -7,14 +8,8 @@ import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findOwner } from '../store/organisations.ts';
-import {
-  expireOpenRegistrations,
-  listOpenRegistrations,
-  putRegistration,
-  type RegistrationRef,
-} from '../store/registrations.ts';
+import { expireOpenRegistrations, listOpenRegistrations, putRegistration } from '../store/registrations.ts';
 import type { RegistrationTable, ScopesOn } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
 
 /** How long an owner has to decide. */
 export const REGISTRATION_MS = 24 * 3_600_000;
@@ -24,12 +19,6 @@ export const CLAIM_MS = 3_600_000;
 const MOST_OPEN_REGISTRATIONS = 20;
 /** Per owner and source: an owner's id is no secret, and one stranger must not take all of the list. */
 const MOST_OPEN_PER_SOURCE = 5;
-
-/** What tells whoever waits; see ApprovalChanges. */
-export type News = {
-  announce(db: Db, ref: RegistrationRef): Promise<void>;
-  tell(ref: RegistrationRef): void;
-};
 
 export type Applicant = {
   ownerId: string;
@@ -45,14 +34,6 @@ export type Registered =
   | { kind: 'opened'; token: Secret; agentId: string }
   | { kind: 'too_many'; whose: 'source' | 'owner'; limit: number; retryAfterMs: number };
 
-/** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
-export function registrationStatusAt(
-  { status, expires_at }: Pick<RegistrationTable, 'status' | 'expires_at'>,
-  now: Instant,
-): RegistrationTable['status'] {
-  return status === 'pending' && expires_at <= now ? 'expired' : status;
-}
-
 /** Stands for the organisation of nobody, in news that nobody hears. */
 const NOBODY = 'nobody';
 
@@ -67,7 +48,7 @@ const NOBODY = 'nobody';
  */
 export async function openRegistration(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
-  news: News,
+  changes: ApprovalChanges,
   { ownerId, name, description, scopes, source }: Applicant,
 ): Promise<Registered> {
   const now = clock();
@@ -93,11 +74,11 @@ export async function openRegistration(
       expires_at: now + REGISTRATION_MS,
     });
     const ref = { organisation_id: owner?.organisation_id ?? NOBODY, id };
-    await news.announce(tx, ref);
+    await changes.announce(tx, ref);
     return { kind: 'opened' as const, ref };
   });
   if (opened.kind === 'too_many') return opened;
-  news.tell(opened.ref);
+  changes.tell(opened.ref);
   return { kind: 'opened', token, agentId };
 }
 
@@ -121,14 +102,14 @@ function whyTooMany(
 }
 
 /** Writes down which registrations nobody decided in time. To whoever reads them they were expired already. */
-export async function expireRegistrations({ store }: Pick<Broker, 'store'>, news: News, now: Instant): Promise<void> {
-  const expired = await store.db.transaction().execute(async (tx) => {
-    const refs = (await expireOpenRegistrations(tx, now)).map(({ organisation_id, id }) => ({
-      organisation_id: organisation_id ?? NOBODY,
+export const expireRegistrations = (
+  { store }: Pick<Broker, 'store'>,
+  changes: ApprovalChanges,
+  now: Instant,
+): Promise<void> =>
+  changeAndTell(store, changes, async (tx) =>
+    (await expireOpenRegistrations(tx, now)).map(({ organisation_id: at, id }) => ({
+      organisation_id: at ?? NOBODY,
       id,
-    }));
-    for (const ref of refs) await news.announce(tx, ref);
-    return refs;
-  });
-  for (const ref of expired) news.tell(ref);
-}
+    })),
+  );

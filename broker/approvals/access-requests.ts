@@ -1,6 +1,6 @@
 /** Access requests (specification, Access request): repeated requests for the same return the pending one. */
 
-import type { ApprovalChanges } from '../audit/changes.ts';
+import { type ApprovalChanges, changeAndTell } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
@@ -34,14 +34,6 @@ type About = {
 
 /** Where the agent polls. */
 export const pollUrlOf = ({ token }: Pick<AccessRequestTable, 'token'>): string => `/v1/access-request/status/${token}`;
-
-/** The status on the wire: pending ones past their deadline are expired, even if the row does not say so yet. */
-export function requestStatusAt(
-  { status, expires_at }: Pick<AccessRequestTable, 'status' | 'expires_at'>,
-  now: Instant,
-): AccessRequestTable['status'] {
-  return status === 'pending' && expires_at <= now ? 'expired' : status;
-}
 
 /**
  * Creates a request, or returns the pending one for the same. Concurrent callers create one, and the limit of open requests is
@@ -114,15 +106,8 @@ export async function findRequestOf(
 }
 
 /** Marks requests past their deadline as expired. Readers see them as expired already. */
-export async function expireRequests(
+export const expireRequests = (
   { store }: Pick<Broker, 'store'>,
   changes: ApprovalChanges,
   now: Instant,
-): Promise<void> {
-  const expired = await store.db.transaction().execute(async (tx) => {
-    const refs = await expireAccessRequests(tx, now);
-    for (const ref of refs) await changes.announce(tx, ref);
-    return refs;
-  });
-  for (const ref of expired) changes.tell(ref);
-}
+): Promise<void> => changeAndTell(store, changes, (tx) => expireAccessRequests(tx, now));

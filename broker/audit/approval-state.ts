@@ -4,10 +4,14 @@ import type { ApprovalTable } from '../store/schema.ts';
 
 type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;
 
-/** The status on the wire: pending ones past their deadline are expired, even if the row does not say so yet. */
-export function statusAt({ status, expires_at }: Omit<Stated, 'exec_state'>, now: Instant): ApprovalTable['status'] {
-  return status === 'pending' && expires_at <= now ? 'expired' : status;
-}
+/**
+ * The status on the wire of what waits for a decision, as held calls, access requests and registrations do: pending past its
+ * deadline is expired, even if the row does not say so yet.
+ */
+export const statusAt = <Status extends string>(
+  { status, expires_at }: { status: Status; expires_at: Instant },
+  now: Instant,
+): Status | 'expired' => (status === 'pending' && expires_at <= now ? 'expired' : status);
 
 /** Whether the state is final: denied, expired, or approved and replayed with any outcome. */
 export function isSettled(approval: Stated, now: Instant): boolean {

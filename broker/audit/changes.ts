@@ -53,6 +53,20 @@ const POLLED_AT_ONCE = 500;
 
 type Waiter = { wake(): void };
 
+/** Makes changes in a transaction that they are announced in, and tells of them after it. `change` answers what changed. */
+export async function changeAndTell(
+  { db }: Pick<Broker['store'], 'db'>,
+  changes: ApprovalChanges,
+  change: (tx: Db) => Promise<readonly ApprovalRef[]>,
+): Promise<void> {
+  const changed = await db.transaction().execute(async (tx) => {
+    const refs = await change(tx);
+    for (const ref of refs) await changes.announce(tx, ref);
+    return refs;
+  });
+  for (const ref of changed) changes.tell(ref);
+}
+
 /** Makes it. Inactive without watchers. */
 export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): ApprovalChanges {
   const waiters = new Map<string, Set<Waiter>>();

@@ -1,7 +1,7 @@
 /** A new agent of a governance file. */
 
+import { agentRow, newIds } from '../admin/new-agent.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
-import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { AgentKey } from './plan-keys.ts';
 import { addNew, type Planning } from './planning.ts';
@@ -18,25 +18,10 @@ export function newAgent(
   name: string,
   { ownerId, policyId, key }: Meant,
 ): AgentTable {
-  return {
-    organisation_id: planning.organisationId,
-    id: uuidv4(),
-    agent_id: newAgentId(),
-    name,
-    owner_id: ownerId,
-    agent_type: 'key',
-    status: suspended ? 'suspended' : key ? 'active' : 'pending_bind',
-    status_since: planning.now,
-    status_cause: suspended ? 'owner_manual' : null,
-    status_detail: suspended ? SUSPENDED_DETAIL : null,
-    policy_id: policyId,
-    origin: 'governance',
-    parent_id: null,
-    public_key_pem: key?.pem ?? null,
-    key_fingerprint: key?.fingerprint ?? null,
-    created_at: planning.now,
-    expires_at: null,
-  };
+  const status = suspended ? 'suspended' : key ? 'active' : 'pending_bind';
+  const meant = { name, owner_id: ownerId, policy_id: policyId, origin: 'governance', status } as const;
+  const row = agentRow({ organisation_id: planning.organisationId, ...newIds(), ...meant }, 'key', key, planning.now);
+  return suspended ? { ...row, status_cause: 'owner_manual', status_detail: SUSPENDED_DETAIL } : row;
 }
 
 export function planCreation(

@@ -82,13 +82,7 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
     return;
   }
   const agent = known ?? newAgent(planning, entry, name, { ownerId, policyId, key });
-  planning.futureAgents.push({
-    id: agent.id,
-    name,
-    ownerId,
-    policyId,
-    live: true,
-  });
+  planning.futureAgents.push({ id: agent.id, name, ownerId, policyId, live: true });
   if (!known) planCreation(planning, agent, entry, policyName, key);
   else {
     if (known.origin !== 'governance') adopt(planning, known);
@@ -146,13 +140,7 @@ function reassign(
 /** Never deleted: receipts speak of it. What it was granted is taken away, so that nothing waits for its return. */
 function planRemoval(planning: Planning, agent: AgentTable): void {
   removeGrants(planning, agent);
-  planning.futureAgents.push({
-    id: agent.id,
-    name: agent.name,
-    ownerId: agent.owner_id,
-    policyId: agent.policy_id,
-    live: false,
-  });
+  addFuture(planning, agent, false);
   const details = [`status: ${agent.status} → revoked`];
   addTogether(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, ({ revoked }) =>
     revoked.push(agent),
@@ -161,15 +149,12 @@ function planRemoval(planning: Planning, agent: AgentTable): void {
 
 function keep(planning: Planning, agent: AgentTable): void {
   const live = isLive(agent);
-  planning.futureAgents.push({
-    id: agent.id,
-    name: agent.name,
-    ownerId: agent.owner_id,
-    policyId: agent.policy_id,
-    live,
-  });
+  addFuture(planning, agent, live);
   keepGrants(planning, agent, live);
 }
+
+const addFuture = ({ futureAgents }: Planning, { id, name, owner_id, policy_id }: AgentTable, live: boolean) =>
+  futureAgents.push({ id, name, ownerId: owner_id, policyId: policy_id, live });
 
 function adopt(planning: Planning, agent: AgentTable): void {
   planning.adopted.push(agent.id);

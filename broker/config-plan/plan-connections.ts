@@ -7,11 +7,10 @@ import { listNames } from '../config-file/problems.ts';
 import type { ConnectionEntry } from '../config-file/schema.ts';
 import { referenceKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { SealError } from '../crypto/seal.ts';
-import { Secret } from '../crypto/secret.ts';
+import type { Secret } from '../crypto/secret.ts';
 import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
-import { addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
+import { addProblem, addStep, difference, holdsSecret, type Made, type Planning } from './planning.ts';
 
 export function planConnections(planning: Planning): void {
   const { governance, present } = planning;
@@ -107,15 +106,11 @@ function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Sec
 function holds(planning: Planning, known: ConnectionTable | undefined, secret: Secret, name: string): boolean {
   if (!known?.credential) return false;
   const place = { table: 'connections' as const, organisationId: planning.organisationId, rowId: known.id };
-  try {
-    const opened = new Secret(planning.vault.open(place, known.credential));
-    return opened.equals(secret);
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    const message = 'the stored secret cannot be opened and is replaced by the one given here.';
-    planning.warnings.push({ path: ['connections', name, 'secret'], message });
-    return false;
-  }
+  const held = holdsSecret(planning.vault, place, known.credential, secret);
+  if (held !== 'unreadable') return held;
+  const message = 'the stored secret cannot be opened and is replaced by the one given here.';
+  planning.warnings.push({ path: ['connections', name, 'secret'], message });
+  return false;
 }
 
 /** After the grants: a connection goes when no grant of an agent at work uses it. */

@@ -2,14 +2,13 @@
 
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { SealError } from '../crypto/seal.ts';
-import { Secret } from '../crypto/secret.ts';
+import type { Secret } from '../crypto/secret.ts';
 import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readAppKey } from '../token-source/app-key.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
-import { addProblem, addStep, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
 
 type Move = { detail: string; make(db: Db): Promise<void> };
 
@@ -80,12 +79,5 @@ const notCompared = async (): Promise<never> => {
 };
 
 /** Whether the stored one is this. One that cannot be opened is none: the new one takes its place. */
-function holds({ vault, organisationId }: Planning, { id, value }: PlatformSecretTable, secret: Secret): boolean {
-  try {
-    const opened = vault.open({ table: 'platform_secrets', organisationId, rowId: id }, value);
-    return new Secret(opened).equals(secret);
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    return false;
-  }
-}
+const holds = ({ vault, organisationId }: Planning, { id, value }: PlatformSecretTable, secret: Secret): boolean =>
+  holdsSecret(vault, { table: 'platform_secrets', organisationId, rowId: id }, value, secret) === true;

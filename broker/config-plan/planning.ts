@@ -5,7 +5,8 @@ import type { Governance } from '../config-file/governance.ts';
 import type { Finding, Path, Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import { canonicalJson } from '../crypto/canonical.ts';
-import type { Secret } from '../crypto/secret.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { EndedRequest } from '../store/revoke-agent.ts';
 import type { AgentTable, GrantTable, PolicyTable, PolicyVersionTable } from '../store/schema.ts';
@@ -151,6 +152,21 @@ export function addConflict(
 ): void {
   const findings = planning.atStart ? planning.warnings : planning.problems;
   findings.push({ path, message: `${why} ${planning.atStart ? left : refused}`, ...(at && { at }) });
+}
+
+/** Whether a sealed value is this secret; `unreadable`: it cannot be opened. */
+export function holdsSecret(
+  vault: Planning['vault'],
+  place: Parameters<Vault['open']>[0],
+  sealed: Uint8Array,
+  secret: Secret,
+): boolean | 'unreadable' {
+  try {
+    return new Secret(vault.open(place, sealed)).equals(secret);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    return 'unreadable';
+  }
 }
 
 /** Whether two values are the same JSON, whatever the order of their members. */

@@ -1,6 +1,7 @@
 /** Access requests as owners see them. */
+
 import { z } from 'zod';
-import { requestStatusAt } from '../approvals/access-requests.ts';
+import { statusAt } from '../audit/approval-state.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
 import { instant } from './instant.ts';
@@ -43,7 +44,7 @@ export const DecidedAccessRequest = AccessRequest.extend({
 }).meta({ id: 'DecidedAccessRequest' });
 
 export function accessRequestShown(request: ShownRequest, now: Instant): z.output<typeof AccessRequest> {
-  const status = requestStatusAt(request, now);
+  const status = statusAt(request, now);
   return {
     request_id: request.id,
     status,

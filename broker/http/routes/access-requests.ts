@@ -1,8 +1,10 @@
 /** What an agent asks its owners for (specification, Approvals and access requests). */
+
 import { z } from 'zod';
 import type { ReasonCode } from '../../admin/access.ts';
 import { askAccess } from '../../admin/ask-access.ts';
-import { findRequestOf, type Opened, pollUrlOf, requestStatusAt } from '../../approvals/access-requests.ts';
+import { findRequestOf, type Opened, pollUrlOf } from '../../approvals/access-requests.ts';
+import { statusAt } from '../../audit/approval-state.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { text } from '../../wire/action.ts';
@@ -157,13 +159,13 @@ export const accessRequestStatus = route({
         throw new Refusal('forbidden', 'This access request is another agent’s. Poll your own.');
       return found;
     };
-    const isSettled = (found: Request, now: number) => requestStatusAt(found, now) !== 'pending';
+    const isSettled = (found: Request, now: number) => statusAt(found, now) !== 'pending';
     const changesAt = ({ expires_at }: Request) => expires_at;
     let found = await read();
     if (waitMs > 0 && !isSettled(found, broker.clock()))
       found = await readSettled(services, found.id, read, { waitMs, request, left, isSettled, changesAt });
     return json(200, {
-      status: requestStatusAt(found, broker.clock()),
+      status: statusAt(found, broker.clock()),
       ...(found.note !== null && { note: found.note }),
     });
   },

@@ -1,6 +1,6 @@
 import { followRegistration, type RegistrationNews } from '../../admin/follow-registration.ts';
 import { loadRegistrationByToken } from '../../admin/read-registration.ts';
-import { registrationStatusAt } from '../../admin/registration.ts';
+import { statusAt } from '../../audit/approval-state.ts';
 import { eventStream } from '../event-stream.ts';
 import { PRIVATE, Token } from '../registering.ts';
 import { route } from '../route.ts';
@@ -29,7 +29,7 @@ export const registrationStream = route({
   handle: async ({ services, params, request, stillMay }) => {
     const found = await loadRegistrationByToken(services.broker, params.token);
     const seen = request.headers['last-event-id'];
-    const status = registrationStatusAt(found, services.broker.clock());
+    const status = statusAt(found, services.broker.clock());
     if (status !== 'pending' && seen === idOf(status)) return { status: 204, headers: PRIVATE };
     const reply = eventStream((stream) => {
       let told = String(seen);

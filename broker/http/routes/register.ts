@@ -3,8 +3,9 @@
 import { z } from 'zod';
 import { mcpConfig } from '../../admin/mcp-config.ts';
 import { loadRegistrationByToken } from '../../admin/read-registration.ts';
-import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../admin/registration.ts';
+import { openRegistration, REGISTRATION_MS } from '../../admin/registration.ts';
 import { claimKey as claim } from '../../admin/registration-key.ts';
+import { statusAt } from '../../audit/approval-state.ts';
 import { Refusal } from '../errors.ts';
 import { PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registering.ts';
 import { json } from '../reply.ts';
@@ -87,7 +88,7 @@ export const registrationStatus = route({
   errors: ['not_found', 'rate_limited'],
   handle: async ({ services: { broker }, params }) => {
     const found = await loadRegistrationByToken(broker, params.token);
-    const status = registrationStatusAt(found, broker.clock());
+    const status = statusAt(found, broker.clock());
     const { agent_id: agentId, owner_id: ownerId } = found;
     const agent = status === 'approved' && { agent_id: agentId, mcp_config: mcpConfig(broker, { agentId, ownerId }) };
     return json(200, { status, ...agent }, PRIVATE);
