@@ -1,0 +1,68 @@
+/** Bodies that wait until they are whole: in memory, in files without a name, within bounds. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type KeptBody, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
+import { newFolder } from '../world/stores.ts';
+
+const MIB = 1024 * 1024;
+
+async function* pieces(bytes: number, size = 64 * 1024): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes; at += size) yield Buffer.alloc(Math.min(size, bytes - at), at % 251);
+}
+
+async function contentOf(body: KeptBody): Promise<Buffer> {
+  const opened = body.open();
+  if (Buffer.isBuffer(opened)) return opened;
+  const all: Uint8Array[] = [];
+  for await (const piece of opened) all.push(piece);
+  return Buffer.concat(all);
+}
+
+async function wholeOf(bytes: number): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces(bytes)) all.push(piece);
+  return Buffer.concat(all);
+}
+
+test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
+  '%i bytes come out as they went in, twice',
+  async (bytes) => {
+    const folder = join(newFolder(), 'run');
+    const kept = makeKeptBodies(folder);
+    const found = await kept.keep(pieces(bytes), 10 * MIB);
+    if (found.kind !== 'kept') return expect(found.kind).toBe('kept');
+    const whole = await wholeOf(bytes);
+    expect((await contentOf(found.body)).equals(whole)).toBe(true);
+    expect((await contentOf(found.body)).equals(whole)).toBe(true);
+    const isInFile = bytes > MOST_IN_MEMORY;
+    expect(kept.held).toEqual({ memory: isInFile ? 0 : bytes, files: isInFile ? bytes : 0 });
+    // Whoever ends this process finds nothing of it.
+    if (isInFile) expect(readdirSync(folder)).toEqual([]);
+    await found.body.release();
+    await found.body.release();
+    return expect(kept.held).toEqual({ memory: 0, files: 0 });
+  },
+);
+
+test('one that is too large is given up, and so is one whose sender leaves', async () => {
+  const kept = makeKeptBodies(join(newFolder(), 'run'));
+  expect(await kept.keep(pieces(3 * MIB), 2 * MIB)).toEqual({ kind: 'too_large' });
+  async function* cut() {
+    yield* pieces(2 * MIB);
+    throw new Error('left');
+  }
+  await expect(kept.keep(cut(), 10 * MIB)).rejects.toThrow('left');
+  expect(kept.held).toEqual({ memory: 0, files: 0 });
+});
+
+test('what all may keep is bounded: short ones go into files, and then there is no room', async () => {
+  const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: MIB, files: 4 * MIB });
+  const first = await kept.keep(pieces(MIB), 10 * MIB);
+  const second = await kept.keep(pieces(MIB), 10 * MIB);
+  expect(kept.held).toEqual({ memory: MIB, files: MIB });
+  expect(await kept.keep(pieces(4 * MIB), 10 * MIB)).toEqual({ kind: 'no_room' });
+  for (const found of [first, second]) if (found.kind === 'kept') await found.body.release();
+  expect(kept.held).toEqual({ memory: 0, files: 0 });
+  expect((await kept.keep(pieces(4 * MIB), 10 * MIB)).kind).toBe('kept');
+});

@@ -1,0 +1,68 @@
+/** How long a request may take to come: a minute, but for git, whose door sees to it that its body goes on. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { inTime } from '../../broker/http/request-pieces.ts';
+import { answerUnparsedRequests } from '../../broker/unparsed-requests.ts';
+
+/** Answers with the size of the body, when it is there. */
+async function startServer(handled: Promise<unknown>[] = []) {
+  const server = createServer({ requestTimeout: 300, headersTimeout: 300, connectionsCheckingInterval: 50 });
+  answerUnparsedRequests(server, ({ url = '' }) => url.startsWith('/git/'));
+  server.on('request', (request, response) => {
+    if (request.url === '/git/refused') return void response.writeHead(401).end('no');
+    const counting = (async () => {
+      let bytes = 0;
+      for await (const piece of inTime(request, 400)) bytes += piece.length;
+      response.end(String(bytes));
+    })();
+    handled.push(counting.catch((error) => error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** Sends a byte now and then. Answers all that came, until the other side closes. */
+async function sendSlowly(port: number, path: string, bytes: number, everyMs: number): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => {});
+  let received = '';
+  socket.on('data', (piece) => {
+    received += piece;
+  });
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n`);
+  let sent = 0;
+  const timer = setInterval(() => {
+    if (sent++ < bytes && socket.writable) socket.write('x');
+  }, everyMs);
+  await once(socket, 'close');
+  clearInterval(timer);
+  return received;
+}
+
+test('a body that takes longer is cut, one of git is not', async () => {
+  const port = await startServer();
+  expect(await sendSlowly(port, '/v1/actions', 10, 80)).toMatch(/^HTTP\/1.1 408 /);
+  expect(await sendSlowly(port, '/git/a/b/git-receive-pack', 10, 80)).toMatch(/^HTTP\/1.1 200 [\s\S]*\r\n10/);
+});
+
+test('a body of git that does not go on is cut by whoever reads it', async () => {
+  const handled: Promise<unknown>[] = [];
+  const port = await startServer(handled);
+  const begun = performance.now();
+  expect(await sendSlowly(port, '/git/a/b/git-receive-pack', 2, 80)).toBe('');
+  expect(performance.now() - begun).toBeLessThan(3_000);
+  expect(await handled[0]).toBeInstanceOf(Error);
+});
+
+test('who was answered before its body was whole is cut as any other', async () => {
+  const port = await startServer();
+  expect(await sendSlowly(port, '/git/refused', 10, 1_000)).toMatch(/^HTTP\/1.1 401 /);
+});
