@@ -58,8 +58,8 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
 function fail(context: GitContext, response: ServerResponse, error: unknown, body: ReadBody | undefined): void {
-  const { services, correlationId, who, request } = context;
-  if (response.headersSent || request.destroyed) {
+  const { services, correlationId, who } = context;
+  if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
