@@ -2,7 +2,6 @@
 
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -26,7 +25,9 @@ export const Connection = z
         "not_connected: it has no credential; reauth_needed: an owner has to connect it again; needs_attention: the authorization server rejects the broker's client",
       ),
     has_secret: z.boolean(),
-    connects_by: z.enum(['secret', 'oauth']).describe('how the platform takes its credential'),
+    connects_by: z
+      .enum(['secret', 'oauth', 'app'])
+      .describe('how the platform takes its credential; app: the broker gets tokens of the installation of an App'),
     oauth: z
       .object({
         account: z.string().nullable().describe('whose account it is, as the platform says it'),
@@ -52,6 +53,8 @@ export const Connection = z
   })
   .meta({ id: 'Connection' });
 
+const CONNECTS_BY: Partial<Record<Manifest['auth']['type'], 'oauth' | 'app'>> = { oauth2: 'oauth', app: 'app' };
+
 /** A connection as its owners see it: all but the credential. */
 export const connectionShown = (
   one: ConnectionTable,
@@ -65,7 +68,7 @@ export const connectionShown = (
   status: one.status,
   state: stateOf(one, now),
   has_secret: one.credential !== null,
-  connects_by: auth.type === 'oauth2' ? 'oauth' : 'secret',
+  connects_by: CONNECTS_BY[auth.type] ?? 'secret',
   oauth: oauthShown(one),
   secret_from: one.secret_reference,
   upstream_scopes:
@@ -102,10 +105,5 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
   };
 }
 
-/** A shorter one could not be told from other text in an answer, and so never be taken out of it. */
-export const Credential = text(16 * 1024)
-  .min(
-    SHORTEST_CREDENTIAL,
-    `must have at least ${SHORTEST_CREDENTIAL} characters, to be found when a platform echoes it`,
-  )
-  .transform((value) => new Secret(value));
+/** What is taken depends on the platform: see `checkCredential`. */
+export const Credential = text(16 * 1024).transform((value) => new Secret(value));

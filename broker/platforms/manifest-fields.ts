@@ -66,8 +66,9 @@ const AppPermissions = recordOf(
   z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, 'write the name of a permission such as "pull_requests"'),
   AppPermission,
 ).refine(
-  (permissions) => Object.keys(permissions).length > 0,
-  'name at least one permission, such as { metadata: read }',
+  // A platform may take an empty list for no limit at all.
+  (permissions) => Object.values(permissions).some((one) => typeof one === 'string'),
+  'name at least one permission that is always needed, such as { metadata: read }',
 );
 
 const RefRule = z

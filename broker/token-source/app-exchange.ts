@@ -25,15 +25,19 @@ const LONGEST_TOKEN = 8 * 1024;
 /** Whatever the platform says: a token that is never asked for again is never taken back. */
 const LONGEST_LIFE_MS = 3600_000;
 
+/** Goes with every token of GitHub's. */
+const ALWAYS = new Set(['metadata']);
+
 const Answer = z.looseObject({
   token: z.string().min(SHORTEST_CREDENTIAL).max(LONGEST_TOKEN).refine(isHeaderValue),
   expires_at: z.iso.datetime({ offset: true }),
   repositories: z.array(z.looseObject({ full_name: z.string() })).optional(),
+  permissions: z.record(z.string(), z.string()).optional(),
 });
 
 /** Asks once. */
 export async function exchange(
-  broker: Pick<Broker, 'outbound' | 'clock'>,
+  broker: Pick<Broker, 'outbound' | 'clock' | 'log'>,
   installation: Installation,
   key: KeyObject,
   limits: AppLimits,
@@ -55,13 +59,20 @@ export async function exchange(
     );
   const read = Answer.safeParse(jsonOf(body));
   if (!read.success) return unavailable(`${platformId} issued no token: its answer cannot be read.`);
-  const { token, expires_at: end, repositories } = read.data;
+  const { token, expires_at: end, repositories, permissions: granted = {} } = read.data;
   if (repository && !isOnly(repository, repositories))
     return {
       kind: 'refused',
       of: 'call',
       detail: `${platformId} issued no token for ${repository.owner}/${repository.name} alone. The repository was renamed, or the App is installed at another account; an owner corrects the grant, or the installation of the connection.`,
     };
+  // A platform may add what goes along with a permission, so this is for people to look at.
+  const beyond = permissions ? Object.keys(granted).filter((name) => !ALWAYS.has(name) && !permissions[name]) : [];
+  if (beyond.length > 0)
+    broker.log.warn(
+      { platform: platformId, beyond: beyond.slice(0, 20) },
+      'a token has more permissions than were asked for',
+    );
   const expiresAt = Math.min(Date.parse(end), now + LONGEST_LIFE_MS);
   if (expiresAt - now <= MARGIN_MS)
     return unavailable(`${platformId} issued a token that ends at once. Is the clock of the broker right?`);

@@ -306,8 +306,8 @@ describe.each(STORES)(`sealed secrets on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent({ name: 'careless' });
     const { authorization } = await authorize(agent.agentId);
     for (const [secret, words] of [
-      ['short', 'at least 8 characters'],
-      ['', 'at least 8 characters'],
+      ['short', 'fewer than 8 characters'],
+      ['', 'is empty'],
       ['line\r\nbreak: 123', 'no header can carry'],
     ] as const) {
       const answer = await sendTo(agent.id, authorization, secret);

@@ -124,6 +124,10 @@ describe('a manifest is refused, with the field and what to write', () => {
       { app_permissions: { 'crm:contacts.read': {} } },
       'app_permissions.crm:contacts.read: name at least one permission',
     ],
+    [
+      { app_permissions: { 'crm:contacts.read': { a: { access: 'read', if_allowed: 'crm:contacts.write' } } } },
+      'name at least one permission that is always needed',
+    ],
     [{ app_permissions: { 'crm:contacts.read': { a: 'all' } } }, 'app_permissions.crm:contacts.read.a: '],
     [
       { app_permissions: { 'crm:contacts.read': { a: { access: 'read', if_allowed: 'crm:other' } } } },

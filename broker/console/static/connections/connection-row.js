@@ -74,6 +74,8 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
 
 /** @param {{ connection: Connection }} props */
 function About({ connection: { state, connects_by, oauth, upstream_scopes, secret_from } }) {
+  if (connects_by === 'app')
+    return html`<p class="small quiet">${state === 'not_connected' ? 'It leads to no installation of an App yet.' : state === 'connected' ? 'It gets tokens as an App, for each call.' : 'The platform issued its App no token. Its test says why.'}</p>`;
   if (connects_by === 'secret' || (!oauth && state !== 'not_connected'))
     return html`<p class="small quiet">
       ${state === 'not_connected' ? 'It has no secret yet.' : state === 'connected' ? 'It uses a secret' : 'The platform refused its secret'}${secret_from && html` from <code class="theirs">${visibleLine(secret_from)}</code>`}${state !== 'not_connected' && '.'}

@@ -44,7 +44,9 @@ export const connect = route({
   body: z.strictObject({
     platform: text(64).describe('the platform that the secret is for'),
     label: ConnectionName,
-    secret: Credential.optional().describe('left out for a platform to which an owner connects through OAuth'),
+    secret: Credential.optional().describe(
+      'left out for a platform to which an owner connects through OAuth, and where the platform names the installation of an App',
+    ),
     default: z
       .boolean()
       .optional()
