@@ -48,7 +48,9 @@ const OTHERS = folded(
   repositories repository_lists repository_owners`,
 );
 const NEW_REPOSITORY = folded('owner name');
-const HEAD_REPO = foldName('head_repo');
+const HEAD_REPO = folded('head_repo');
+/** Of a pull request or a merge. */
+const HEAD = folded('head head_repo');
 
 /** The part of a repository that reaches beyond it, in any spelling of the path. */
 export function outwardPart(spellings: readonly Spelling[]): string | undefined {
@@ -68,9 +70,7 @@ export function outwardPart(spellings: readonly Spelling[]): string | undefined 
 export function namedInQuery({ method, query }: CallAsk, creates: boolean): string | undefined {
   if (method === 'GET') return undefined;
   return parameters(query).find(([name]) =>
-    parameterNames(name).some(
-      (one) => one === HEAD_REPO || SIDES.has(one) || OTHERS.has(one) || (creates && NEW_REPOSITORY.has(one)),
-    ),
+    parameterNames(name).some((one) => HEAD.has(one) || OTHERS.has(one) || (creates && NEW_REPOSITORY.has(one))),
   )?.[0];
 }
 
@@ -103,7 +103,7 @@ function sidesNamed(call: CallAsk): string[] {
 /** The repository of a pull request's head, or of a task for the platform's own agent, when it is another one. */
 function otherRepository(call: CallAsk, owner: string, repo: string): string | undefined {
   const isOwn = (name: string) => [repo, `${owner}/${repo}`].some((one) => one.toLowerCase() === name.toLowerCase());
-  const named = membersNamed(call, new Set([HEAD_REPO])).map(([, value]) => textOf(value));
+  const named = membersNamed(call, HEAD_REPO).map(([, value]) => textOf(value));
   const note = (value: JsonValue) => named.push(textOf(value));
   walkPointer(call.body ?? {}, ['agent_assignment', 'target_repo'].map(foldName), { value: note, deadEnd: () => {} });
   return named.find((name) => !isOwn(name));

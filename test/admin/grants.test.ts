@@ -92,12 +92,12 @@ describe.each(STORES)(`grants by owners on %s${postgresNote}`, (store) => {
 
   test('refs and how they may change are limited, shown, changed and freed', async () => {
     const agent = await newAgent();
-    const leash = { refs: ['agent/*', 'refs/tags/v*'], ref_changes: ['create', 'update'] };
-    const { grant } = (await change(agent, { scopes: ['demo:read', 'demo:write'], ...leash })).body;
-    expect(grant).toMatchObject(leash);
+    const limits = { refs: ['agent/*', 'refs/tags/v*'], ref_changes: ['create', 'update'] };
+    const { grant } = (await change(agent, { scopes: ['demo:read', 'demo:write'], ...limits })).body;
+    expect(grant).toMatchObject(limits);
     const told = (await agent.get('/v1/agent/permissions')).body.data;
-    expect(told.platforms[0].constraints).toEqual(leash);
-    expect((await change(agent, { refs: ['agent/x'] })).body.grant).toMatchObject({ ...leash, refs: ['agent/x'] });
+    expect(told.platforms[0].constraints).toEqual(limits);
+    expect((await change(agent, { refs: ['agent/x'] })).body.grant).toMatchObject({ ...limits, refs: ['agent/x'] });
     expect((await agent.get('/v1/agent/permissions')).body.data.version).not.toBe(told.version);
     expect((await agent.act(WRITE)).body.reason).toBe('repo_not_allowed');
     expect((await agent.act(READ)).status).toBe(200);

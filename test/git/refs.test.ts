@@ -19,7 +19,7 @@ describe.each(STORES)(`git under a grant's refs on %s${postgresNote}`, (store) =
 
   /** A repository of its own with a clone that has one commit more. */
   async function cloned(agent: TestAgent) {
-    const name = `acme/leash-${++repositories}`;
+    const name = `acme/limits-${++repositories}`;
     const bare = given.host.repository(name);
     const folder = await clone(agent, name);
     writeFileSync(join(folder, 'a.txt'), 'a');

@@ -8,8 +8,8 @@ describe('the stored terms of a grant', () => {
     expect(readScopes('["demo:read","demo:write"]', GRANT)).toEqual(['demo:read', 'demo:write']);
     expect(readConstraints('{}', GRANT)).toEqual({});
     const constraints = { recipients: ['*@acme.example'], repos: ['acme/*'], allow_repo_creation: true };
-    const leash = { refs: ['agent/*'], ref_changes: ['create'] };
-    expect(readConstraints(JSON.stringify(leash), GRANT)).toEqual(leash);
+    const limits = { refs: ['agent/*'], ref_changes: ['create'] };
+    expect(readConstraints(JSON.stringify(limits), GRANT)).toEqual(limits);
     expect(readConstraints(JSON.stringify(constraints), GRANT)).toEqual(constraints);
   });
 
