@@ -1,6 +1,7 @@
 /** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
 
 import { STATUS_CODES } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import { present } from '../policy/present.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { EXAMPLES } from './openapi-examples.ts';
@@ -102,11 +103,12 @@ function contentOf({ type, schema, also }: Answer, schemas: Schemas, example: un
   return { [type ?? 'application/json']: media, ...Object.fromEntries(others) };
 }
 
-/** A status that is an answer as well as an error: one or the other. */
+/** A status that is an answer as well as an error: one or the other, unless they are the same. */
 function either(known: JsonSchema, type: string, error: JsonSchema): JsonSchema {
   const content = known.content as Record<string, { schema?: JsonSchema }> | undefined;
   const { schema, ...more } = content?.[type] ?? {};
-  return { ...content, [type]: { ...more, schema: schema ? { anyOf: [schema, error] } : error } };
+  const isSame = isDeepStrictEqual(schema, error);
+  return { ...content, [type]: { ...more, schema: schema && !isSame ? { anyOf: [schema, error] } : error } };
 }
 
 function headersOf({ limit, strangers, anyOrigin, dialect }: Route, status: number, answer?: Answer): JsonSchema {
