@@ -1,6 +1,5 @@
 /** What audit rows say of git requests. */
-import type { GitRef } from '../policy/facts.ts';
-import type { NotPassedOn, OutcomeOf } from './outcome.ts';
+import type { NotPassedOn, OutcomeOf, RecordedGit } from './outcome.ts';
 
 const NOT_PASSED_ON: Record<NotPassedOn, { reason: string; detail: string }> = {
   auth_refused: {
@@ -21,9 +20,18 @@ const NOT_PASSED_ON: Record<NotPassedOn, { reason: string; detail: string }> = {
 /** Of a push whose answer did not come as a whole. Only the code host knows which of the refs it has changed. */
 export const CUT_PUSH = 'The push did not come to its end: the code host may have changed the refs, or not.';
 
-/** `flags.pushed_refs` of a row, and `pushed_refs` of a receipt: what a push asks to change, whether it was made or not. */
-export const pushedRefs = (refs: readonly GitRef[]): { ref: string; action: GitRef['action'] }[] =>
-  refs.map(({ name, action }) => ({ ref: name, action }));
+/**
+ * What a push asks to change, whether it was made or not: `pushed_refs` stands in the receipt, too. Of its options only the names: a value
+ * may be a secret.
+ */
+export function pushFlags({ refs, pushOptions }: RecordedGit): Record<string, unknown> {
+  if (refs.length === 0) return {};
+  const options = [...new Set(pushOptions.map((one) => one.split('=', 1)[0]))];
+  return {
+    pushed_refs: refs.map(({ name, action }) => ({ ref: name, action })),
+    ...(options.length > 0 && { push_options: options }),
+  };
+}
 
 /** Of an answer that was not git's. */
 export function notPassedOn({ cause, upstreamStatus, sent, call }: OutcomeOf<'not_passed_on'>) {

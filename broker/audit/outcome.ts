@@ -12,6 +12,13 @@ export type AuditedAgent = { id: string | null; agentId: string | null; parentAg
 /** A decision with its basis, as in its row. */
 export type Decided = { readonly verdict: Verdict; readonly decision: RecordedDecision };
 
+/** Of a git request. */
+export type RecordedGit = {
+  readonly reason: 'advertised' | 'probe' | undefined;
+  readonly refs: readonly GitRef[];
+  readonly pushOptions: readonly string[];
+};
+
 /** What is known of a call independent of its outcome. Immutable: a step that learns more makes a new one. */
 export type CallRecord = {
   readonly auditId: string;
@@ -31,7 +38,7 @@ export type CallRecord = {
   /** Kinds of personal data in the request; null: not scanned. */
   readonly pii: readonly PiiKind[] | null;
   /** Of a git request: `reason` of an advertisement or a probe that was answered, and what a push asks to change. */
-  readonly git: { readonly reason: 'advertised' | 'probe' | undefined; readonly refs: readonly GitRef[] } | undefined;
+  readonly git: RecordedGit | undefined;
   readonly decided: Decided | undefined;
   readonly connectionId: string | null;
   /** For a replay: the approval. */

@@ -1,7 +1,7 @@
 /** Audit rows: from what happened to the columns that say so. Pure; the recorder alone adds time, hash and signature. */
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
-import { CUT_PUSH, notPassedOn, pushedRefs } from './git-row.ts';
+import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
 
@@ -215,7 +215,7 @@ function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | nu
     ...(approval && { approval: approval.provenance }),
     ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
     ...(refreshUnavailable && { refresh: 'unavailable' }),
-    ...(git && git.refs.length > 0 && { pushed_refs: pushedRefs(git.refs) }),
+    ...(git && pushFlags(git)),
     ...ended,
   });
 }

@@ -31,4 +31,5 @@ export const isReadStep = (step: GitStep): boolean => step === 'advertised' || s
 export const gitRecord = ({ step, ask }: GitRequest): CallRecord['git'] => ({
   reason: step === 'advertised' || step === 'probe' ? step : undefined,
   refs: ask.refs,
+  pushOptions: ask.pushOptions ?? [],
 });

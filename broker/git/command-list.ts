@@ -12,8 +12,13 @@ const MOST_OPTIONS = 100;
 /** Of commands and push options. */
 export const MOST_HEAD_BYTES = 256 * 1024;
 
-/** `capabilities`: those that the client asked for. */
-export type Push = { refs: readonly GitRef[]; hasPack: boolean; capabilities: readonly string[] };
+/** `capabilities`: those that the client asked for. `options`: for the hooks of the code host (`git push -o`). */
+export type Push = {
+  refs: readonly GitRef[];
+  hasPack: boolean;
+  capabilities: readonly string[];
+  options: readonly string[];
+};
 
 export type CommandListState =
   | { kind: 'more' }
@@ -25,6 +30,8 @@ const MORE: CommandListState = { kind: 'more' };
 const COMMAND = /^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) (.+)$/s;
 const SHALLOW = /^shallow (?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const ZERO = /^0+$/;
+/** Other white space than blanks may separate for one reader and not for another. */
+const CONTROL = /\p{Cc}/u;
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Reads a command list from pieces, in memory that is bounded by `MOST_HEAD_BYTES` and the longest piece. */
@@ -33,7 +40,7 @@ export class CommandListReader {
   #size = 0;
   #at = 0;
   #isOptions = false;
-  #options = 0;
+  readonly #options: string[] = [];
   #capabilities: readonly string[] | undefined;
   readonly #refs: GitRef[] = [];
   readonly #names = new Set<string>();
@@ -71,21 +78,30 @@ export class CommandListReader {
 
   /** Options follow the flush behind the commands where they were negotiated. */
   #startsOptions(): boolean {
-    if (this.#isOptions || !this.#capabilities?.includes('push-options')) return false;
+    // Also with a value, which no server needs and some pass over.
+    if (this.#isOptions || !this.#capabilities?.some((one) => /^push-options(?:=|$)/.test(one))) return false;
     this.#isOptions = true;
     return true;
   }
 
   #done(): CommandListState {
-    const push: Push = { refs: this.#refs, hasPack: this.#hasPack, capabilities: this.#capabilities ?? [] };
+    const push: Push = {
+      refs: this.#refs,
+      hasPack: this.#hasPack,
+      capabilities: this.#capabilities ?? [],
+      options: this.#options,
+    };
     return { kind: 'done', push, bytes: this.#bytes.subarray(0, this.#size), packAt: this.#at };
   }
 
   #readOption(line: PktLine): string | undefined {
     if (line.kind === 'flush') return undefined;
     if (line.kind !== 'data') return 'there is a delimiter among the push options';
-    if (++this.#options > MOST_OPTIONS) return `it has more than ${MOST_OPTIONS} push options`;
-    return line.data.includes(0) ? 'a push option has a NUL' : undefined;
+    if (this.#options.length === MOST_OPTIONS) return `it has more than ${MOST_OPTIONS} push options`;
+    const text = textOf(withoutNewline(line.data));
+    if (text === undefined || CONTROL.test(text)) return 'a push option is not a line of text';
+    this.#options.push(text);
+    return undefined;
   }
 
   #readCommand(line: PktLine): string | undefined {
@@ -101,7 +117,7 @@ export class CommandListReader {
     if (nul !== -1) {
       if (this.#refs.length > 0) return 'capabilities stand behind another command than the first';
       const capabilities = textOf(withoutNewline(data.subarray(nul + 1)));
-      if (capabilities === undefined || capabilities.includes('\0')) return 'its capabilities are malformed';
+      if (capabilities === undefined || CONTROL.test(capabilities)) return 'its capabilities are malformed';
       this.#capabilities = capabilities.split(' ').filter((one) => one !== '');
     }
     return this.#add(text);

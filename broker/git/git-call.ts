@@ -2,6 +2,7 @@
 import type { GitRequest, GitStep } from '../calls/git-request.ts';
 import type { CallRequest } from '../calls/perform.ts';
 import type { GitAsk, GitRef } from '../policy/facts.ts';
+import type { Push } from './command-list.ts';
 
 /** The platform that all of `/git` is. */
 export const GIT_PLATFORM = 'codehost';
@@ -58,7 +59,7 @@ export type GitHeaders = { gitProtocol: string | undefined; userAgent: string | 
 /** A request that was read as a call of `perform`. `connectionId`: which connection is to be used, if not the default one. */
 export function gitCall(
   target: GitTarget,
-  read: { step: GitStep; refs: readonly GitRef[]; body?: GitRequest['body'] },
+  read: { step: GitStep; refs: readonly GitRef[]; push?: Pick<Push, 'options'>; body?: GitRequest['body'] },
   headers: GitHeaders,
   connectionId: string | undefined,
 ): Pick<CallRequest, 'asked' | 'git'> {
@@ -76,7 +77,7 @@ export function gitCall(
       },
     },
     git: {
-      ask: { service, refs: read.refs },
+      ask: { service, refs: read.refs, ...(read.push && { pushOptions: read.push.options }) },
       step: read.step,
       repository,
       headers: sentHeaders(target, headers),

@@ -36,7 +36,7 @@ export const AuditRowShown = z
     violating: z.array(z.string()).nullable(),
     upstream_status: z.int().nullable(),
     flags: opened.describe(
-      'what was dropped or taken out, who approved, what an owner changed; of a push `pushed_refs`: each `ref` with its `action` (create, update, delete)',
+      'what was dropped or taken out, who approved, what an owner changed; of a push `pushed_refs`: each `ref` with its `action` (create, update, delete), and `push_options`, the names of its options',
     ),
     pii: opened,
     correlation_id: z.string(),

@@ -11,8 +11,15 @@ export type RefChange = (typeof REF_CHANGES)[number];
 /** A ref that a push changes: its full name (`refs/heads/main`), and how. */
 export type GitRef = { name: string; action: RefChange };
 
-/** What is known of a git request. `refs` is empty but for a push: an advertisement and git's probe name none. */
-export type GitAsk = { service: 'git-upload-pack' | 'git-receive-pack'; refs: readonly GitRef[] };
+/**
+ * What is known of a git request. `refs` is empty but for a push: an advertisement and git's probe name none. `pushOptions`: what a
+ * push says to the code host's hooks (`git push -o`).
+ */
+export type GitAsk = {
+  service: 'git-upload-pack' | 'git-receive-pack';
+  refs: readonly GitRef[];
+  pushOptions?: readonly string[];
+};
 
 /** The concrete part of an ask: a real call. Absent on standing questions (permissions, AuthZEN, TRQP). */
 export type CallAsk = {

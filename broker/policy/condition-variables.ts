@@ -16,7 +16,7 @@ const VARIABLES: { readonly [name: string]: Shape } = {
     query_all: 'open',
     body: 'open',
     headers: 'open',
-    git: { service: 'text', refs: 'text' },
+    git: { service: 'text', refs: 'text', push_options: 'text' },
   },
   agent: {
     id: 'text',

@@ -65,6 +65,8 @@ function withoutStackTraces<T>(work: () => T): T {
 /** What conditions know of whoever asks. */
 export type ConditionAgent = Pick<AgentFacts, 'id' | 'agentId' | 'name' | 'ownerId' | 'organisationId' | 'parent'>;
 
+const NONE: readonly string[] = Object.freeze([]);
+
 /** Of a body that is not read as a whole nothing is known: whatever mentions it fails, and counts against the agent. */
 const UNREAD = new Error('the body of a git request is not read');
 
@@ -72,7 +74,7 @@ const UNREAD = new Error('the body of a git request is not read');
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
- * `request.git` (service, refs with name and action) is there on git requests only.
+ * `request.git` (service, refs with name and action, push_options) is there on git requests only.
  *
  * @param isForm whether the body is sent as a form
  */
@@ -96,7 +98,7 @@ export function conditionInput(
     query: () => queried().query,
     query_all: () => queried().query_all,
     headers: () => (headers ??= toCelValue(lowerCase(call.headers), meter)),
-    ...(git && { git }),
+    ...(git && { git: { service: git.service, refs: git.refs, push_options: git.pushOptions ?? NONE } }),
   };
   const who = {
     id: agent.id,

@@ -291,6 +291,11 @@ describe.each(STORES)(`hostile git on %s${postgresNote}`, (store) => {
         '101 push options',
         `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('o').repeat(101)}0000${pack}`,
       ],
+      [
+        'a push option of two lines',
+        `${commandList([`${create('refs/heads/x')}\0 push-options`])}${pktLine('a\nb')}0000${pack}`,
+      ],
+      ['capabilities with a tab', commandList([`${create('refs/heads/x')}\0 a\tpush-options`])],
       ['shallow lines behind commands', list(create('refs/heads/x'), `shallow ${A}`)],
       ['nothing', ''],
     ])('%s is malformed, and nothing is sent', async (_, body) => {

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { github } from '../../broker/platforms/builtin/github.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { git } from '../world/git-host.ts';
-import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { clone, GIT_SCOPES, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 /** A commit in a clone. */
 function commit(folder: string, file: string, content: string | Buffer): void {
@@ -89,6 +91,33 @@ describe.each(STORES)(`git push on %s${postgresNote}`, (store) => {
     expect(JSON.parse((await pushes(agent))[0]!.flags!).request_bytes).toBeGreaterThan(5 * 1024 * 1024);
     await expect.poll(() => given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
     expect(given.world.running.services.budget.held).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  test('GT-12: push options arrive, their names are on record, and a guardrail may refuse them', async () => {
+    const bare = given.host.repository('acme/options');
+    const organisation = await given.world.organisation({
+      guardrails: [
+        {
+          name: 'no-ci',
+          effect: 'deny',
+          when: 'has(request.git) && request.git.push_options.exists(o, o == "ci.skip")',
+        },
+      ],
+    });
+    await organisation.platform({ id: 'codehost', manifest: { ...github, git_base_url: given.host.url } });
+    const grants = { codehost: { scopeList: GIT_SCOPES } };
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const folder = await clone(agent, 'acme/options');
+    commit(folder, 'a.txt', 'a');
+    const said = ['-o', 'reviewer=ann', '-o', 'topic=x', 'HEAD:agent/x'];
+    const url = remoteOf(agent, 'acme/options');
+    expect(await runGit(['push', url, ...said], { folder })).toMatchObject({ code: 0 });
+    expect(git(bare, 'rev-parse', 'agent/x')).toBe(git(folder, 'rev-parse', 'HEAD'));
+    const refused = await runGit(['push', '-o', 'ci.skip', url, 'HEAD:agent/y'], { folder });
+    expect(refused.stderr).toContain('denied_by_guardrail - acme/options: guardrail no-ci denies this call');
+    const rows = await listAuditRows(given.world.running.broker.store.db, organisation.id, { limit: 20 });
+    const options = rows.flatMap(({ flags }) => JSON.parse(flags ?? '{}').push_options ?? []);
+    expect(options).toEqual(['ci.skip', 'reviewer', 'topic']);
   });
 
   test('a policy over refs lets the branches of the agent pass, and no other', async () => {
