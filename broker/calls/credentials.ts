@@ -32,6 +32,8 @@ export type Credentials = {
 };
 
 const KEPT = 1_000;
+/** An App has many more tokens than connections, and the search for one takes 40 KiB, in streams 180. */
+const TOKENS_KEPT = 256;
 
 /**
  * Opens credentials, in memory only. Kept by the very bytes that are stored, so that a replaced, moved or altered one is
@@ -39,7 +41,7 @@ const KEPT = 1_000;
  */
 export function credentialOpener(broker: Broker): Credentials {
   const kept = recentlyUsed<Credential | InstallationId>(KEPT);
-  const tokens = recentlyUsed<Credential>(KEPT);
+  const tokens = recentlyUsed<Credential>(TOKENS_KEPT);
   return {
     open: (organisationId, connection, { type }) => {
       if (connection.credential === null) return undefined;

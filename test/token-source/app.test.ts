@@ -1,5 +1,6 @@
 /** Connections to an App: a token for each call, that is good for no more than the call needs. */
 import { describe, expect, test } from 'vitest';
+import type { Answer, TestAgent } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
@@ -10,6 +11,12 @@ import { callOf, givenAppWorld, grantOf, ONLY_APP, READ, SCOPES, WRITE } from '.
 describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
+  /** A call that the platform takes. */
+  async function made(agent: Pick<TestAgent, 'act'>, call: Record<string, unknown> = READ): Promise<Answer> {
+    const answer = await agent.act(call);
+    expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 200]);
+    return answer;
+  }
 
   test('a call goes with a token of the installation, limited to the permissions of its scope', async () => {
     const agent = await app.agent({});
@@ -21,14 +28,14 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
     expect(answer.body.data.echo).toBe('token [redacted]');
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row).toMatchObject({ result: 'allowed', upstream_status: 200 });
-    expect((await agent.act(READ)).status).toBe(200);
+    await made(agent, READ);
     expect(host.exchanges).toHaveLength(1);
   });
 
   test('on a grant with repositories the token is for the one repository of the call', async () => {
     const agent = await app.agent({ repos: ['acme/*'] });
-    expect((await agent.act(READ)).status).toBe(200);
-    expect((await agent.act({ ...READ, endpoint: '/repos/ACME/Web/contents/a' })).status).toBe(200);
+    await made(agent, READ);
+    await made(agent, { ...READ, endpoint: '/repos/ACME/Web/contents/a' });
     expect(host.exchanges.map(({ repositories }) => repositories)).toEqual([['app'], ['Web']]);
     // The platform itself refuses the token of one repository on the other, and for what the scope does not need.
     const [first = ''] = host.issued.keys();
@@ -42,7 +49,7 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
 
   test('what a list of repositories allows without naming one goes with the least of the installation', async () => {
     const agent = await app.agent(ONLY_APP);
-    expect((await agent.act(callOf('GET', '/rate_limit', 'metadata.read'))).status).toBe(200);
+    await made(agent, callOf('GET', '/rate_limit', 'metadata.read'));
     expect(host.exchanges.at(-1)).toEqual({ installation: INSTALLATION, permissions: { metadata: 'read' } });
   });
 
@@ -51,7 +58,7 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
     const child = await childOf(world, organisation, parent, {
       grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'], constraints: ONLY_APP }],
     });
-    expect((await child.act(READ)).status).toBe(200);
+    await made(child, READ);
     expect(host.exchanges).toEqual([
       { installation: INSTALLATION, repositories: ['app'], permissions: { contents: 'read' } },
     ]);
@@ -59,11 +66,11 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
 
   test('the API of GitHub Enterprise Server, below a path', async () => {
     await app.apply({ platform: { base_url: `${host.url}/api/v3` } });
-    expect((await (await app.agent()).act(READ)).status).toBe(200);
+    await made(await app.agent(), READ);
     expect(host.calls.map(({ call }) => call)).toEqual(['GET /repos/acme/app/contents/README.md']);
     // A token of one address is nothing for another one.
     await app.apply();
-    expect((await (await app.agent()).act(READ)).status).toBe(200);
+    await made(await app.agent(), READ);
     expect(host.exchanges).toHaveLength(2);
   });
 
@@ -79,9 +86,9 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
 
   test('workflows are asked for only where the agent may write them', async () => {
     const without = SCOPES.filter((one) => one !== 'workflows.write');
-    expect((await (await app.agent(ONLY_APP, without)).act(WRITE)).status).toBe(200);
+    await made(await app.agent(ONLY_APP, without), WRITE);
     expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write' });
-    expect((await (await app.agent(ONLY_APP)).act(WRITE)).status).toBe(200);
+    await made(await app.agent(ONLY_APP), WRITE);
     expect(host.exchanges.at(-1)?.permissions).toEqual({ contents: 'write', workflows: 'write' });
     // A rule that holds or refuses what the scope allows holds back the permission, too.
     for (const rule of [
@@ -89,10 +96,21 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
       { effect: 'deny', scopes: ['codehost:workflows.write'], when: 'request.method == "PUT"' },
     ]) {
       const held = await organisation.agent({ rules: [...ALLOW_ALL, rule], grants: grantOf(ONLY_APP) });
-      expect((await held.act(WRITE)).status).toBe(200);
+      await made(held, WRITE);
       const token = host.calls.at(-1)!.token;
       expect(host.issued.get(token)?.permissions).toEqual({ contents: 'write' });
     }
+  });
+
+  test('an agent that is suspended while its call waits for a token sends nothing', async () => {
+    const agent = await app.agent();
+    host.slowMs = 1_500;
+    const waiting = agent.act(WRITE);
+    await expect.poll(() => host.exchanges.length).toBe(1);
+    expect((await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {})).status).toBe(200);
+    const answer = await waiting;
+    expect([answer.status, answer.body.error], answer.text).toEqual([403, 'agent_halted']);
+    expect(host.calls).toEqual([]);
   });
 
   test('a hundred calls at once make one exchange', async () => {
@@ -106,16 +124,16 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
 
   test('a token is not used within five minutes of its end, and is found again after a restart', async () => {
     const agent = await app.agent(ONLY_APP);
-    expect((await agent.act(READ)).status).toBe(200);
+    await made(agent, READ);
     await world.restart();
     host.now = () => world.running.broker.clock();
-    expect((await agent.act(READ)).status).toBe(200);
+    await made(agent, READ);
     expect(host.exchanges).toHaveLength(1);
     world.clock.skewMs = 54 * 60_000;
-    expect((await agent.act(READ)).status).toBe(200);
+    await made(agent, READ);
     expect(host.exchanges).toHaveLength(1);
     world.clock.skewMs = 56 * 60_000;
-    expect((await agent.act(READ)).status).toBe(200);
+    await made(agent, READ);
     expect(host.exchanges).toHaveLength(2);
   });
 });
