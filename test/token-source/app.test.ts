@@ -1,5 +1,6 @@
 /** Connections to an App: a token for each call, that is good for no more than the call needs. */
 import { describe, expect, test } from 'vitest';
+import { purgeUpstreamTokens } from '../../broker/store/upstream-tokens.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { childOf } from '../world/child.ts';
@@ -111,6 +112,28 @@ describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
     const answer = await waiting;
     expect([answer.status, answer.body.error], answer.text).toEqual([403, 'agent_halted']);
     expect(host.calls).toEqual([]);
+  });
+
+  test('organisations share no token, whatever App and installation they name', async () => {
+    await made(await app.agent());
+    const other = await world.organisation();
+    expect((await app.apply({ to: other })).status).toBe(200);
+    await made(await other.agent({ rules: ALLOW_ALL, grants: grantOf(ONLY_APP) }));
+    expect(host.exchanges).toHaveLength(2);
+    expect(new Set(host.calls.map(({ token }) => token)).size).toBe(2);
+  });
+
+  test('tokens that ended are forgotten, and no others', async () => {
+    const { db } = world.running.broker.store;
+    await made(await app.agent());
+    const count = async () =>
+      (await db.selectFrom('upstream_tokens').select('id').where('organisation_id', '=', organisation.id).execute())
+        .length;
+    const now = world.running.broker.clock();
+    await purgeUpstreamTokens(db, now);
+    expect(await count()).toBe(1);
+    await purgeUpstreamTokens(db, now + 3601_000);
+    expect(await count()).toBe(0);
   });
 
   test('a hundred calls at once make one exchange', async () => {
