@@ -6,28 +6,17 @@ import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { listPolicies } from '../store/policies.ts';
-import type { AgentTable, GrantTable, PolicyTable, ScopesOn } from '../store/schema.ts';
+import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readScopes } from '../store/stored-terms.ts';
 import { isOffered } from './mcp-consent.ts';
 import { splitScopes } from './new-agent.ts';
-
-type AgentNamed = Pick<AgentTable, 'agent_id' | 'name'>;
-
-/** See `Offer` of the consent page. */
-export type ConsentOffer = {
-  name: string;
-  known: AgentNamed[];
-  platforms: { platform: string; name: string; connected: boolean; reads: string[]; all: string[] }[];
-  policies: Pick<PolicyTable, 'id' | 'name'>[];
-  alike: (AgentNamed & { grants: ScopesOn[] })[];
-};
 
 /** Reads the offer for a client that calls itself `clientName`. */
 export async function consentOffer(
   { store: { db } }: Pick<Broker, 'store'>,
   organisation_id: string,
   clientName: string,
-): Promise<ConsentOffer> {
+) {
   const [agents, grants, manifests, connections, policies] = await Promise.all([
     listAgents(db, organisation_id),
     listGrants(db, organisation_id),

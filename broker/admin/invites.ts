@@ -29,9 +29,9 @@ const INVITE_MS = 7 * 24 * 3_600_000;
 export type Inviting = { name: string; policy?: string; grants: readonly ScopesOn[] };
 
 /** An invite without its secret, with its status and its grants as values. */
-export type ReadInvite = Omit<InviteTable, 'grants' | 'token_hash'> & { status: InviteStatus; grants: ScopesOn[] };
+export type ReadInvite = ReturnType<typeof readInvite>;
 
-const readInvite = ({ grants, ...invite }: InviteTable, now: Instant): ReadInvite => ({
+const readInvite = ({ token_hash: _token, grants, ...invite }: InviteTable, now: Instant) => ({
   ...invite,
   status: inviteStatusAt(invite, now),
   grants: grantsOf({ id: invite.id, grants }),
@@ -97,12 +97,10 @@ export async function removeInvite(services: Changing, by: ChangingOwner, id: st
   });
 }
 
-export type InviteStatus = 'open' | 'claimed' | 'expired';
-
 const inviteStatusAt = (
   { claimed_at, expires_at }: Pick<InviteTable, 'claimed_at' | 'expires_at'>,
   now: Instant,
-): InviteStatus => (claimed_at !== null ? 'claimed' : expires_at <= now ? 'expired' : 'open');
+): 'open' | 'claimed' | 'expired' => (claimed_at !== null ? 'claimed' : expires_at <= now ? 'expired' : 'open');
 
 const gone = () =>
   new ChangeRefused('token_used', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');

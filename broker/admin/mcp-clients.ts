@@ -5,32 +5,30 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { listGrants } from '../store/agents.ts';
 import { endMcpAuthorisation, type ListedAuthorisation, listMcpAuthorisations } from '../store/mcp-authorisations.ts';
-import type { GrantTable, ScopesOn } from '../store/schema.ts';
+import type { GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readScopes } from '../store/stored-terms.ts';
 import { mergeScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** As it is now. */
-export type ReadMcpClient = Omit<ListedAuthorisation, 'ended_because'> & {
-  /** `expired`: a year is over, or no token is left with which it could be used. */
-  status: 'live' | 'ended' | 'expired';
-  /** `agent`: its agent was revoked. */
-  ended_because: ListedAuthorisation['ended_because'] | 'agent';
-  /** What its agent may do now. */
-  grants: ScopesOn[];
-};
+/** As it is now, with what its agent may do now. */
+export type ReadMcpClient = ReturnType<typeof readClient>;
 
-function readClient(one: ListedAuthorisation, grants: readonly GrantTable[], now: Instant): ReadMcpClient {
+function readClient(one: ListedAuthorisation, grants: readonly GrantTable[], now: Instant) {
   const isOver = one.agent_status === 'revoked' || one.agent_status === 'deleted';
   // Revoking an agent ends its authorisations at the same moment; those of agents that ended in other ways stay as they were.
   const withAgent = isOver && (one.ended_at === null || one.ended_at === one.agent_status_since);
   const own = grants.filter(({ agent_id }) => agent_id === one.agent_id);
   return {
     ...one,
-    status: withAgent || one.ended_at !== null ? 'ended' : one.expires_at <= now ? 'expired' : 'live',
+    status:
+      withAgent || one.ended_at !== null
+        ? ('ended' as const)
+        : one.expires_at <= now
+          ? ('expired' as const)
+          : ('live' as const),
     ended_at: withAgent ? one.agent_status_since : one.ended_at,
-    ended_because: withAgent ? 'agent' : one.ended_because,
+    ended_because: withAgent ? ('agent' as const) : one.ended_because,
     grants: mergeScopes(
       own.map(({ id, platform_id, scopes }) => ({ platformId: platform_id, scopes: readScopes(scopes, id) })),
     ),

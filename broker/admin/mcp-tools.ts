@@ -3,9 +3,8 @@ import { type Changing, type ChangingOwner, recordChange } from '../audit/record
 import type { Broker } from '../broker.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { JsonObject } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
-import { effectOf, type ToolEffect, type ToolState, toolState } from '../policy/tool.ts';
+import { effectOf, type ToolEffect, toolState } from '../policy/tool.ts';
 import { acceptOffered, findTool, listTools, type ToolPlace } from '../store/mcp-tools.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import type { McpToolTable } from '../store/schema.ts';
@@ -15,11 +14,7 @@ import { askServer } from './ask-mcp-server.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** `accepted`: what agents are told; `offered`: what the server says now. */
-export type ReadTool = Omit<McpToolTable, 'accepted' | 'offered'> & {
-  state: ToolState;
-  accepted: JsonObject | null;
-  offered: JsonObject;
-};
+export type ReadTool = ReturnType<typeof readTool>;
 
 export type ToolsOfServer = { server: string; tools: ReadTool[] };
 
@@ -100,7 +95,7 @@ async function toolsAt(db: Db, place: ToolPlace): Promise<ToolsOfServer> {
   return { server: place.server, tools: (await listTools(db, place)).map(readTool) };
 }
 
-function readTool(row: McpToolTable): ReadTool {
+function readTool(row: McpToolTable) {
   const definition = (text: string) => readStored(StoredObject, text, `definition of the tool ${row.name}`);
   return {
     ...row,

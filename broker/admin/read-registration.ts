@@ -19,18 +19,11 @@ import { ChangeRefused } from './refused.ts';
 type Reader = Pick<OwnerTable, 'id' | 'organisation_id' | 'role'>;
 type Reading = Pick<Broker, 'store' | 'clock'>;
 
-/** As it is now. `mayDecide`: whether whoever reads it may decide it. */
-export type ReadRegistration = Omit<
-  ShownRegistration,
-  'requested_scopes' | 'granted' | 'private_key' | 'token_hash'
-> & {
-  requested_scopes: ScopesOn[];
-  granted: ScopesOn[] | null;
-  mayDecide: boolean;
-};
+/** As it is now, without its token and key. `mayDecide`: whether whoever reads it may decide it. */
+export type ReadRegistration = ReturnType<typeof readRegistrationRow>;
 
-export function readRegistrationRow(row: ShownRegistration, owner: Reader, now: Instant): ReadRegistration {
-  const { granted, ...registration } = row;
+export function readRegistrationRow(row: ShownRegistration, owner: Reader, now: Instant) {
+  const { granted, token_hash: _token, private_key: _key, ...registration } = row;
   const status = statusAt(row, now);
   return {
     ...registration,

@@ -95,20 +95,15 @@ export async function authorizeSecret(
   return { authorization: readRow(authorization, now), agentId: agent.agent_id, token };
 }
 
-type SecretAuthorizationStatus = 'open' | 'used' | 'expired';
-
 export const secretAuthorizationStatusAt = (
   { used_at, expires_at }: Pick<SecretAuthorizationTable, 'used_at' | 'expires_at'>,
   now: Instant,
-): SecretAuthorizationStatus => (used_at !== null ? 'used' : expires_at <= now ? 'expired' : 'open');
+): 'open' | 'used' | 'expired' => (used_at !== null ? 'used' : expires_at <= now ? 'expired' : 'open');
 
 /** An authorisation without its token, with its status and its scopes as values. */
-export type ReadSecretAuthorization = Omit<SecretAuthorizationTable, 'scopes' | 'token_hash'> & {
-  status: SecretAuthorizationStatus;
-  scopes: string[] | null;
-};
+export type ReadSecretAuthorization = ReturnType<typeof readRow>;
 
-const readRow = ({ scopes, ...one }: SecretAuthorizationTable, now: Instant): ReadSecretAuthorization => ({
+const readRow = ({ token_hash: _token, scopes, ...one }: SecretAuthorizationTable, now: Instant) => ({
   ...one,
   status: secretAuthorizationStatusAt(one, now),
   scopes: scopes === null ? null : authorizedScopes(one.id, scopes),

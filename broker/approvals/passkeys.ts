@@ -9,11 +9,10 @@ import { transportsOf } from './passkey-options.ts';
 
 type Whose = Pick<OwnerTable, 'id' | 'organisation_id'>;
 
-export type ReadPasskey = Omit<PasskeyTable, 'transports'> & { transports: string[] };
-
 const refOf = ({ id, organisation_id }: Whose) => ({ organisationId: organisation_id, ownerId: id });
 
-const readPasskey = (row: PasskeyTable): ReadPasskey => ({ ...row, transports: transportsOf(row) });
+const readPasskey = (row: PasskeyTable) => ({ ...row, transports: transportsOf(row) });
+export type ReadPasskey = ReturnType<typeof readPasskey>;
 
 /** Oldest first; disabled ones too. */
 export async function listPasskeys({ store }: Pick<Broker, 'store'>, owner: Whose): Promise<ReadPasskey[]> {

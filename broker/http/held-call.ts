@@ -3,10 +3,14 @@ import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
+import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 
 /** How long the answer to an approval waits for the call, which goes on without it. */
 export const REPLAY_WAIT_MS = 15_000;
+
+export const noLongerPending = () =>
+  new Refusal('approval_expired', 'This call is no longer pending: it expired, or its agent was revoked or expired.');
 
 /** Where a person decides on it. The id is a capability: whoever has the link sees the request while it waits. */
 export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): string => `${baseUrl}/approve/${id}`;

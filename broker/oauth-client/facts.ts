@@ -1,25 +1,30 @@
 /** Metadata of a connection's tokens: for display, and to send tokens to no other server than their issuer. */
-import type { Instant } from '../policy/facts.ts';
-
-export type OAuthConnectionFacts = {
-  /** Who issued them: an issuer, or a token endpoint. */
-  server: string;
-  client_id: string;
-  /** The account's name at the server. */
-  account: string | null;
-  connected_at: Instant;
-  /** Id of the owner who connected. */
-  connected_by: string;
-  refreshed_at: Instant | null;
-  expires_at: Instant | null;
-  /** Present while the server rejects the broker's client at each refresh. */
-  rejected?: ClientRejection;
-};
+import { z } from 'zod';
+import { readStored } from '../store/stored-json.ts';
 
 /** `error`: the OAuth error code (RFC 6749 section 5.2). `times`: consecutive rejections. */
-export type ClientRejection = { error: string; since: Instant; times: number };
+const ClientRejection = z.object({ error: z.string(), since: z.number(), times: z.number() });
+export type ClientRejection = z.output<typeof ClientRejection>;
+
+/** Moments in milliseconds. */
+const OAuthConnectionFacts = z.object({
+  /** Who issued them: an issuer, or a token endpoint. */
+  server: z.string(),
+  client_id: z.string(),
+  /** The account's name at the server. */
+  account: z.string().nullable(),
+  connected_at: z.number(),
+  /** Id of the owner who connected. */
+  connected_by: z.string(),
+  refreshed_at: z.number().nullable(),
+  expires_at: z.number().nullable(),
+  /** Present while the server rejects the broker's client at each refresh. */
+  rejected: ClientRejection.exactOptional(),
+});
+export type OAuthConnectionFacts = z.output<typeof OAuthConnectionFacts>;
 
 export const writeFacts = (facts: OAuthConnectionFacts): string => JSON.stringify(facts);
 
+/** Null: the credential is not from an OAuth server. Throws Error when the column was altered. */
 export const readFacts = (text: string | null): OAuthConnectionFacts | null =>
-  text === null ? null : (JSON.parse(text) as OAuthConnectionFacts);
+  text === null ? null : readStored(OAuthConnectionFacts, text, 'facts of OAuth tokens');

@@ -5,7 +5,7 @@ import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval
 import { beginEnrolment, enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { Refusal } from '../errors.ts';
-import { REPLAY_WAIT_MS } from '../held-call.ts';
+import { noLongerPending, REPLAY_WAIT_MS } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { changingOwner } from '../owner-change.ts';
 import { json } from '../reply.ts';
@@ -159,10 +159,7 @@ export const passkeySignFinish = route({
       case 'already_decided':
         throw new Refusal('already_decided', 'This call was decided already.');
       case 'expired':
-        throw new Refusal(
-          'approval_expired',
-          'This call is no longer pending: it expired, or its agent was revoked or expired.',
-        );
+        throw noLongerPending();
       case 'challenge_expired':
         throw challengeExpired();
       case 'unverified':

@@ -7,7 +7,7 @@ import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { Refusal } from '../../errors.ts';
-import { REPLAY_WAIT_MS, stated, summary } from '../../held-call.ts';
+import { noLongerPending, REPLAY_WAIT_MS, stated, summary } from '../../held-call.ts';
 import { HeldCallOpened, HeldCallStated, HeldCallSummary } from '../../held-call-schema.ts';
 import { howOf } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
@@ -157,10 +157,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
             extra: { status: decided.status },
           });
         case 'expired':
-          throw new Refusal(
-            'approval_expired',
-            'This call is no longer pending: it expired, or its agent was revoked or expired.',
-          );
+          throw noLongerPending();
         case 'changed':
           throw new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {
             extra: { request_hash: decided.requestHash },
