@@ -1,9 +1,8 @@
 /** An owner puts an agent under a policy: in force at the very next decision. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { present } from '../policy/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { loadAgent } from './find-agent.ts';
@@ -27,8 +26,7 @@ export async function assignPolicy(
       'conflict',
       'This is a child identity: it is under the policy of its parent. Assign that one another.',
     );
-  return await recordChange(services, by, { reason: 'policy_assigned', agent }, async (db, note) => {
-    await lockOrganisation(db, organisationId);
+  return await recordInTurn(services, by, { reason: 'policy_assigned', agent }, async (db, note) => {
     const policy = await findPolicy(db, organisationId, idOrName);
     if (!policy) throw new ChangeRefused('invalid_request', `policy: the organisation has none of this id or name.`);
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');

@@ -1,7 +1,6 @@
 /** A secret that came sealed, with an owner's authorisation, becomes a connection, and the agent's grant uses it. */
 import { parseStrictJson } from '../../json/strict.ts';
-import type { Changing } from '../audit/record-change.ts';
-import { recordChange } from '../audit/record-change.ts';
+import { type Changing, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
@@ -11,7 +10,6 @@ import type { Compiled } from '../facts/compiled.ts';
 import { secretKeyOf } from '../secret-keys.ts';
 import { putGrant } from '../store/agents.ts';
 import { addConnection } from '../store/connections.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import type { GrantTable, NewConnection, SecretAuthorizationTable } from '../store/schema.ts';
 import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
 import type { Db } from '../store/store.ts';
@@ -77,8 +75,7 @@ export async function takeSecret(
   const connectionId = uuidv4();
   const by = { owner: { id: owner_id, organisation_id: organisationId }, how: 'token' as const, correlationId };
   const change = { reason: 'secret_bound', agent: context.agent, platform, connection: connectionId };
-  await recordChange(services, by, change, async (db, note) => {
-    await lockOrganisation(db, organisationId);
+  await recordInTurn(services, by, change, async (db, note) => {
     const now = broker.clock();
     if (!(await useSecretAuthorization(db, authorization, connectionId, now))) throw new SecretRefused();
     const label = await putConnectionFor(db, broker, { authorization, connectionId, secret });

@@ -1,13 +1,13 @@
 /** Binding an agent's own key: with a bootstrap token or an invite (specification, Registration and binding). */
 
-import { type Changing, recordChange } from '../audit/record-change.ts';
+import { type Changing, recordInTurn } from '../audit/record-change.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { BINDABLE, bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
 import { findAgent } from '../store/agents.ts';
-import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
+import { endOneTimeTokens } from '../store/governance.ts';
 import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
@@ -45,7 +45,7 @@ export async function bindAgent(
   const { agent } = bootstrap;
   const owner = { id: agent.agent_id, organisation_id: agent.organisation_id };
   const by = { owner, how: 'token', correlationId } as const;
-  return await recordChange(services, by, { reason: 'agent_bound', agent }, (tx, note) =>
+  return await recordInTurn(services, by, { reason: 'agent_bound', agent }, (tx, note) =>
     bindByBootstrap(tx, bootstrap, key, clock(), note),
   );
 }
@@ -70,7 +70,6 @@ async function bindByBootstrap(
   now: Instant,
   note: (facts: JsonObject) => void,
 ): Promise<AgentTable> {
-  await lockOrganisation(db, organisationId);
   if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw gone();
   const before = await findAgent(db, organisationId, id);
   if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();

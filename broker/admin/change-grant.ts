@@ -1,11 +1,10 @@
 /** Owners create and change grants: effective at the next decision on every replica. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import type { ConnectionTable, GrantTable } from '../store/schema.ts';
 import { readScopes } from '../store/stored-terms.ts';
 import { type Remaining, whatRemains } from './access.ts';
@@ -60,8 +59,7 @@ export async function changeGrant(
   const named = connections.find((one) => one.label === connection);
   const patch = { ...terms, ...(named && { connectionId: named.id }), ...(scopes && { scopes: { all: scopes } }) };
   const change = { reason: 'grant_changed', agent, platform: platformId, detail: recipientsIn(patch) };
-  const { grant, created } = await recordChange(services, by, change, async (db, note) => {
-    await lockOrganisation(db, agent.organisation_id);
+  const { grant, created } = await recordInTurn(services, by, change, async (db, note) => {
     const before = await findGrant(db, context, patch.connectionId);
     const after = changedGrant(context, before, patch, broker.clock());
     await putGrant(db, after);

@@ -1,5 +1,5 @@
 /** Owners connect platforms with credentials, which are sealed and never shown again; of another one the tokens end. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
@@ -13,7 +13,6 @@ import {
   listConnections,
   replaceCredential,
 } from '../store/connections.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import { checkCredential, credentialOf } from './connection-credential.ts';
 import { endTokens } from './end-tokens.ts';
@@ -50,8 +49,7 @@ export async function createConnection(
     );
   const id = uuidv4();
   const change = { reason: 'connection_created', platform: platformId, connection: id };
-  const connection = await recordChange(services, by, change, async (tx, note) => {
-    await lockOrganisation(tx, organisationId);
+  const connection = await recordInTurn(services, by, change, async (tx, note) => {
     await loadManifest(tx, organisationId, platformId);
     const others = (await listConnections(tx, organisationId)).filter((one) => one.platform_id === platformId);
     const becomesDefault = isDefault ?? others.length === 0;
@@ -92,8 +90,8 @@ export async function replaceSecret(
   checkCredential(manifest, secret);
   const sealed = vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal());
   const change = { reason: 'connection_secret_replaced', platform: connection.platform_id, connection: id };
-  const { before, after } = await recordChange(services, by, change, async (tx, note) => {
-    const before = await lockedConnection(tx, organisationId, id);
+  const { before, after } = await recordInTurn(services, by, change, async (tx, note) => {
+    const before = await connectionIn(tx, organisationId, id);
     const after = present(await replaceCredential(tx, { organisationId, id }, sealed), 'connection');
     note({ label: after.label, revision: after.revision });
     return { before, after };
@@ -107,8 +105,8 @@ export async function removeConnection(services: Connecting, by: ChangingOwner, 
   const { organisation_id: organisationId } = by.owner;
   const { connection, manifest } = await loadConnection(services.broker.store.db, organisationId, id);
   const change = { reason: 'connection_removed', platform: connection.platform_id, connection: id };
-  const removed = await recordChange(services, by, change, async (tx, note) => {
-    const before = await lockedConnection(tx, organisationId, id);
+  const removed = await recordInTurn(services, by, change, async (tx, note) => {
+    const before = await connectionIn(tx, organisationId, id);
     await refuseNamed(tx, organisationId, id);
     await deleteConnection(tx, organisationId, id);
     note({ label: before.label });
@@ -117,9 +115,8 @@ export async function removeConnection(services: Connecting, by: ChangingOwner, 
   await endTokens(services, { connection: removed, manifest, removed: true });
 }
 
-/** The connection as it is until the transaction ends, but for tokens that are refreshed. Throws ChangeRefused. */
-async function lockedConnection(tx: Db, organisationId: string, id: string) {
-  await lockOrganisation(tx, organisationId);
+/** Throws ChangeRefused. */
+async function connectionIn(tx: Db, organisationId: string, id: string) {
   const found = await findConnection(tx, organisationId, id);
   if (!found) throw unknownConnection();
   return found;

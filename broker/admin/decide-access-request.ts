@@ -1,7 +1,7 @@
 /** An owner's decision on an access request: recorded and signed in the transaction that decides it and changes the grant. */
 
 import { statusAt } from '../audit/approval-state.ts';
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -10,7 +10,6 @@ import { present } from '../policy/present.ts';
 import { decideAccessRequest, findAccessRequest, type ShownRequest } from '../store/access-requests.ts';
 import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import type { AccessRequestTable, ConnectionTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
@@ -71,8 +70,7 @@ export async function decideRequest(
   if (refused) return refused;
   const pending = decision.status === 'approved' ? await prepare(services, request, decision.granting) : undefined;
   const ref = { organisation_id: request.organisation_id, id: request.id };
-  const grant = await recordChange(services, by, changeOf(request, decision), async (tx, note, auditId) => {
-    await lockOrganisation(tx, request.organisation_id);
+  const grant = await recordInTurn(services, by, changeOf(request, decision), async (tx, note, auditId) => {
     const { status, note: detail } = decision;
     const granted = pending?.scopes ?? null;
     const row = { status, note: detail, at: now, by: by.owner.id, granted, auditId };

@@ -1,6 +1,6 @@
 /** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
@@ -9,7 +9,6 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import {
   claimInvite,
   removeInvite as deleteInvite,
@@ -58,8 +57,7 @@ export async function createInvite(
   const now = services.broker.clock();
   const { id: owner_id, organisation_id } = by.owner;
   const { token: secret, hash } = mintToken('invite');
-  const invite = await recordChange(services, by, { reason: 'invite_created', detail: name }, async (db, note) => {
-    await lockOrganisation(db, organisation_id);
+  const invite = await recordInTurn(services, by, { reason: 'invite_created', detail: name }, async (db, note) => {
     const policy = await choosePolicy(db, organisation_id, policyName);
     await refuseTakenName(db, organisation_id, name, 'Choose another name.');
     const { out } = await knownScopes(db, organisation_id, grants);
@@ -124,9 +122,8 @@ export async function bindInvite(
   const { organisation_id, owner_id, policy_id, agent_name: name } = invite;
   const ids = newIds();
   const by = { owner: { id: ids.agent_id, organisation_id }, how: 'token', correlationId } as const;
-  return await recordChange(services, by, { reason: 'agent_invited', agent: ids }, async (db, note) => {
+  return await recordInTurn(services, by, { reason: 'agent_invited', agent: ids }, async (db, note) => {
     const now = clock();
-    await lockOrganisation(db, organisation_id);
     if (!(await claimInvite(db, invite, ids.id, now))) throw gone();
     await refuseTakenName(db, organisation_id, name, 'Ask an owner for an invite by another name.');
     await refuseSharedKey(db, { organisationId: organisation_id, id: ids.id }, key);

@@ -1,10 +1,10 @@
 /** An owner lets an agent bring its own key: a token, shown once, with which it binds one. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { type BootstrapToken, mintBootstrapToken } from '../auth/bootstrap-token.ts';
 import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
-import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
+import { endOneTimeTokens } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { hasKey, takesKey } from './bind.ts';
@@ -26,8 +26,7 @@ export async function makeBootstrapToken(
   const { broker } = services;
   const { organisation_id: organisationId } = by.owner;
   const agent = await loadAgent(broker.store.db, organisationId, agentId);
-  const minted = await recordChange(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
-    await lockOrganisation(db, organisationId);
+  const minted = await recordInTurn(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (!takesKey(now))
       throw new ChangeRefused('conflict', 'This agent takes no key: it is revoked, or has no key of its own.');

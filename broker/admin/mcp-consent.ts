@@ -1,6 +1,6 @@
 /** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
@@ -8,7 +8,6 @@ import { AUTHORISATION_SECONDS } from '../oauth-server/metadata.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';
 import { keepOAuthRecord, useOAuthRecord } from '../store/oauth-records.ts';
 import type { AgentTable, McpAuthorisationTable, OwnerTable, ScopesOn } from '../store/schema.ts';
@@ -63,9 +62,8 @@ export async function consentToMcpClient(
   const choice = await choiceOf(store.db, organisation_id, allowed);
   const given = givenOf(asked, allowed);
   const change = { reason: 'mcp_client_allowed', detail: asked.client_name, agent: choice.ids };
-  const location = await recordChange(services, by, change, async (tx, note) => {
+  const location = await recordInTurn(services, by, change, async (tx, note) => {
     const now = clock();
-    await lockOrganisation(tx, organisation_id);
     if (!(await useOAuthRecord(tx, asked.interaction, { now }))) throw decidedBefore();
     if (choice.as === 'new') await bear(tx, by.owner, choice, now);
     else await refuseOthers(tx, organisation_id, choice.ids.id);

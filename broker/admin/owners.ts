@@ -1,9 +1,8 @@
 /** The people of an organisation: who is one, with which role. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { listAgents } from '../store/agents.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import {
   deleteOwner,
   findOwnersByEmail,
@@ -73,8 +72,8 @@ export async function addOwner(
   const forgets = forgetsIdentity && known !== undefined && known.oidc_subject !== null;
   if (known?.role === role && !forgets) return known;
   const reason = known ? 'owner_changed' : 'owner_added';
-  return await recordChange(services, by, { reason, detail: email }, async (tx, note) => {
-    const before = await ownersNow(tx, organisationId);
+  return await recordInTurn(services, by, { reason, detail: email }, async (tx, note) => {
+    const before = await listStored(tx, organisationId);
     const now = before.find((one) => one.email === email);
     if ((now === undefined) !== (known === undefined))
       throw new ChangeRefused(
@@ -90,12 +89,7 @@ export async function addOwner(
   });
 }
 
-/** The owners, who stay as they are until the transaction ends: of two admins who remove each other, one is left. */
-async function ownersNow(tx: Db, organisationId: string): Promise<OwnerTable[]> {
-  await lockOrganisation(tx, organisationId);
-  return await listStored(tx, organisationId);
-}
-
+/** Owners are changed one after the other: of two admins who remove each other, one is left. */
 function refuseLastAdmin(owners: readonly OwnerTable[], owner: OwnerTable): void {
   if (owner.role === 'admin' && owners.every((one) => one.id === owner.id || one.role !== 'admin'))
     throw new ChangeRefused(
@@ -116,8 +110,8 @@ export async function removeOwner(services: Changing, by: ChangingOwner, id: str
   if (!known) throw unknown();
   if (id === heir)
     throw new ChangeRefused('conflict', 'You cannot remove yourself. Let another admin of the organisation do it.');
-  await recordChange(services, by, { reason: 'owner_removed', detail: known.email }, async (tx, note) => {
-    const owners = await ownersNow(tx, organisationId);
+  await recordInTurn(services, by, { reason: 'owner_removed', detail: known.email }, async (tx, note) => {
+    const owners = await listStored(tx, organisationId);
     const owner = owners.find((one) => one.id === id);
     if (!owner) throw unknown();
     refuseLastAdmin(owners, owner);

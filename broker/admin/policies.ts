@@ -1,9 +1,8 @@
 /** Policies, as owners read and change them. A version is never changed; a change is a new one, in force at the next decision. */
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { RuleSource } from '../policy/facts.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import { putPolicy } from '../store/governed-versions.ts';
 import {
   countAgentsByPolicy,
@@ -74,8 +73,7 @@ export async function createPolicy(
   const { store, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
   const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
-  return await recordChange(services, by, { reason: 'policy_created' }, async (db, note) => {
-    await lockOrganisation(db, organisationId);
+  return await recordInTurn(services, by, { reason: 'policy_created' }, async (db, note) => {
     if ((await listStored(db, organisationId)).some((one) => one.name === name))
       throw new ChangeRefused(
         'conflict',
@@ -100,8 +98,7 @@ export async function changePolicy(
   const { organisation_id: organisationId } = by.owner;
   const { id } = await loadPolicy(store.db, organisationId, policy);
   const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
-  return await recordChange(services, by, { reason: 'policy_changed' }, async (db, note) => {
-    await lockOrganisation(db, organisationId);
+  return await recordInTurn(services, by, { reason: 'policy_changed' }, async (db, note) => {
     const { name, version: inForce } = await loadPolicy(db, organisationId, id);
     refuseOtherVersion(seen, inForce);
     const version = await putPolicy(db, { organisationId, id, name, rules: JSON.stringify(rules) }, clock());

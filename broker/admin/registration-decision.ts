@@ -1,9 +1,8 @@
 /** What an owner's word makes of a registration: recorded in the transaction that makes it. */
 import { statusAt } from '../audit/approval-state.ts';
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { present } from '../policy/present.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import { findRegistration, type KnownRegistration, decideRegistration as settle } from '../store/registrations.ts';
 import type { OwnerTable, RegistrationTable, ScopesOn } from '../store/schema.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
@@ -81,9 +80,8 @@ async function approve(
   const { publicKey, privatePem } = await makeKeyPair();
   const id = uuidv4();
   const change = { reason: 'registration_approved', detail: registration.agent_name, agent: { id, agent_id } };
-  return await recordChange({ broker, ...services }, by, change, async (tx, note, auditId) => {
+  return await recordInTurn({ broker, ...services }, by, change, async (tx, note, auditId) => {
     const now = broker.clock();
-    await lockOrganisation(tx, organisation_id);
     const { in: granted, out: dropped } = await knownScopes(tx, organisation_id, scopes);
     const decided = await settle(tx, registration, {
       status: 'approved',

@@ -1,9 +1,8 @@
 /** Owners take away what an agent is granted on a platform: in force at the very next decision on every replica. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { deleteGrant, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import type { ConnectionTable, GrantTable } from '../store/schema.ts';
 import { loadAgent } from './find-agent.ts';
 import { describeGrant } from './grant-terms.ts';
@@ -33,8 +32,7 @@ export async function removeGrants(
     grant.platform_id === platformId &&
     (!named || grant.connection_id === named.id || (grant.connection_id === null && named.is_default === 1));
   const change = { reason: 'grant_removed', agent, platform: platformId };
-  const removed = await recordChange(services, by, change, async (tx, note) => {
-    await lockOrganisation(tx, organisationId);
+  const removed = await recordInTurn(services, by, change, async (tx, note) => {
     const grants = (await listGrants(tx, organisationId, agent.id)).filter(isMeant);
     if (grants.length === 0) throw new ChangeRefused('not_found', 'The agent has no such grant.');
     for (const { id } of grants) await deleteGrant(tx, organisationId, id);

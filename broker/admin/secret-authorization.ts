@@ -1,6 +1,6 @@
 /** An owner authorises one secret to come, from whoever holds the token: for one agent, one platform, and nothing else. */
 
-import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
@@ -8,7 +8,6 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import type { Instant } from '../policy/facts.ts';
-import { lockOrganisation } from '../store/governance.ts';
 import type { SecretAuthorizationTable } from '../store/schema.ts';
 import {
   listSecretAuthorizations as listStored,
@@ -56,8 +55,7 @@ export async function authorizeSecret(
     throw new ChangeRefused('conflict', `There is a connection "${label}" already: choose another label.`);
   const { token, hash } = mintToken('secret');
   const change = { reason: 'secret_authorized', agent, platform: platformId };
-  const authorization = await recordChange(services, by, change, async (db, note) => {
-    await lockOrganisation(db, agent.organisation_id);
+  const authorization = await recordInTurn(services, by, change, async (db, note) => {
     const grant = await findGrant(db, context, undefined);
     if (grant && scopes)
       throw new ChangeRefused(

@@ -2,6 +2,7 @@
 
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import type { ApprovalChanges } from './changes.ts';
@@ -90,3 +91,10 @@ export async function recordChange<Made>(
   changes.tell(ref);
   return (made as { value: Made }).value;
 }
+
+/** The same, one after the other with all such changes of the organisation, and with governance files. */
+export const recordInTurn: typeof recordChange = (services, by, change, make) =>
+  recordChange(services, by, change, async (tx, note, auditId) => {
+    await lockOrganisation(tx, by.owner.organisation_id);
+    return await make(tx, note, auditId);
+  });
