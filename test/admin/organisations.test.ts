@@ -237,7 +237,7 @@ describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
   );
 
   test('AP-25 what an agent holds opens nothing of its owner’s: no session, no link, no decision', async () => {
-    const agents = ['none', 'agent', 'agent_or_owner', 'anyone'];
+    const agents = ['none', 'agent', 'agent_or_owner', 'anyone', 'git'];
     const closed = ROUTES.filter(({ auth }) => !agents.includes(auth));
     for (const route of closed)
       for (const { path, body } of requests(route, alpha.rows).slice(0, 2)) {

@@ -8,11 +8,12 @@ import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
 import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
+import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
 import { makeKeyPair, send, type TestAgent } from './agent.ts';
 import { DEMO_RULES, type Organisation, type World } from './world.ts';
 
-/** Tables that belong to the broker and not to an organisation. */
-const BROKERS = new Set(['meta', 'instances', 'signing_keys', 'secret_keys', 'oauth_records']);
+/** Tables that belong to the broker and not to an organisation; and one that has rows only within a transaction. */
+const BROKERS = new Set(['meta', 'instances', 'signing_keys', 'secret_keys', 'oauth_records', 'bulk_changes']);
 
 /** Makes something of everything in a new organisation, named after it; an owner of each role, the first one apart. */
 export async function furnish(
@@ -61,7 +62,7 @@ export async function furnish(
   return { organisation, agent, owners };
 }
 
-/** A platform's client secret, and an owner on the way to connect it. */
+/** A platform's client secret, an owner on the way to connect it, and a token that is on its way. */
 async function putOAuth(world: World, owner: OwnerTable, platform: string, name: string): Promise<void> {
   const { db } = world.running.broker.store;
   const { vault, clock } = world.running.broker;
@@ -76,6 +77,8 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
     value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, `${name}-client-secret`),
     created_at: now,
   });
+  const place = { organisationId, connectionId: crypto.randomUUID(), purpose: `${name}-purpose` };
+  await claimUpstreamToken(db, place, { id: crypto.randomUUID(), name, now, until: now + 60_000, refused: undefined });
   await putOAuthFlow(db, {
     state_hash: crypto.randomUUID(),
     organisation_id: organisationId,
@@ -258,5 +261,7 @@ export async function storedRows(db: Kysely<Schema>, organisationId?: string): P
 /** The names of the tables that belong to organisations. */
 export async function organisationTables(db: Kysely<Schema>): Promise<string[]> {
   const tables = await db.introspection.getTables();
-  return tables.filter(({ columns }) => columns.some(({ name }) => name === 'organisation_id')).map(({ name }) => name);
+  const isOne = ({ name: table, columns }: (typeof tables)[number]) =>
+    !BROKERS.has(table) && columns.some(({ name }) => name === 'organisation_id');
+  return tables.filter(isOne).map(({ name }) => name);
 }
