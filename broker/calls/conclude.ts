@@ -24,7 +24,7 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
       return await concludeAnswer(services, call, { trials, connection, forwarded });
     case 'unreachable': {
       const { code, detail } = forwarded;
-      if (code !== 'client_closed')
+      if (code !== 'client_closed' && code !== 'body_gone')
         await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
       return { kind: 'unreachable', code, detail, sent: forwarded.sent, call: call.record };
     }

@@ -1,0 +1,37 @@
+/** A link into `/git` with a token in it, opened by an owner who is signed in: nothing runs on the console's origin. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import { openPage, withoutChromium } from '../world/chromium.ts';
+import { type GitWorld, remoteOf, startGitWorld } from '../world/git-world.ts';
+
+const ADVERTISEMENT = '/info/refs?service=git-upload-pack';
+
+describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  let given: GitWorld;
+  beforeAll(async () => {
+    given = await startGitWorld('sqlite');
+    // What a hostile code host would like the owner's browser to run.
+    given.host.answer = (_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/html' })
+        .end(`<script>document.title = 'ran'; fetch('/owner/me')</script>`);
+  });
+
+  test('shows a line, asks the code host for nothing, and runs nothing', async () => {
+    const { baseUrl, broker } = given.world.running;
+    const agent = await given.agent();
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open((await signInLink(broker, given.organisation.owner)).url);
+    await page.until(`location.pathname === '/console'`);
+    await page.open(`${remoteOf(agent, 'acme/app')}${ADVERTISEMENT}`);
+    await page.until(`location.pathname.startsWith('/git/') && document.readyState === 'complete'`);
+    expect(await page.value(`document.body.innerText`)).toContain('agent-broker: forbidden - ');
+    expect(await page.value(`document.title`)).not.toBe('ran');
+    // Nor does a page of the broker's own origin get anything there with the token.
+    await page.open(`${baseUrl}/console/base.css`);
+    const authorization = `Basic ${btoa(`x:${agent.token()}`)}`;
+    const fetched = `fetch('/git/acme/app${ADVERTISEMENT}', { headers: { authorization: '${authorization}' } }).then((one) => one.status)`;
+    expect(await page.value(fetched)).toBe(403);
+    expect(given.host.seen).toEqual([]);
+  });
+});
