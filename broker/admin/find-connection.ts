@@ -1,5 +1,4 @@
 /** Connections and their platforms' manifests, for owners. */
-import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../policy/present.ts';
@@ -12,10 +11,7 @@ import { ChangeRefused } from './refused.ts';
 export type ReadConnection = { connection: ConnectionTable; manifest: Manifest };
 
 /** All of an organisation, oldest first; credentials sealed. */
-export async function readConnections(
-  { store: { db } }: Pick<Broker, 'store'>,
-  organisationId: string,
-): Promise<ReadConnection[]> {
+export async function readConnections(db: Db, organisationId: string): Promise<ReadConnection[]> {
   const manifests = await loadManifests(db, organisationId);
   const connections = await listConnections(db, organisationId);
   return connections.map((connection) => ({

@@ -1,6 +1,5 @@
 /** Guardrails, as owners read and change them: all of them at once, in force at the very next decision. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { lockOrganisation } from '../store/governance.ts';
@@ -15,10 +14,7 @@ import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts
 export type GuardrailsInForce = { version: number; guardrails: RuleSource[] };
 
 /** The guardrails in force. */
-export async function readGuardrails(
-  { store: { db } }: Pick<Broker, 'store'>,
-  organisationId: string,
-): Promise<GuardrailsInForce> {
+export async function readGuardrails(db: Db, organisationId: string): Promise<GuardrailsInForce> {
   return await guardrailsOf(db, present(await findOrganisation(db, organisationId), 'organisation'));
 }
 

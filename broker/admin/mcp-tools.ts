@@ -1,6 +1,5 @@
 /** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../policy/present.ts';
@@ -19,11 +18,7 @@ export type ReadTool = ReturnType<typeof readTool>;
 export type ToolsOfServer = { server: string; tools: ReadTool[] };
 
 /** All that the broker has seen, by name. Throws ChangeRefused: no such platform, or it is no MCP server. */
-export async function readTools(
-  { store: { db } }: Pick<Broker, 'store'>,
-  organisationId: string,
-  platformId: string,
-): Promise<ToolsOfServer> {
+export async function readTools(db: Db, organisationId: string, platformId: string): Promise<ToolsOfServer> {
   return await toolsAt(db, await placeOf(db, organisationId, platformId));
 }
 

@@ -1,7 +1,6 @@
 /** The organisation's own settings. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { present } from '../policy/present.ts';
 import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
@@ -34,12 +33,9 @@ export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation =>
   created_at: row.created_at,
 });
 
-async function organisationIn(db: Db, organisationId: string): Promise<ReadOrganisation> {
+export async function readOrganisation(db: Db, organisationId: string): Promise<ReadOrganisation> {
   return readOrganisationRow(present(await findOrganisation(db, organisationId), 'organisation'));
 }
-
-export const readOrganisation = ({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<ReadOrganisation> =>
-  organisationIn(store.db, organisationId);
 
 /** Changing nothing is no event. Throws AuditUnavailable, and then nothing is changed. */
 export async function changeOrganisation(
@@ -48,7 +44,7 @@ export async function changeOrganisation(
   settings: Wanted<Settings>,
 ): Promise<ReadOrganisation> {
   const { organisation_id: organisationId } = by.owner;
-  const before = await readOrganisation(services.broker, organisationId);
+  const before = await readOrganisation(services.broker.store.db, organisationId);
   const changed: Partial<Settings> = Object.fromEntries(
     Object.entries(settings).filter(
       ([name, value]) => value !== undefined && !isDeepStrictEqual(value, before[name as keyof Settings]),
@@ -58,7 +54,7 @@ export async function changeOrganisation(
   return await recordChange(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
     note(changed);
     await writeSettings(tx, organisationId, changed);
-    return await organisationIn(tx, organisationId);
+    return await readOrganisation(tx, organisationId);
   });
 }
 

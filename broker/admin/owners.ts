@@ -20,8 +20,7 @@ import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Oldest first. */
-export const listOwners = ({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<OwnerTable[]> =>
-  listStored(store.db, organisationId);
+export const listOwners = (db: Db, organisationId: string): Promise<OwnerTable[]> => listStored(db, organisationId);
 
 /** The id of the organisation of this name; without a name, of the only one. Throws ChangeRefused. */
 export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {

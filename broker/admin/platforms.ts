@@ -1,6 +1,5 @@
 /** Platforms, as owners read them and switch them off. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
@@ -13,10 +12,7 @@ import { ChangeRefused } from './refused.ts';
 export type ReadPlatform = PlatformTable & { manifest: Manifest; connections: ConnectionTable[] };
 
 /** All of an organisation, by id. */
-export const readPlatforms = ({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<ReadPlatform[]> =>
-  platformsOf(store.db, organisationId);
-
-async function platformsOf(db: Db, organisationId: string): Promise<ReadPlatform[]> {
+export async function readPlatforms(db: Db, organisationId: string): Promise<ReadPlatform[]> {
   const connections = Map.groupBy(await listConnections(db, organisationId), (one) => one.platform_id);
   const platforms = await listPlatforms(db, organisationId);
   return platforms.map((one) => ({
@@ -26,17 +22,9 @@ async function platformsOf(db: Db, organisationId: string): Promise<ReadPlatform
   }));
 }
 
-/** Throws ChangeRefused not_found. */
-export async function readPlatform(
-  { store }: Pick<Broker, 'store'>,
-  organisationId: string,
-  platformId: string,
-): Promise<ReadPlatform> {
-  return await loadPlatform(store.db, organisationId, platformId);
-}
-
-async function loadPlatform(db: Db, organisationId: string, platformId: string): Promise<ReadPlatform> {
-  const found = (await platformsOf(db, organisationId)).find((one) => one.platform_id === platformId);
+/** One of them. Throws ChangeRefused not_found. */
+export async function readPlatform(db: Db, organisationId: string, platformId: string): Promise<ReadPlatform> {
+  const found = (await readPlatforms(db, organisationId)).find((one) => one.platform_id === platformId);
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such platform.');
   return found;
 }
@@ -55,12 +43,12 @@ export async function switchPlatform(
 ): Promise<ReadPlatform> {
   const { organisation_id: organisationId } = by.owner;
   // Not on record what is none: a row names platforms that there are.
-  await loadPlatform(services.broker.store.db, organisationId, platformId);
+  await readPlatform(services.broker.store.db, organisationId, platformId);
   const change = { reason: suspended ? 'platform_suspended' : 'platform_resumed', detail, platform: platformId };
   return await recordChange(services, by, change, async (tx) => {
     const moved = await switchStored(tx, { organisationId, platformId }, { suspended });
     if (!moved)
       throw new ChangeRefused('conflict', `This platform is ${suspended ? 'suspended already' : 'not suspended'}.`);
-    return await loadPlatform(tx, organisationId, platformId);
+    return await readPlatform(tx, organisationId, platformId);
   });
 }

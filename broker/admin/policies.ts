@@ -1,6 +1,5 @@
 /** Policies, as owners read and change them. A version is never changed; a change is a new one, in force at the next decision. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { putPolicy } from '../store/governed-versions.ts';
@@ -16,8 +15,6 @@ import { readStoredRules } from '../store/stored-json.ts';
 import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
 import { ChangeRefused } from './refused.ts';
 
-type Reading = Pick<Broker, 'store'>;
-
 /** `agents`: how many, not stopped for good, are under it. */
 export type ListedPolicy = PolicyTable & { agents: number };
 export type WholePolicy = ListedPolicy & { rules: RuleSource[] };
@@ -25,17 +22,14 @@ export type WholePolicy = ListedPolicy & { rules: RuleSource[] };
 export type ChangedPolicy = WholePolicy & { warnings: string[] };
 
 /** All of them, by name. */
-export async function listPolicies({ store: { db } }: Reading, organisationId: string): Promise<ListedPolicy[]> {
+export async function listPolicies(db: Db, organisationId: string): Promise<ListedPolicy[]> {
   const agents = await countAgentsByPolicy(db, organisationId);
   const policies = await listStored(db, organisationId);
   return policies.map((policy) => ({ ...policy, agents: agents.get(policy.id) ?? 0 }));
 }
 
 /** With the rules in force. Throws ChangeRefused. */
-export const readPolicy = ({ store }: Reading, organisationId: string, idOrName: string): Promise<WholePolicy> =>
-  loadPolicy(store.db, organisationId, idOrName);
-
-async function loadPolicy(db: Db, organisationId: string, idOrName: string): Promise<WholePolicy> {
+export async function readPolicy(db: Db, organisationId: string, idOrName: string): Promise<WholePolicy> {
   const found = await findPolicy(db, organisationId, idOrName);
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such policy.');
   const agents = (await countAgentsByPolicy(db, organisationId)).get(found.id) ?? 0;
@@ -46,12 +40,12 @@ export type PolicyVersion = Pick<PolicyVersionTable, 'version' | 'created_at'> &
 
 /** A page of the versions of a policy, newest first; `next`: of the next page. Throws ChangeRefused. */
 export async function listPolicyVersions(
-  { store: { db } }: Reading,
+  db: Db,
   organisationId: string,
   idOrName: string,
   page: { limit: number; before?: number | undefined },
 ): Promise<{ versions: PolicyVersion[]; next: number | null }> {
-  const { id } = await loadPolicy(db, organisationId, idOrName);
+  const { id } = await readPolicy(db, organisationId, idOrName);
   const { limit, before } = page;
   const found = await listVersions(db, { organisationId, id }, { limit, ...(before && { before }) });
   const versions = found.map((one) => ({
@@ -81,7 +75,7 @@ export async function createPolicy(
       );
     const policy = { organisationId, id: uuidv4(), name, rules: JSON.stringify(rules) };
     note({ policy: { id: policy.id, name, version: await putPolicy(db, policy, clock()) } });
-    return { ...(await loadPolicy(db, organisationId, policy.id)), warnings };
+    return { ...(await readPolicy(db, organisationId, policy.id)), warnings };
   });
 }
 
@@ -96,13 +90,13 @@ export async function changePolicy(
 ): Promise<ChangedPolicy> {
   const { store, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
-  const { id } = await loadPolicy(store.db, organisationId, policy);
+  const { id } = await readPolicy(store.db, organisationId, policy);
   const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
   return await recordInTurn(services, by, { reason: 'policy_changed' }, async (db, note) => {
-    const { name, version: inForce } = await loadPolicy(db, organisationId, id);
+    const { name, version: inForce } = await readPolicy(db, organisationId, id);
     refuseOtherVersion(seen, inForce);
     const version = await putPolicy(db, { organisationId, id, name, rules: JSON.stringify(rules) }, clock());
     note({ policy: { id, name, version } });
-    return { ...(await loadPolicy(db, organisationId, id)), warnings };
+    return { ...(await readPolicy(db, organisationId, id)), warnings };
   });
 }

@@ -8,6 +8,7 @@ import {
   type HeldCallFilter,
   listHeldCalls,
 } from '../store/held-calls.ts';
+import type { Db } from '../store/store.ts';
 import { readHeldRequest } from './held-call.ts';
 import { type ShownRequest, shownRequest } from './shown-request.ts';
 
@@ -22,15 +23,11 @@ export async function listHeld(
 }
 
 /** One of the organisation; or undefined. */
-export const findHeld = (
-  { store }: Pick<Broker, 'store'>,
-  organisationId: string,
-  id: string,
-): Promise<HeldCall | undefined> => findHeldCall(store.db, organisationId, id);
+export const findHeld = (db: Db, organisationId: string, id: string): Promise<HeldCall | undefined> =>
+  findHeldCall(db, organisationId, id);
 
 /** One by its id alone, which is a capability; or undefined. */
-export const findHeldById = ({ store }: Pick<Broker, 'store'>, id: string): Promise<HeldCall | undefined> =>
-  findHeldCallById(store.db, id);
+export const findHeldById = (db: Db, id: string): Promise<HeldCall | undefined> => findHeldCallById(db, id);
 
 /**
  * The exact request that would be sent. Null: it was altered in the store; then there is nothing to show, and an approval of it

@@ -66,7 +66,7 @@ export const approveRequest = route({
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services, params, query }) => {
     const { broker } = services;
-    const held = await findHeldById(broker, storedUuid(params.id));
+    const held = await findHeldById(broker.store.db, storedUuid(params.id));
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
     const now = broker.clock();
     if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);

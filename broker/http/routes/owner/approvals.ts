@@ -63,7 +63,7 @@ export const ownerApproval = route({
   answers: { 200: { description: 'The held call.', schema: HeldCallOpened } },
   errors: ['not_found'],
   handle: async ({ services, who, params }) => {
-    const held = await findHeld(services.broker, who.organisationId, storedUuid(params.id));
+    const held = await findHeld(services.broker.store.db, who.organisationId, storedUuid(params.id));
     if (!held) throw unknown();
     const request = await openHeld(services, held);
     const facts = summary(services.broker, held);

@@ -25,7 +25,7 @@ export const ownerConnections = route({
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const now = broker.clock();
-    const connections = await readConnections(broker, who.organisationId);
+    const connections = await readConnections(broker.store.db, who.organisationId);
     return json(200, {
       connections: connections.map(({ connection, manifest }) => connectionShown(connection, manifest, now)),
     });

@@ -22,7 +22,7 @@ export const ownerGuardrails = route({
   summary: 'The guardrails in force.',
   answers: { 200: { description: 'The guardrails and their version.', schema: InForce } },
   errors: [],
-  handle: async ({ services: { broker }, who }) => json(200, await readGuardrails(broker, who.organisationId)),
+  handle: async ({ services: { broker }, who }) => json(200, await readGuardrails(broker.store.db, who.organisationId)),
 });
 
 const NewGuardrails = z.strictObject({ guardrails: Guardrails, version: SeenVersion });

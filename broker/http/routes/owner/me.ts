@@ -33,7 +33,7 @@ export const ownerMe = route({
   answers: { 200: { description: 'The owner, the organisation, and when the session ends.', schema: Me } },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
-    const { id, name } = await readOrganisation(broker, who.organisationId);
+    const { id, name } = await readOrganisation(broker.store.db, who.organisationId);
     return json(200, {
       id: who.owner.id,
       email: who.owner.email,

@@ -36,7 +36,8 @@ export const ownerOrganisation = route({
   summary: 'The organisation and its settings.',
   answers: { 200: { description: 'The organisation.', schema: Organisation } },
   errors: [],
-  handle: async ({ services: { broker }, who }) => json(200, shown(await readOrganisation(broker, who.organisationId))),
+  handle: async ({ services: { broker }, who }) =>
+    json(200, shown(await readOrganisation(broker.store.db, who.organisationId))),
 });
 
 const Settings = z.strictObject({

@@ -28,7 +28,7 @@ export const ownerOwners = route({
   answers: { 200: { description: 'All owners, oldest first.', schema: z.object({ owners: z.array(OwnerListed) }) } },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
-    const owners = await listOwners(broker, who.organisationId);
+    const owners = await listOwners(broker.store.db, who.organisationId);
     return json(200, {
       owners: owners.map(({ id, email, role, origin, created_at, oidc_subject }) => ({
         id,

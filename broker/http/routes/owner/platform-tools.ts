@@ -60,7 +60,7 @@ export const platformTools = route({
   answers: { 200: { description: 'All of them, by name.', schema: Tools } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) =>
-    json(200, listed(await readTools(broker, who.organisationId, platform))),
+    json(200, listed(await readTools(broker.store.db, who.organisationId, platform))),
 });
 
 /** POST /owner/platforms/{platform}/tools/refresh */

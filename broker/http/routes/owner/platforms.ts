@@ -62,7 +62,7 @@ export const ownerPlatforms = route({
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const now = broker.clock();
-    const platforms = await readPlatforms(broker, who.organisationId);
+    const platforms = await readPlatforms(broker.store.db, who.organisationId);
     return json(200, { platforms: platforms.map((one) => shown(one, now)) });
   },
 });
@@ -81,7 +81,7 @@ export const ownerPlatform = route({
   answers: { 200: { description: 'The platform.', schema: WholePlatform } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) =>
-    json(200, wholeShown(await readPlatform(broker, who.organisationId, platform), broker.clock())),
+    json(200, wholeShown(await readPlatform(broker.store.db, who.organisationId, platform), broker.clock())),
 });
 
 const SWITCHES = [

@@ -54,7 +54,7 @@ export const ownerPolicies = route({
   answers: { 200: { description: 'All of them, by name.', schema: z.object({ policies: z.array(Listed) }) } },
   errors: [],
   handle: async ({ services: { broker }, who }) =>
-    json(200, { policies: (await listPolicies(broker, who.organisationId)).map(listed) }),
+    json(200, { policies: (await listPolicies(broker.store.db, who.organisationId)).map(listed) }),
 });
 
 /** GET /owner/policies/{id} */
@@ -69,7 +69,7 @@ export const ownerPolicy = route({
   answers: { 200: { description: 'The policy.', schema: Policy } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
-    const policy = await readPolicy(broker, who.organisationId, params.id);
+    const policy = await readPolicy(broker.store.db, who.organisationId, params.id);
     return json(200, { ...listed(policy), rules: policy.rules });
   },
 });
@@ -97,7 +97,7 @@ export const policyVersions = route({
   },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, who, params, query }) => {
-    const { versions, next } = await listPolicyVersions(broker, who.organisationId, params.id, query);
+    const { versions, next } = await listPolicyVersions(broker.store.db, who.organisationId, params.id, query);
     const shown = versions.map(({ version, rules, created_at }) => ({ version, rules, created_at: time(created_at) }));
     return json(200, { versions: shown, next });
   },
