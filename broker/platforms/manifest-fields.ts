@@ -91,6 +91,10 @@ const RefRule = z
                 'What comes before it in the full name: "refs/heads/" for a branch. Left out: it is a full name.',
               ),
             action: z.enum(REF_CHANGES).describe('What becomes of the ref.'),
+            unless: z
+              .strictObject({ at: z.string().describe('A JSON pointer into the body.'), is: z.boolean() })
+              .optional()
+              .describe('A member of the body, and the value with which this ref is not written.'),
           }),
         )
         .max(10),

@@ -29,20 +29,28 @@ export type RecipientPointerSource =
 
 /**
  * Where a call names a ref that it writes, as a manifest writes it. `at`: a JSON pointer into the body, or the name of a
- * parameter; in the path it is what `**` stands for. `prefix`: what stands before it in the full name.
+ * parameter; in the path it is what `**` stands for. `prefix`: what stands before it in the full name. `unless`: a member of the
+ * body, and the value with which this ref is not written.
  */
 export type RefPositionSource = {
   in: 'path' | 'body' | 'query';
   at?: string | undefined;
   prefix?: (typeof REF_PREFIXES)[number] | undefined;
   action: RefChange;
+  unless?: { at: string; is: boolean } | undefined;
 };
 export const REF_PREFIXES = ['refs/', 'refs/heads/', 'refs/tags/'] as const;
 
 /** What an operation writes; an empty list: no ref; a text: why that cannot be told. */
 export type RefRuleSource = readonly RefPositionSource[] | string;
 
-export type RefPosition = { in: RefPositionSource['in']; at: string; prefix: string; action: RefChange };
+export type RefPosition = {
+  in: RefPositionSource['in'];
+  at: string;
+  prefix: string;
+  action: RefChange;
+  unless?: { at: string; is: boolean };
+};
 /** `folded`: the segments of the operation's path, as spellings are compared. */
 export type RefRule = { operation: Operation; folded: readonly string[]; writes: readonly RefPosition[] | string };
 

@@ -54,7 +54,7 @@ function compilePosition(operation: Operation, source: RefPositionSource): RefPo
   const refuse = (why: string): never => {
     throw new Error(`refs "${operation.source}": ${why}`);
   };
-  const { in: place, at = '', prefix = '', action } = source;
+  const { in: place, at = '', prefix = '', action, unless } = source;
   if (operation.kind !== 'http') return refuse('only operations with a method and a path write refs');
   if (place === 'path') {
     if (operation.path.segments.filter((segment) => segment === '**').length !== 1)
@@ -63,11 +63,14 @@ function compilePosition(operation: Operation, source: RefPositionSource): RefPo
   } else if (place === 'body' && !POINTER.test(at)) {
     return refuse('a ref in the body has a JSON pointer: `at: /branch`');
   } else if (at === '') return refuse('a ref in the query has the name of a parameter: `at: branch`');
-  return { in: place, at, prefix, action };
+  if (unless !== undefined && (!POINTER.test(unless.at) || unless.at.includes('*')))
+    return refuse('`unless` has a JSON pointer to one member: `at: /draft`');
+  return { in: place, at, prefix, action, ...(unless && { unless }) };
 }
 
 function readPosition(position: RefPosition, operation: Operation, call: CallAsk): WrittenRef[] {
-  const { action } = position;
+  const { action, unless } = position;
+  if (unless !== undefined && isSaid(unless, call)) return [];
   const values = valuesAt(position, operation, call);
   if (typeof values === 'string') return [{ action, why: values }];
   return values.map((value) => {
@@ -120,14 +123,37 @@ function inQuery(at: string, { query, body }: CallAsk): string[] | string {
 }
 
 function inBody(at: string, { query, body }: CallAsk): string[] | string {
-  const names = at
+  const names = exactNames(at);
+  if (isQueried(query, names)) return `the query must not name \`${at}\` where refs are limited`;
+  return textsAt(body, names) ?? `the body does not name a ref plainly; write \`${at}\` once, as a text`;
+}
+
+/** Whether the body says so plainly. */
+function isSaid({ at, is }: { at: string; is: boolean }, { query, body }: CallAsk): boolean {
+  const names = exactNames(at);
+  if (isQueried(query, names)) return false;
+  const value = names.reduce<JsonValue | undefined>((inner, name) => memberOf(inner, name), body);
+  return value === is;
+}
+
+/** The names of a pointer as they are written. */
+function exactNames(pointer: string): string[] {
+  return pointer
     .slice(1)
     .split('/')
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
-  const first = foldName(names[0] ?? '');
-  if (parameters(query).some(([name]) => parameterNames(name).includes(first)))
-    return `the query must not name \`${at}\` where refs are limited`;
-  return textsAt(body, names) ?? `the body does not name a ref plainly; write \`${at}\` once, as a text`;
+}
+
+/** Some servers take members of a body from the query too. */
+function isQueried(query: string, [first = '']: readonly string[]): boolean {
+  return parameters(query).some(([name]) => parameterNames(name).includes(foldName(first)));
+}
+
+/** A member of an object, unless the same name stands there in another spelling as well, or only. */
+function memberOf(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const [only, other] = Object.keys(value).filter((one) => foldName(one) === foldName(name));
+  return only === name && other === undefined ? value[name] : undefined;
 }
 
 /**
@@ -136,14 +162,13 @@ function inBody(at: string, { query, body }: CallAsk): string[] | string {
  */
 function textsAt(value: JsonValue | undefined, [name, ...rest]: readonly string[]): string[] | undefined {
   if (name === undefined) return typeof value === 'string' ? [value] : undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
   if (name === '*') {
+    if (typeof value !== 'object' || value === null) return undefined;
     const found = Object.values(value).map((one) => textsAt(one, rest));
     const texts = found.flatMap((one) => one ?? []);
     return found.length === 0 || found.includes(undefined) ? undefined : texts;
   }
-  const [only, other] = Object.keys(value).filter((one) => foldName(one) === foldName(name));
-  return only === name && other === undefined && !Array.isArray(value) ? textsAt(value[name], rest) : undefined;
+  return textsAt(memberOf(value, name), rest);
 }
 
 function namesMember(body: CallAsk['body'], folded: string): boolean {

@@ -41,7 +41,8 @@ const BEFORE_PARTS = 3;
 const NAMES_REFS = new Set('branches commits compare dependency-graph git statuses tarball zipball'.split(' '));
 /** Members that name a side: a branch, where `owner:branch` is a fork's. In the query of a read these are filters. */
 const SIDES = folded('head base ref');
-const REF_PARAMETERS = folded('ref sha');
+const READ_REFS = folded('ref sha');
+const WRITTEN_REFS = folded('ref sha base');
 /** Members that name issues or repositories by ids, or several repositories at once. */
 const OTHERS = folded(
   `duplicate_issue_id issue_id parent_issue_id sub_issue_id repository_id repository_ids selected_repository_ids
@@ -96,7 +97,8 @@ export function membersNamed({ body }: CallAsk, names: ReadonlySet<string>): [st
 
 function sidesNamed(call: CallAsk): string[] {
   const named = membersNamed(call, SIDES).map(([, value]) => textOf(value));
-  const asked = parameters(call.query).filter(([name]) => parameterNames(name).some((one) => REF_PARAMETERS.has(one)));
+  const names = call.method === 'GET' ? READ_REFS : WRITTEN_REFS;
+  const asked = parameters(call.query).filter(([name]) => parameterNames(name).some((one) => names.has(one)));
   return [...named, ...asked.map(([, value]) => value)];
 }
 

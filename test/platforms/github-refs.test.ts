@@ -51,7 +51,17 @@ describe('operations that write refs', () => {
     [`POST ${R}/merge-upstream`, { branch: 'main' }, ['update refs/heads/main']],
     [`POST ${R}/releases`, { tag_name: 'v1', target_commitish: 'main' }, ['create refs/tags/v1']],
     [`PATCH ${R}/releases/7`, { tag_name: 'v1', draft: false }, ['create refs/tags/v1']],
+    [`POST ${R}/releases`, { tag_name: 'v1', draft: false }, ['create refs/tags/v1']],
+    [`POST ${R}/releases`, { tag_name: 'v1', draft: 'true' }, ['create refs/tags/v1']],
+    [`POST ${R}/releases`, { tag_name: 'v1', draft: true, Draft: false }, ['create refs/tags/v1']],
+    [`POST ${R}/releases`, { tag_name: 'v1', Draft: true }, ['create refs/tags/v1']],
+    [`POST ${R}/releases?draft=false`, { tag_name: 'v1', draft: true }, ['create refs/tags/v1']],
+    [`POST ${R}/releases`, { tag_name: 'v1', draft: true }, []],
+    [`PATCH ${R}/releases/7`, { tag_name: 'v1', draft: true }, ['create refs/tags/v1']],
     [`POST ${R}/deployments`, { ref: 'main' }, ['update refs/heads/main']],
+    [`POST ${R}/deployments`, { ref: 'main', auto_merge: true }, ['update refs/heads/main']],
+    [`POST ${R}/deployments`, { ref: 'main', auto_merge: 'false' }, ['update refs/heads/main']],
+    [`POST ${R}/deployments`, { ref: 'main', auto_merge: false }, []],
   ])('%s %j: %j', (line, body, expected) => {
     expect(written(line, body)).toEqual(expected);
   });

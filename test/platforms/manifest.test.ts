@@ -166,6 +166,10 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ refs: { 'POST /a': [{ in: 'body', at: 'x', action: 'update' }] } }, 'has a JSON pointer: `at: /branch`'],
     [{ refs: { 'POST /a': [{ in: 'query', action: 'update' }] } }, 'has the name of a parameter: `at: branch`'],
     [{ refs: { 'POST /a': [{ in: 'body', at: '/x', action: 'force' }] } }, 'refs.POST /a'],
+    [
+      { refs: { 'POST /a': [{ in: 'body', at: '/x', action: 'create', unless: { at: 'draft', is: true } }] } },
+      '`unless` has a JSON pointer to one member',
+    ],
     [{ refs: { 'POST /a': true } }, 'refs.POST /a: write a list such as'],
     [{ kind: 'graphql', refs: {}, scopes: {} }, 'refs: is for platforms of kind rest only'],
     [{ attestation: 'both' }, 'attestation: is for platforms of kind mcp only'],

@@ -118,6 +118,7 @@ describe('GT-18 outside of the list', () => {
     ['GET /repos/acme/app/contents/x?ref=evil:branch', ['evil:branch']],
     ['GET /repos/acme/app/commits?Sha=evil:branch', ['evil:branch']],
     ['DELETE /repos/acme/app/actions/caches?ref=evil:branch', ['evil:branch']],
+    ['POST /repos/acme/app/merges?base=evil:branch', ['evil:branch']],
     ['GET /repos/acme/app/commits?a=1;sha=evil:branch', ['evil:branch']],
     ['GET /networks/acme/app/events', []],
     ['GET /users/acme/events', []],

@@ -37,10 +37,10 @@ const written: Record<string, RefPositionSource[] | string> = {
   'PUT /repos/*/*/pulls/*/merge-async': BASE,
   'PUT /repos/*/*/pulls/*/update-branch': HEAD,
   // Publishing makes the tag, if it is not there, and a draft is published by editing it.
-  'POST /repos/*/*/releases': [TAG],
+  'POST /repos/*/*/releases': [{ ...TAG, unless: { at: '/draft', is: true } }],
   'PATCH /repos/*/*/releases/*': [TAG],
   // `auto_merge`, on by default, merges the default branch into it.
-  'POST /repos/*/*/deployments': [branch('/ref', 'update')],
+  'POST /repos/*/*/deployments': [{ ...branch('/ref', 'update'), unless: { at: '/auto_merge', is: false } }],
   'PATCH /repos/*/*': 'it may change the default branch; ask a person to do it',
   'DELETE /repos/*/*': 'it deletes every branch and tag',
   'POST /repos/*/*/transfer': 'it takes every branch and tag away',
