@@ -36,6 +36,10 @@ export function pushFlags({ refs, pushOptions }: RecordedGit): Record<string, un
 /** Of an answer that was not git's. */
 export function notPassedOn({ cause, upstreamStatus, sent, call }: OutcomeOf<'not_passed_on'>) {
   const isUnknown = cause === 'unexpected' && call.git !== undefined && call.git.refs.length > 0;
-  const flags = { code: cause, ...(isUnknown && { outcome: 'unknown' }), request_bytes: sent.bytes };
+  const flags = {
+    code: cause,
+    ...(isUnknown && { outcome: 'unknown' }),
+    ...(sent && { request_bytes: sent.bytes }),
+  };
   return { ...NOT_PASSED_ON[cause], upstreamStatus, flags };
 }

@@ -111,7 +111,7 @@ type End =
   /** The answer was passed on as it came. `received`: what was; `sent`: the body of the request. */
   | { kind: 'streamed'; upstreamStatus: number; ended: StreamEnding; received: Transferred; sent: Transferred }
   /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
-  | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent: Transferred }
+  | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent?: Transferred }
   /** A replay only: today it would be another call than the one that was approved, or too late. */
   | { kind: 'not_as_approved'; reason: string; detail: string };
 

@@ -34,6 +34,7 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
       await bestEffort(broker, async () => {
         if (isFailure) await countUpstreamFailure(services, call.who, call.action.platform, trials);
         else if (trials.length > 0) await closeByTrial(services, trials);
+        if (status < 300) await markWorking(services, call.record, connection);
       });
       return { kind: 'streamed', upstreamStatus: status, ...streamed, call: call.record };
     }
@@ -47,6 +48,18 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
     case 'refused_locally':
       return await concludeRefused(broker, call, connection, forwarded);
   }
+}
+
+/** The platform took the credential: if it was marked as one that does not work, it is not any more. `lapsed`: nor for long. */
+async function markWorking(
+  { broker, freshRefusals }: Services,
+  { organisationId }: Call['record'],
+  connection: ConnectionFacts,
+  lapsed = false,
+): Promise<void> {
+  freshRefusals.forget(connection.id);
+  if (connection.status === 'reauth_needed' && !lapsed)
+    await setConnectionStatus(broker.store.db, { organisationId, id: connection.id }, 'active');
 }
 
 /** Bookkeeping after a call that must never prevent its outcome from being recorded. */
@@ -81,7 +94,7 @@ async function concludeRefused(
 
 async function concludeAnswer(
   services: Services,
-  { record, who, action, path }: Call,
+  { record, who, action, path, git }: Call,
   { trials, connection, forwarded: { status, read, lapsed, justIssued } }: Sent<Answered>,
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
@@ -100,11 +113,11 @@ async function concludeAnswer(
   }
   if (status >= 500) await bestEffort(broker, () => countUpstreamFailure(services, who, action.platform, trials));
   else {
-    if (!isUnauthorized) freshRefusals.forget(connection.id);
-    if (!isUnauthorized && connection.status === 'reauth_needed' && !lapsed)
-      await bestEffort(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
+    if (!isUnauthorized) await bestEffort(broker, () => markWorking(services, record, connection, lapsed));
     if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));
   }
+  // Of git nothing but a 401 comes here.
+  if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
   if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, call: record };
   const answer: UpstreamAnswer = {
     dataJson: read.data,

@@ -1,6 +1,9 @@
 /** Every refusal as a person sees it: in what git itself writes. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { Secret } from '../../broker/crypto/secret.ts';
 import { github } from '../../broker/platforms/builtin/github.ts';
+import { writeCredential } from '../../broker/token-source/access-token.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -193,6 +196,39 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
     given.host.answer = (request) => request.socket.destroy();
     await expectLine(await list(agent), agent, 'upstream_unreachable', /closed before the response was complete/);
     given.host.answer = undefined;
+  });
+
+  test('a code host that refuses a token which was issued just now', async () => {
+    const organisation = await given.world.organisation();
+    const token = { token: new Secret(CANARY), id: uuidv4(), issuedAt: Date.now() };
+    const life = { refreshAt: null, expiresAt: null, refreshable: false, lapsed: false };
+    await organisation.platform({
+      id: 'codehost',
+      secret: writeCredential({ ...token, ...life }),
+      manifest: { ...github, git_base_url: given.host.url },
+    });
+    const agent = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { codehost: { scopeList: ['codehost:contents.read'] } },
+    });
+    expect((await list(agent)).code).toBe(0);
+    given.host.answer = (_, response) => response.writeHead(401, { 'content-type': 'text/plain' }).end('not yet');
+    for (const _ of [1, 2, 3])
+      expect(lineOf(await list(agent))).toContain('upstream_auth_failed - acme/app: the code host');
+  });
+
+  test('a connection that was refused works again when it does', async () => {
+    const agent = await given.agent();
+    const statuses = async () => {
+      const { body } = await given.organisation.ask('GET', '/owner/connections');
+      return body.connections.map(({ status }: { status: string }) => status);
+    };
+    given.host.answer = (_, response) => response.writeHead(401, { 'content-type': 'text/plain' }).end('no');
+    await list(agent);
+    expect(await statuses()).toEqual(['reauth_needed']);
+    given.host.answer = undefined;
+    expect((await list(agent)).code).toBe(0);
+    expect(await statuses()).toEqual(['active']);
   });
 
   test('a request that is too large: nothing of it is sent', async () => {
