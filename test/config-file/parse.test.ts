@@ -337,6 +337,18 @@ describe('a governance file', () => {
     ]);
   });
 
+  it('warns of refs on a platform that does not say what writes them', () => {
+    const grants = (terms: string) =>
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], ${terms} } } }`;
+    for (const [field, terms] of [
+      ['refs', 'refs: ["agent/*"]'],
+      ['ref_changes', 'ref_changes: [create]'],
+    ])
+      expect(warningsOf(grants(terms ?? ''))).toContain(
+        `governance.yaml:11:56: agents.t.grants.crm.${field}: refuses all that is not a GET or git: the manifest of "crm" does not say (under \`refs\`) which branches and tags its operations write.`,
+      );
+  });
+
   it('takes whatever tools an MCP platform may have', () => {
     const text =
       'platforms:\n  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\nagents:\n  x: { grants: { t: { scopes: ["t:later"] } } }';
