@@ -11,6 +11,7 @@ import { type GitHubAppOptions, gitHubApp } from '../../bin/github-app.ts';
 import { inWords } from '../../bin/github-app-result.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
 import { afterFile } from '../world/after-file.ts';
+import { openPage, withoutChromium } from '../world/chromium.ts';
 import { runCommand } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -162,6 +163,16 @@ describe('making an App in a browser', () => {
     for (const line of PEM.split('\n').slice(1, -2)) expect(shown).not.toContain(line);
     // Nothing is left that listens.
     await expect(fetch(link)).rejects.toThrow();
+  });
+
+  test.skipIf(withoutChromium)('the page does its work in a real browser', async () => {
+    const { link, result } = await begin({ wait: false });
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(link);
+    await page.until(`document.querySelector('button') !== null`);
+    await page.value(`document.querySelector('button').click()`);
+    await page.until(`location.pathname === '/github-apps/acme-agents/installations/new'`);
+    expect((await result).app_id).toBe('815');
   });
 
   test('a browser that nobody sent gets nothing, and cannot bring a code', async () => {
