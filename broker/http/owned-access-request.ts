@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { statusAt } from '../audit/approval-state.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 import { instant } from './instant.ts';
 import { Grant, NextSteps } from './owned-grant.ts';
 
@@ -65,7 +66,7 @@ export function accessRequestShown(request: ShownRequest, now: Instant): z.outpu
     decided_by: request.decided_by,
     decided_by_email: request.decided_by_email,
     note: request.note,
-    granted: request.granted === null ? null : JSON.parse(request.granted),
+    granted: request.granted === null ? null : readStored(Texts, request.granted, `granted scopes of ${request.id}`),
     audit_id: request.decision_audit_id,
   };
 }

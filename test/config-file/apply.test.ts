@@ -284,6 +284,18 @@ agents:
     ]);
     expect(await world.present()).toEqual(before);
 
+    // Who let an MCP client in can go, too.
+    const { id: agent_id, organisation_id, owner_id } = await world.agent('t');
+    const client = { client_id: 'c', client_name: 'c', redirect_host: 'localhost', scope: 'mcp:read' };
+    const times = { created_at: world.now, expires_at: world.now + DAY };
+    await putMcpAuthorisation(broker.store.db, {
+      id: agent_id,
+      organisation_id,
+      agent_id,
+      owner_id,
+      ...client,
+      ...times,
+    });
     const { plan } = await world.apply('owners: []\nagents: {}');
     expect(plan.changes.map(({ details }) => details)).toEqual([
       ['status: pending_bind → revoked'],
