@@ -27,6 +27,7 @@ export const HEADERS = {
     example: '"Gk3v0n2cVJ0"',
   },
   Vary: { description: 'Which header of the request the answer depends on.', schema: { type: 'string' } },
+  AuditId: { description: 'The audit row, whose receipt can be fetched.', schema: { type: 'string', format: 'uuid' } },
   IdempotencyReplayed: {
     description: 'The first answer to this Idempotency-Key, once more: nothing was done again.',
     schema: { type: 'string', const: 'true' },
@@ -40,6 +41,7 @@ export const ANSWER_HEADERS = {
   ETag: 'ETag',
   Vary: 'Vary',
   'Retry-After': 'RetryAfter',
+  'X-Svc-Audit-Id': 'AuditId',
   'Idempotency-Replayed': 'IdempotencyReplayed',
 } as const satisfies Record<string, keyof typeof HEADERS>;
 export type AnswerHeader = keyof typeof ANSWER_HEADERS;

@@ -355,6 +355,18 @@ describe.each(STORES)(`hostile git on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('a push of 1,000 refs with long names is on record as a whole', async () => {
+    given.host.answer = (request, response) => {
+      request.resume();
+      response.writeHead(200, { 'content-type': 'application/x-git-receive-pack-result' }).end(PROBE);
+    };
+    const names = Array.from({ length: 1_000 }, (_, i) => `refs/heads/${'x'.repeat(100)}${i}`);
+    const list = commandList(names.map((name) => `${A} ${ZERO} ${name}`));
+    expect((await post(RECEIVE, list)).status).toBe(200);
+    const { payload } = await evidenceOf(given.world, agent, (await newest()).id);
+    expect(payload.pushed_refs).toEqual(names.map((ref) => ({ ref, action: 'delete' })));
+  });
+
   describe('GT-08: large and compressed', () => {
     const bomb = gzipSync(Buffer.alloc(50 * LIMIT));
     test.each<[string, () => ReturnType<typeof post>]>([

@@ -51,6 +51,25 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
     expect((await lastRow(agent))?.violating).toBe('["acme/app"]');
   });
 
+  test('a child reaches no more than its parent', async () => {
+    const agent = await given.agent({ constraints: { repos: ['acme/app'] } });
+    const { body } = await agent.request('POST', '/v1/agents/children', {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        name: 'helper',
+        ttl_seconds: 600,
+        grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'] }],
+      }),
+    });
+    const url = (name: string) =>
+      `${given.world.running.baseUrl.replace('//', `//x:${body.bearer_token}@`)}/git/${name}`;
+    expect((await runGit(['ls-remote', url('acme/app')])).stdout).toContain('refs/heads/main');
+    expect(lineOf(await runGit(['ls-remote', url('acme/other')]))).toContain('repo_not_allowed - acme/other is not in');
+    expect(lineOf(await runGit(['push', url('acme/app')], { folder: await clone(agent, 'acme/app') }))).toContain(
+      'scope_not_granted',
+    );
+  });
+
   test('letter case does not count, other names do', async () => {
     const agent = await given.agent({ constraints: { repos: ['ACME/App'] } });
     expect((await list(agent, 'acme/app')).code).toBe(0);

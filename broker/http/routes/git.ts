@@ -18,6 +18,7 @@ const pack = (description: string, type: string) => ({
   description,
   type,
   schema: z.string().meta({ format: 'binary' }),
+  headers: ['X-Svc-Audit-Id' as const],
 });
 
 const COMMON = {
