@@ -24,7 +24,7 @@ import { budgetOf, CallBudget } from './egress/call-budget.ts';
 import { type Compiled, compiledGovernance } from './facts/compiled.ts';
 import { factsLoader } from './facts/facts.ts';
 import { type PermissionsReader, permissionsReader } from './facts/permissions.ts';
-import { type KeptBodies, makeKeptBodies } from './git/kept-bodies.ts';
+import { type KeptBodies, keptLimits, makeKeptBodies } from './git/kept-bodies.ts';
 import { type Lab, makeLab } from './lab.ts';
 import { makeOAuthConnections } from './oauth-client/oauth-connections.ts';
 import { mcpResource } from './oauth-server/metadata.ts';
@@ -82,7 +82,7 @@ export function makeServices(broker: Broker): Services {
     permissions: permissionsReader(broker.clock, loadFacts),
     readiness: makeReadiness(broker, recorder),
     inbox: makeInboxFeed(broker, changes),
-    gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run')),
+    gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
     replays: makeReplays(calls, (who, action, options) => act(calls, who, action, options)),
     authenticateAgent: agentAuthenticator(broker, readers, {
       breakerOpened: (agent, key) =>

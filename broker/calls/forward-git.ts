@@ -77,5 +77,6 @@ function whyNotPassedOn({ answerType }: GitRequest, { status, headers }: Streame
   if (status === 401 || status === 403) return 'auth_refused';
   if (status === 404) return 'not_found';
   if (status >= 300 && status < 400) return 'redirected';
-  return status === 200 && headers['content-type'] === answerType ? undefined : 'unexpected';
+  const [type] = String(headers['content-type'] ?? '').split(';', 1);
+  return status === 200 && type?.trim().toLowerCase() === answerType ? undefined : 'unexpected';
 }

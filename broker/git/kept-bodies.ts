@@ -12,9 +12,24 @@ const MIB = 1024 * 1024;
 export const MOST_IN_MEMORY = MIB;
 const PIECE_BYTES = 256 * 1024;
 
-/** Bytes of a process: of bodies in memory, beyond which short ones go into files, too, and of all files together. */
-export type KeptLimits = { memory: number; files: number };
-export const KEPT: KeptLimits = { memory: 64 * MIB, files: 1024 * MIB };
+/** Bytes of bodies in memory, and of files. */
+export type HeldBytes = { memory: number; files: number };
+
+/**
+ * Of a process: of bodies in memory, beyond which short ones go into files, too; of all files together; and of those of one agent
+ * with its children, so that nobody takes the place of all others.
+ */
+export type KeptLimits = HeldBytes & { filesOfFamily: number };
+
+/** `largest`: bytes of the largest body that is taken, for which there is room in any case. */
+export const keptLimits = (largest: number): KeptLimits => ({
+  memory: 64 * MIB,
+  files: Math.max(1024 * MIB, largest),
+  filesOfFamily: Math.max(512 * MIB, largest),
+});
+
+/** What is kept: in all, and in files by family. */
+type Held = HeldBytes & { families: Map<string, number> };
 
 /** A body that is there as a whole. To be released in any case. */
 export type KeptBody = {
@@ -32,19 +47,21 @@ export type Kept =
   | { kind: 'no_room' };
 
 export type KeptBodies = {
-  /** Reads a body to its end. What its pieces throw is thrown on. */
-  keep(pieces: AsyncIterable<Buffer>, limit: number): Promise<Kept>;
+  /** Reads a body of a family to its end. What its pieces throw is thrown on. */
+  keep(pieces: AsyncIterable<Buffer>, limit: number, family: string): Promise<Kept>;
   /** What is kept now. */
-  readonly held: Readonly<KeptLimits>;
+  readonly held: Readonly<HeldBytes>;
 };
 
 /** `folder`: made when it is needed, for this process's user alone. */
-export function makeKeptBodies(folder: string, limits: KeptLimits = KEPT): KeptBodies {
-  const held = { memory: 0, files: 0 };
+export function makeKeptBodies(folder: string, limits: KeptLimits): KeptBodies {
+  const held: Held = { memory: 0, files: 0, families: new Map() };
   return {
-    held,
-    keep: async (pieces, limit) => {
-      const body = new Body(folder, limits, held);
+    get held() {
+      return { memory: held.memory, files: held.files };
+    },
+    keep: async (pieces, limit, family) => {
+      const body = new Body({ folder, limits, held, family });
       let bytes = 0;
       try {
         for await (const piece of pieces) {
@@ -66,19 +83,17 @@ async function refuse(body: Body, kind: 'too_large' | 'no_room'): Promise<Kept> 
   return { kind };
 }
 
+type Place = { folder: string; limits: KeptLimits; held: Held; family: string };
+
 class Body implements KeptBody {
-  readonly #folder: string;
-  readonly #limits: KeptLimits;
-  readonly #held: KeptLimits;
+  readonly #place: Place;
   #pieces: Buffer[] = [];
   #inMemory = 0;
   #inFile = 0;
   #file: FileHandle | undefined;
 
-  constructor(folder: string, limits: KeptLimits, held: KeptLimits) {
-    this.#folder = folder;
-    this.#limits = limits;
-    this.#held = held;
+  constructor(place: Place) {
+    this.#place = place;
   }
 
   get bytes(): number {
@@ -87,15 +102,11 @@ class Body implements KeptBody {
 
   /** False: there is no room for it. */
   async add(piece: Buffer): Promise<boolean> {
-    const { memory } = this.#held;
-    if (
-      !this.#file &&
-      this.#inMemory + piece.length <= MOST_IN_MEMORY &&
-      memory + piece.length <= this.#limits.memory
-    ) {
+    const { held, limits } = this.#place;
+    if (!this.#file && this.#inMemory + piece.length <= MOST_IN_MEMORY && held.memory + piece.length <= limits.memory) {
       this.#pieces.push(piece);
       this.#inMemory += piece.length;
-      this.#held.memory += piece.length;
+      held.memory += piece.length;
       return true;
     }
     const waiting = this.#pieces;
@@ -113,8 +124,7 @@ class Body implements KeptBody {
 
   async release(): Promise<void> {
     this.#forgetMemory();
-    this.#held.files -= this.#inFile;
-    this.#inFile = 0;
+    this.#countFile(-this.#inFile);
     const file = this.#file;
     this.#file = undefined;
     await file?.close();
@@ -122,17 +132,27 @@ class Body implements KeptBody {
 
   #forgetMemory(): void {
     this.#pieces = [];
-    this.#held.memory -= this.#inMemory;
+    this.#place.held.memory -= this.#inMemory;
     this.#inMemory = 0;
   }
 
   async #write(piece: Buffer): Promise<boolean> {
-    if (this.#held.files + piece.length > this.#limits.files) return false;
-    this.#held.files += piece.length;
-    this.#inFile += piece.length;
-    this.#file ??= await openUnnamed(this.#folder);
+    const { folder, limits, held, family } = this.#place;
+    if (held.files + piece.length > limits.files) return false;
+    if ((held.families.get(family) ?? 0) + piece.length > limits.filesOfFamily) return false;
+    this.#countFile(piece.length);
+    this.#file ??= await openUnnamed(folder);
     await this.#file.writeFile(piece);
     return true;
+  }
+
+  #countFile(bytes: number): void {
+    const { held, family } = this.#place;
+    this.#inFile += bytes;
+    held.files += bytes;
+    const ofFamily = (held.families.get(family) ?? 0) + bytes;
+    if (ofFamily > 0) held.families.set(family, ofFamily);
+    else held.families.delete(family);
   }
 
   async *#read(file: FileHandle): AsyncGenerator<Uint8Array> {

@@ -8,6 +8,8 @@ import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts
 
 /** A body as it comes. `length`: where it was told. */
 export type IncomingBody = {
+  /** Of whoever sends it. */
+  family: string;
   service: 'git-upload-pack' | 'git-receive-pack';
   pieces: AsyncIterable<Buffer>;
   length: number | undefined;
@@ -50,7 +52,7 @@ export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: 
   if (length !== undefined && length > MOST_IN_MEMORY && !isGzip) return await readPassing(incoming, length);
   try {
     const pieces = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
-    const found = await kept.keep(pieces, limit);
+    const found = await kept.keep(pieces, limit, incoming.family);
     if (found.kind === 'too_large') return tooLarge(limit);
     if (found.kind === 'no_room') return NO_ROOM;
     return await readKept(incoming.service, found.body);

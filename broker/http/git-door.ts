@@ -92,7 +92,7 @@ function linger(request: IncomingMessage): void {
 }
 
 async function takeBody(
-  { request, services }: GitContext,
+  { request, services, who }: GitContext,
   { service }: GitTarget,
   response: ServerResponse,
 ): Promise<ReadBody> {
@@ -108,7 +108,11 @@ async function takeBody(
   const type = mediaTypeOf(service, 'request');
   if (headers['content-type'] !== type) return invalid(`The Content-Type of the body is not ${type}.`);
   if (headers.expect !== undefined) response.writeContinue();
-  return await readBody({ service, pieces: inTime(request), length, isGzip }, services.gitBodies, limit);
+  return await readBody(
+    { family: familyOf(who), service, pieces: inTime(request), length, isGzip },
+    services.gitBodies,
+    limit,
+  );
 }
 
 const invalid = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });

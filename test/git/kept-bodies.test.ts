@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type KeptBody, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
+import { type KeptBody, keptLimits, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
 import { newFolder } from '../world/stores.ts';
 
 const MIB = 1024 * 1024;
@@ -29,8 +29,8 @@ test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
   '%i bytes come out as they went in, twice',
   async (bytes) => {
     const folder = join(newFolder(), 'run');
-    const kept = makeKeptBodies(folder);
-    const found = await kept.keep(pieces(bytes), 10 * MIB);
+    const kept = makeKeptBodies(folder, keptLimits(MIB));
+    const found = await kept.keep(pieces(bytes), 10 * MIB, 'a');
     if (found.kind !== 'kept') return expect(found.kind).toBe('kept');
     const whole = await wholeOf(bytes);
     expect((await contentOf(found.body)).equals(whole)).toBe(true);
@@ -46,23 +46,32 @@ test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
 );
 
 test('one that is too large is given up, and so is one whose sender leaves', async () => {
-  const kept = makeKeptBodies(join(newFolder(), 'run'));
-  expect(await kept.keep(pieces(3 * MIB), 2 * MIB)).toEqual({ kind: 'too_large' });
+  const kept = makeKeptBodies(join(newFolder(), 'run'), keptLimits(MIB));
+  expect(await kept.keep(pieces(3 * MIB), 2 * MIB, 'a')).toEqual({ kind: 'too_large' });
   async function* cut() {
     yield* pieces(2 * MIB);
     throw new Error('left');
   }
-  await expect(kept.keep(cut(), 10 * MIB)).rejects.toThrow('left');
+  await expect(kept.keep(cut(), 10 * MIB, 'a')).rejects.toThrow('left');
   expect(kept.held).toEqual({ memory: 0, files: 0 });
 });
 
 test('what all may keep is bounded: short ones go into files, and then there is no room', async () => {
-  const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: MIB, files: 4 * MIB });
-  const first = await kept.keep(pieces(MIB), 10 * MIB);
-  const second = await kept.keep(pieces(MIB), 10 * MIB);
+  const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: MIB, files: 4 * MIB, filesOfFamily: 4 * MIB });
+  const first = await kept.keep(pieces(MIB), 10 * MIB, 'a');
+  const second = await kept.keep(pieces(MIB), 10 * MIB, 'a');
   expect(kept.held).toEqual({ memory: MIB, files: MIB });
-  expect(await kept.keep(pieces(4 * MIB), 10 * MIB)).toEqual({ kind: 'no_room' });
+  expect(await kept.keep(pieces(4 * MIB), 10 * MIB, 'b')).toEqual({ kind: 'no_room' });
   for (const found of [first, second]) if (found.kind === 'kept') await found.body.release();
   expect(kept.held).toEqual({ memory: 0, files: 0 });
-  expect((await kept.keep(pieces(4 * MIB), 10 * MIB)).kind).toBe('kept');
+  expect((await kept.keep(pieces(4 * MIB), 10 * MIB, 'b')).kind).toBe('kept');
+});
+
+test('one family leaves room for the others', async () => {
+  const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: 0, files: 4 * MIB, filesOfFamily: 2 * MIB });
+  const first = await kept.keep(pieces(2 * MIB), 10 * MIB, 'a');
+  expect(await kept.keep(pieces(MIB), 10 * MIB, 'a')).toEqual({ kind: 'no_room' });
+  const other = await kept.keep(pieces(2 * MIB), 10 * MIB, 'b');
+  for (const found of [first, other]) if (found.kind === 'kept') await found.body.release();
+  expect((await kept.keep(pieces(2 * MIB), 10 * MIB, 'a')).kind).toBe('kept');
 });
