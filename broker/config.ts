@@ -1,37 +1,12 @@
 /** The environment, read once and checked once. Nobody else reads `process.env`. */
-import { isIP } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { byteSize } from './byte-size.ts';
 import { Secret } from './crypto/secret.ts';
+import { isAddressRange, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const positive = z.coerce.number().positive();
-
-/** Our identifiers are made of the host alone (did:web, rpId), so a path would make addresses that nobody serves. */
-function isOrigin(text: string): boolean {
-  return /^https?:/i.test(text) && URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
-}
-
-/** What Express takes for a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
-function isAddressRange(text: string): boolean {
-  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
-  const [address = '', bits, more] = text.split('/');
-  const version = isIP(address);
-  if (version === 0 || more !== undefined) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
-}
-
-/** RFC 8252 section 8.3: on this machine alone http is good enough. */
-const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** OpenID Connect Discovery section 3: https, without query or fragment; and nothing that would end up in a log. */
-function isIssuer(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname, username, password } = new URL(text);
-  if (/[?#\s]/.test(text) || username !== '' || password !== '') return false;
-  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname));
-}
 
 const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
@@ -90,15 +65,27 @@ const Environment = z.object({
     .describe(
       'whether MCP clients may be known by a client id metadata document, which is fetched; off: they register',
     ),
+  AGENT_BROKER_ENTITLEMENTS_OFF: z
+    .string()
+    .default('')
+    .transform(listed)
+    .pipe(
+      z.array(
+        z
+          .string()
+          .regex(
+            /^per_person_tokens(@[0-9a-f-]{36})?$/,
+            'must be per_person_tokens, with @ and an organisation’s id or without',
+          ),
+      ),
+    )
+    .describe(
+      'comma-separated entitlements that organisations do not have: per_person_tokens, or per_person_tokens@<organisation id>',
+    ),
   AGENT_BROKER_ALLOW_PRIVATE: z
     .string()
     .default('')
-    .transform((text) =>
-      text
-        .split(',')
-        .map((entry) => entry.trim())
-        .filter(Boolean),
-    )
+    .transform(listed)
     .pipe(z.array(z.string().regex(/^(\[[0-9a-f:.]+\]|[^\s:/@]+):\d{1,5}$/i, 'must be host:port')))
     .describe('comma-separated host:port that platforms may reach though private'),
 });
@@ -146,6 +133,8 @@ export type Config = {
   allowPrivate: readonly string[];
   /** Whether MCP clients may name a client id metadata document, which the broker then fetches. */
   clientIdDocuments: boolean;
+  /** Entitlements that all organisations lack, or, with `@` and its id, one of them. */
+  entitlementsOff: readonly string[];
 };
 
 /** The environment cannot be used; the message names each variable and what it takes. */
@@ -226,6 +215,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     limitFactor: env.AGENT_BROKER_LIMIT_FACTOR,
     allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
     clientIdDocuments: env.AGENT_BROKER_CLIENT_ID_DOCUMENTS === 'on',
+    entitlementsOff: env.AGENT_BROKER_ENTITLEMENTS_OFF,
   };
 }
 

@@ -13,6 +13,8 @@ import { purgeMcpRepeats } from './store/mcp-repeats.ts';
 import { purgeOAuthFlows } from './store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
+import { purgeObtainedTokens, purgePeople } from './store/people.ts';
+import { purgePersonConsents } from './store/person-consents.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
@@ -54,6 +56,9 @@ export function startHousekeeping(
     'capping registrations of nobody': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
     'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),
     'forgetting access tokens that ended': (now) => purgeUpstreamTokens(db, now),
+    'forgetting consents of people': (now) => purgePersonConsents(db, now - DAY_MS),
+    'forgetting tokens that nobody kept': (now) => purgeObtainedTokens(db, now - UNUSABLE_AFTER_MS),
+    'forgetting people who gave nothing': (now) => purgePeople(db, now - DAY_MS),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),

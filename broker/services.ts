@@ -29,11 +29,15 @@ import { type Lab, makeLab } from './lab.ts';
 import { makeOAuthConnections } from './oauth-client/oauth-connections.ts';
 import { mcpResource } from './oauth-server/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from './oauth-server/server.ts';
+import { makePeople } from './people/people.ts';
+import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
 import { appTokens } from './token-source/app-tokens.ts';
 
 export type Services = CallServices & {
+  /** People who sign in at the issuer of their assertion. */
+  signIns: SignIns;
   compiled: Compiled;
   permissions: PermissionsReader;
   readiness: Readiness;
@@ -74,10 +78,12 @@ export function makeServices(broker: Broker): Services {
     mcpSessions: mcpSessions(),
     toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
+    people: makePeople(broker),
     appTokens: appTokens(broker),
   };
   return {
     ...calls,
+    signIns: personSignIns(broker),
     compiled,
     permissions: permissionsReader(broker.clock, loadFacts),
     readiness: makeReadiness(broker, recorder),

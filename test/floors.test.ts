@@ -21,6 +21,7 @@ const FLOORS = [
   'broker/oauth-client',
   'broker/oauth-server',
   'broker/facts',
+  'broker/people',
   'broker/config-file',
   'broker/approvals',
   'broker/calls',

@@ -3,7 +3,8 @@ import { type Opened, openAccessRequest } from '../approvals/access-requests.ts'
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
-import { type FactsLoader, waitsUntil } from '../facts/facts.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import { waitsUntil } from '../facts/waits-until.ts';
 import { findOpenRequest } from '../store/access-requests.ts';
 import { type Standing, standingOf } from './access.ts';
 

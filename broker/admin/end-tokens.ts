@@ -18,7 +18,7 @@ export async function endTokens(
   { connection, manifest, removed }: FormerConnection,
 ): Promise<boolean | OAuthProblem> {
   const { organisation_id: organisationId, id, platform_id: platformId } = connection;
-  const revoked = await oauth.revoke(connection, manifest);
+  const revoked = await oauth.revoke(connection, manifest, 'connections', connection);
   if (typeof revoked === 'object' && isProblem(revoked))
     broker.log.warn({ connection: id, detail: revoked.detail }, 'tokens of a connection could not be revoked');
   if (removed) await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });

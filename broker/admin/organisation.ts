@@ -1,6 +1,7 @@
 /** The organisation's own settings. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type CallerIssuer, readCallerIssuers } from '../people/caller-issuer.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { present } from '../policy/present.ts';
 import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
@@ -15,6 +16,8 @@ export type Settings = {
   publish_identity_documents: boolean;
   /** When the broker suspends an agent by itself; null: never. */
   auto_suspend: AutoSuspend | null;
+  /** Whose assertions about people are believed. */
+  caller_issuers: CallerIssuer[];
 };
 
 /** What is left out, or undefined, stays as it is. */
@@ -30,6 +33,7 @@ export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation =>
   require_user_verification: row.require_user_verification === 1,
   publish_identity_documents: row.publish_identity_documents === 1,
   auto_suspend: row.auto_suspend === null ? null : readStored(AutoSuspend, row.auto_suspend, 'auto_suspend'),
+  caller_issuers: readCallerIssuers(row.caller_issuers),
   created_at: row.created_at,
 });
 
@@ -52,7 +56,8 @@ export async function changeOrganisation(
   );
   if (Object.keys(changed).length === 0) return before;
   return await recordChange(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
-    note(changed);
+    const { caller_issuers: issuers, ...others } = changed;
+    note({ ...others, ...(issuers && { caller_issuers: issuers.map(({ issuer }) => issuer) }) });
     await writeSettings(tx, organisationId, changed);
     return await readOrganisation(tx, organisationId);
   });
@@ -65,12 +70,13 @@ export async function writeSettings(
   settings: Wanted<Settings & { name: string }>,
 ): Promise<void> {
   const { name, approval_ttl_seconds: ttl, require_user_verification: verify } = settings;
-  const { publish_identity_documents: publish, auto_suspend: rule } = settings;
+  const { publish_identity_documents: publish, auto_suspend: rule, caller_issuers: issuers } = settings;
   await updateOrganisation(tx, organisationId, {
     ...(name !== undefined && { name }),
     ...(ttl !== undefined && { approval_ttl_ms: ttl * 1000 }),
     ...(verify !== undefined && { require_user_verification: verify ? 1 : 0 }),
     ...(publish !== undefined && { publish_identity_documents: publish ? 1 : 0 }),
     ...(rule !== undefined && { auto_suspend: rule && JSON.stringify(rule) }),
+    ...(issuers !== undefined && { caller_issuers: issuers.length === 0 ? null : JSON.stringify(issuers) }),
   });
 }

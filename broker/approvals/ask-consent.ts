@@ -3,7 +3,7 @@
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
-import { waitsUntil } from '../facts/facts.ts';
+import { waitsUntil } from '../facts/waits-until.ts';
 import type { Action } from '../wire/action.ts';
 import { openAccessRequest } from './access-requests.ts';
 

@@ -1,14 +1,26 @@
 /** The request of a held call: what an approver is shown, what is sealed, and what is replayed. */
+import { z } from 'zod';
+import type { CallRecord } from '../audit/outcome.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 
+/** For whom a call is held: by the random id of the person. */
+export type HeldCaller = { person_id: string; verified: boolean };
+
+const StoredCaller = z.strictObject({ person_id: z.string(), verified: z.boolean() });
+
 /**
  * The exact request as a value: what an approver is shown, what is sealed, and what is replayed. Without the caller,
- * which is never stored (specification, Caller identity).
+ * which is never stored (specification, Caller identity), but for the id of the person, where the platform holds a token of each.
  */
-export function requestOf(call: { action: Action; headers: Readonly<Record<string, string>> }): JsonObject {
+export function requestOf(call: {
+  action: Action;
+  headers: Readonly<Record<string, string>>;
+  record: Pick<CallRecord, 'caller'>;
+}): JsonObject {
   const { action } = call;
+  const { caller } = call.record;
   return {
     platform: action.platform,
     endpoint: action.endpoint,
@@ -18,7 +30,13 @@ export function requestOf(call: { action: Action; headers: Readonly<Record<strin
     headers: { ...call.headers },
     connection_id: action.connection_id ?? null,
     reason: action.reason ?? null,
+    ...(caller?.person_id !== undefined && { person: { person_id: caller.person_id, verified: caller.verified } }),
   };
+}
+
+/** For whom a sealed request is; undefined: for nobody in particular. @throws Error when that cannot be read */
+export function callerOf({ person }: JsonObject): HeldCaller | undefined {
+  return person === undefined ? undefined : StoredCaller.parse(person);
 }
 
 /** SHA-256 of the canonical form (RFC 8785) of a request, in hexadecimal. */
@@ -28,6 +46,6 @@ export function requestHash(request: JsonObject): string {
 
 /** The action that a sealed request was made of: the other direction of `requestOf`. */
 export function actionOf(request: JsonObject): Action {
-  const present = Object.entries(request).filter(([, value]) => value !== null);
+  const present = Object.entries(request).filter(([name, value]) => value !== null && name !== 'person');
   return Object.fromEntries(present) as Action;
 }

@@ -5,7 +5,7 @@ import type { Recorded } from '../audit/recorder.ts';
 import { rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { waitsUntil } from '../facts/facts.ts';
+import { waitsUntil } from '../facts/waits-until.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { areLiving } from '../store/children.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
@@ -37,7 +37,7 @@ export async function hold(
   { who: { agent }, action, path, headers, record }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
-  const request = requestOf({ action, headers });
+  const request = requestOf({ action, headers, record });
   const id = uuidv4();
   const ref = { organisation_id: agent.organisation_id, id };
   const expiresAt = waitsUntil(agent, now);

@@ -26,7 +26,7 @@ import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
 import { eventOfHeld, readHeldRequest, recordOfHeld } from './held-call.ts';
-import { actionOf } from './held-request.ts';
+import { actionOf, callerOf, type HeldCaller } from './held-request.ts';
 import { sealResult, summarise } from './sealed.ts';
 
 /**
@@ -39,6 +39,8 @@ export type Replay = {
   requestHash: string;
   /** The connection at the time of the hold. */
   connectionId: string | null;
+  /** For whom it was held; undefined: for nobody in particular. */
+  caller: HeldCaller | undefined;
   companion: Companion;
 };
 
@@ -135,6 +137,7 @@ async function replayOnce(
     provenance,
     requestHash: held.request_hash,
     connectionId: held.connection_id,
+    caller: callerOf(request),
     companion,
   };
   try {

@@ -45,7 +45,12 @@ export type CallRecord = {
   readonly approval: { readonly id: string; readonly provenance: ApprovalProvenance } | undefined;
   /** A token refresh was due and failed. */
   readonly refreshUnavailable: boolean;
+  /** For whom it is, on a platform that holds one token per person; undefined: it holds none, or nobody was honoured. */
+  readonly caller?: RecordedCaller | undefined;
 };
+
+/** A caller who was honoured. `person_id`: random; absent when nothing was ever begun for this person. */
+export type RecordedCaller = { readonly verified: boolean; readonly person_id?: string };
 
 /** A platform's response as returned to the agent. */
 export type UpstreamAnswer = {
@@ -89,7 +94,17 @@ type End =
   | { kind: 'inactive'; detail: string }
   /** `connectionId`: an existing one that has to be connected. */
   | { kind: 'not_connected'; connectionId?: string }
-  | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
+  /**
+   * `detail`: more than the reason says. `consent`: where the person goes. `awaits`: the person has consented, and an owner has to
+   * confirm that first; or so many consents of the agent wait already that no other was begun.
+   */
+  | {
+      kind: 'consent_required';
+      reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented';
+      detail?: string;
+      consent?: { readonly token: string; readonly expiresAt: Instant };
+      awaits?: 'owner' | 'other_consents';
+    }
   /** `token`: of the access request that waits for an owner's consent. */
   | { kind: 'needs_consent'; connectionId: string; token?: string }
   | { kind: 'credential_unreadable' }

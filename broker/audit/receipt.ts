@@ -8,6 +8,7 @@ import type { AuditRow } from '../store/audit.ts';
 import { HASHED_COLUMNS } from '../store/audit-columns.ts';
 import { payloadText1 } from './receipt-format-1.ts';
 import { needsFormat2, payloadText2 } from './receipt-format-2.ts';
+import { needsFormat3, payloadText3 } from './receipt-format-3.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -29,11 +30,11 @@ export type RecordedDecision = {
  * session or a bearer, and what it was about. `token`: with a one-time token that an owner let somebody have; the agent
  * itself, by its agent id, or, of a secret that came, the owner who authorised it. `broker`: by a rule of the organisation.
  * `start`: `operator`, by what the process was started with (`serve --config`, the sandbox, a first start).
- * `agent`: a parent, by its agent id, of its child; `time`: nobody, a lifetime was over. Never a secret, nor the owner's words.
+ * `agent`: a parent, by its agent id, of its child; `person`: whoever agents act for, by the random id; `time`: nobody, a lifetime was over. Never a secret, nor the owner's words.
  */
 export type OwnersChange = {
   by: string;
-  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'start' | 'agent' | 'time';
+  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'start' | 'agent' | 'person' | 'time';
 } & JsonObject;
 
 /**
@@ -51,7 +52,10 @@ const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
 const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> = new Map([
   [1, payloadText1],
   [2, payloadText2],
+  [3, payloadText3],
 ]);
+
+const payloadOf = (format: 1 | 2 | 3) => (format === 3 ? payloadText3 : format === 2 ? payloadText2 : payloadText1);
 
 /**
  * Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt.
@@ -62,11 +66,11 @@ export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issue
   // A process holds an intent only: what is final has no use for 36 bytes that name one.
   row.instance_id = '';
   if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
-  const isPush = needsFormat2(row);
-  const jws = sign(key, { typ: RECEIPT_TYPE }, isPush ? payloadText2(row, issuer) : payloadText1(row, issuer));
+  const format = needsFormat3(row) ? 3 : needsFormat2(row) ? 2 : 1;
+  const jws = sign(key, { typ: RECEIPT_TYPE }, payloadOf(format)(row, issuer));
   row.receipt_kid = key.kid;
   row.receipt = jws.slice(jws.lastIndexOf('.') + 1);
-  row.receipt_format = isPush ? 2 : 1;
+  row.receipt_format = format;
   row.receipt_issuer = issuer;
 }
 

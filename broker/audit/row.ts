@@ -86,6 +86,7 @@ export function endOf(outcome: Outcome): End {
     case 'not_connected':
       return blocked('platform_not_connected');
     case 'consent_required':
+      return { ...blocked(outcome.kind), detail: outcome.detail ?? decided };
     case 'needs_consent':
       return blocked(outcome.kind);
     case 'credential_unreadable':
@@ -207,14 +208,15 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const { agent, approval, droppedHeaders, refreshUnavailable, git } = call;
+  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller } = call;
   const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
-  if (plain && droppedHeaders.length === 0 && ended === undefined) return null;
+  if (plain && caller === undefined && droppedHeaders.length === 0 && ended === undefined) return null;
   return JSON.stringify({
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
     ...(approval && { approval: approval.provenance }),
     ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
     ...(refreshUnavailable && { refresh: 'unavailable' }),
+    ...(caller && { caller }),
     ...(git && pushFlags(git)),
     ...ended,
   });

@@ -11,8 +11,13 @@ import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
-/** Makes them, with their caches: the discovered configuration, and the keys. */
-export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbound): ProviderSteps {
+/** Makes them, with their caches: the discovered configuration, and the keys. `redirectUri`: where the provider sends people back to. */
+export function providerSteps(
+  broker: Broker,
+  oidc: OidcConfig,
+  outbound: Outbound,
+  redirectUri: string = broker.baseUrl + CALLBACK_PATH,
+): ProviderSteps {
   const provider = providerClient(broker, oidc, outbound);
   const keys = providerKeys({
     fetchKeys: provider.fetchKeys,
@@ -20,7 +25,6 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
     clock: broker.clock,
   });
   const us = { clientId: oidc.clientId, baseUrl: broker.baseUrl };
-  const redirectUri = broker.baseUrl + CALLBACK_PATH;
   const { issuer } = oidc;
 
   /** Runs a request to the provider; errors become problems. */
@@ -74,7 +78,7 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
             `The ID token of the identity provider ${new URL(issuer).host} has no usable subject (sub).`,
           );
         const address = person.email ?? claims.email;
-        return { identity, address: typeof address === 'string' ? address.slice(0, 254) : undefined };
+        return { identity, claims, address: typeof address === 'string' ? address.slice(0, 254) : undefined };
       }),
     verifyBearer: async (token) => {
       const verified = await keys.verify(token, issuer);

@@ -1,10 +1,11 @@
 /** Sign-in at an OpenID Connect provider, as its parts share it. */
+import type { JWTPayload } from 'jose';
 import type { ProviderIdentity } from '../store/owner-identities.ts';
 import type { VerifiedToken } from './provider-keys.ts';
 import type { SignInFlow } from './sign-in-flow.ts';
 
-/** The signed-in person. `address`: the e-mail address, verified or not, for display only. */
-export type SignedIn = { identity: ProviderIdentity; address: string | undefined };
+/** The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token. */
+export type SignedIn = { identity: ProviderIdentity; claims: JWTPayload; address: string | undefined };
 
 /** Sign-in failed. `stale`: the callback belongs to no flow of this browser, or no longer. */
 export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: string };

@@ -37,8 +37,19 @@ export function readCookie(request: IncomingMessage, wanted: string): string | u
  * reports about the origin (Fetch Metadata, RFC 6454 section 7) must not contradict it.
  */
 export function foreignRequest(request: IncomingMessage, baseUrl: string): string | undefined {
-  const { headers, method } = request;
-  const reads = method === 'GET' || method === 'HEAD';
+  const foreign = foreignOrigin(request, baseUrl);
+  if (foreign !== undefined) return foreign;
+  if (!isRead(request) && request.headers['x-svc-csrf'] === undefined)
+    return 'A request with a session cookie needs the header X-Svc-Csrf.';
+  return undefined;
+}
+
+const isRead = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+
+/** Why a browser says that a request does not come from a page of ours; undefined when it does not say so. */
+export function foreignOrigin(request: IncomingMessage, baseUrl: string): string | undefined {
+  const { headers } = request;
+  const reads = isRead(request);
   const site = headers['sec-fetch-site'];
   // `none`: entered in the address bar, which another site cannot do.
   if (site !== undefined && site !== 'same-origin' && !(reads && site === 'none'))
@@ -47,7 +58,5 @@ export function foreignRequest(request: IncomingMessage, baseUrl: string): strin
   // A broker may have several names: then the origin has to match the one that was requested.
   if (origin !== undefined && origin !== baseUrl && origin !== `${new URL(baseUrl).protocol}//${headers.host}`)
     return 'The browser reports that this request comes from another origin (Origin). Use the console itself.';
-  if (!reads && headers['x-svc-csrf'] === undefined)
-    return 'A request with a session cookie needs the header X-Svc-Csrf.';
   return undefined;
 }

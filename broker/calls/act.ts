@@ -2,7 +2,6 @@
  * A call from facts to outcome (specification, Governed call): read, look at its tool, decide, connect, hold or send. Each step
  * answers the call with what it found, or the outcome that ends it.
  */
-import { askConsent } from '../approvals/ask-consent.ts';
 import { requestHash, requestOf } from '../approvals/held-request.ts';
 import { hold, MAX_PENDING } from '../approvals/hold.ts';
 import type { Replay } from '../approvals/replay.ts';
@@ -13,19 +12,21 @@ import { intentRow, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import type { LoadedFacts } from '../facts/facts.ts';
-import { decide, decideAgent } from '../policy/decide.ts';
+import { decide } from '../policy/decide.ts';
 import type { Ask, Instant, Verdict } from '../policy/facts.ts';
 import { RolledBack } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
-import { closeByDecision, countFailure, releaseTrials, takeTrials } from './breakers.ts';
+import { closeByDecision, releaseTrials, takeTrials } from './breakers.ts';
 import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
+import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
+import { consentHelps } from './consent-helps.ts';
 import { type GitRequest, gitRecord, isReadStep } from './git-request.ts';
+import { misread } from './misread.ts';
 import { askOf, readCall } from './read-call.ts';
-import { notAsApproved, refusal, refuse } from './refusal.ts';
+import { notAsApproved, refuse } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
 import { sendCall } from './send.ts';
 import type { StreamTaker } from './streamed.ts';
@@ -44,14 +45,22 @@ export type FromDoor = {
   left?: AbortSignal | undefined;
 };
 
-/** `now`: the moment at which the call is decided. */
-export type ActOptions = FromDoor & { correlationId: string; auditId?: string; now?: Instant; replay?: Replay };
+/** `now`: the moment at which the call is decided. `identify`: who the caller is; asked only where that counts. */
+export type ActOptions = FromDoor & {
+  identify?: Identify;
+  correlationId: string;
+  auditId?: string;
+  now?: Instant;
+  replay?: Replay;
+};
 
 /** A call on the facts of one moment. */
-type Attempt = FromDoor & { who: AgentPrincipal; now: Instant; lease: CallLease };
+type Attempt = FromDoor & { identify?: Identify; who: AgentPrincipal; now: Instant; lease: CallLease };
 
 /** Whoever changes what decides a call this often while it is decided wants it not to be made. */
 const MOST_ATTEMPTS = 10;
+/** After a longer wait a call is decided on what is so now. */
+const LONG_WAIT_MS = 1_000;
 
 /**
  * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable
@@ -100,12 +109,16 @@ async function attemptCall(
   const { broker } = services;
   const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
   let isListed = false;
-  const { lease, taker, git, left } = given;
+  const { lease, taker, git, left, identify } = given;
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) return await finish(await misread(services, who, action, record, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
+  const asked = performance.now();
+  const caller = await callerOfCall(services, { who, action, identify, replay }, loaded.platform?.manifest);
+  // Fetching the keys of an issuer may take seconds. Now they are here.
+  if (performance.now() - asked > LONG_WAIT_MS) return 'facts_changed';
   let call: Call = {
     who,
     action,
@@ -114,7 +127,8 @@ async function attemptCall(
     taker,
     git,
     left,
-    record: { ...record, path: parts.path, droppedHeaders: dropped },
+    caller,
+    record: { ...record, path: parts.path, droppedHeaders: dropped, caller: recordedCaller(caller) },
   };
   // A header that the platform takes for itself since then would be left out: not what was shown.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
@@ -142,9 +156,12 @@ async function attemptCall(
   if (verdict.kind === 'deny') return await finish(await refuse(services, call, verdict));
   // Of a replay nothing was signed.
   if (loaded.facts.breakers.length > 0 && !replay) await closeByDecision(services, who, loaded.facts.breakers);
-  const connected = connect(services, call, loaded, verdict.grant);
+  const connected = await connect(services, call, loaded, verdict.grant);
   call = connected.call;
-  if (!connected.ok) return await recordUnconnected(services, call, connected.outcome, replay);
+  if (!connected.ok) {
+    const after = replay ? undefined : consentHelps(services, call, connected.outcome);
+    return await recordOutcome(services, connected.outcome, replay, after);
+  }
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await finish(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
   // Nothing was on file, and the preflight saw no reason to ask: what decides the call is another now.
@@ -216,7 +233,7 @@ const recordOutcome = (
   { recorder }: CallServices,
   outcome: Outcome,
   replay: Replay | undefined,
-  after?: (outcome: Outcome) => Promise<Outcome>,
+  after?: () => Promise<Outcome>,
 ): Promise<Recorded<Outcome>> =>
   recorder.record<Outcome>({
     row: rowOf(outcome),
@@ -225,26 +242,3 @@ const recordOutcome = (
     companion: replay?.companion,
     ...(after && { after }),
   });
-
-/** A call that needs more consent than its connection has raises an access request (specification, Governed call, 409). */
-const recordUnconnected = (services: CallServices, call: Call, outcome: Outcome, replay: Replay | undefined) =>
-  outcome.kind === 'needs_consent' && !replay
-    ? recordOutcome(services, outcome, replay, async () => ({ ...outcome, ...(await askConsent(services, call)) }))
-    : recordOutcome(services, outcome, replay);
-
-/** Why a request is no call; of an agent that is halted or not set up, that comes first. */
-async function misread(
-  services: CallServices,
-  who: AgentPrincipal,
-  action: Action,
-  record: CallRecord,
-  loaded: LoadedFacts,
-  now: Instant,
-  { code, detail }: Extract<ReturnType<typeof readCall>, { ok: false }>,
-  replay: Replay | undefined,
-): Promise<Outcome> {
-  const stopped = decideAgent(loaded.facts, now);
-  if (stopped) return refusal({ ...record, decided: decidedBy(stopped, loaded) }, stopped);
-  if (!replay) await countFailure(services, who, 'breaker_api_error', action.platform);
-  return { kind: 'invalid', code, detail, call: record };
-}

@@ -5,6 +5,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
+import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { GitRequest } from './git-request.ts';
@@ -29,6 +30,8 @@ export type Call = {
   readonly left?: AbortSignal | undefined;
   /** Makes the intent durable, where it was only noted. */
   readonly makeDurable?: () => Promise<void>;
+  /** For whom it is, where the platform holds one token per person; undefined: it holds none. */
+  readonly caller?: Honoured | Unidentified | undefined;
   readonly record: CallRecord;
 };
 

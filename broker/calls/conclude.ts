@@ -4,9 +4,10 @@ import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
-import { setConnectionStatus } from '../store/connections.ts';
+import { setCredentialStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
+import { holderOf } from './credentials.ts';
 import type { Concluded } from './forwarded.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 
@@ -57,9 +58,9 @@ async function markWorking(
   connection: ConnectionFacts,
   lapsed = false,
 ): Promise<void> {
-  freshRefusals.forget(connection.id);
-  if (connection.status === 'reauth_needed' && !lapsed)
-    await setConnectionStatus(broker.store.db, { organisationId, id: connection.id }, 'active');
+  const place = holderOf(organisationId, connection);
+  freshRefusals.forget(place.id);
+  if (connection.status === 'reauth_needed' && !lapsed) await setCredentialStatus(broker.store.db, place, 'active');
 }
 
 /** Bookkeeping after a call that must never prevent its outcome from being recorded. */
@@ -74,13 +75,14 @@ async function bestEffort(broker: Broker, work: () => Promise<void>): Promise<vo
 async function concludeRefused(
   broker: Broker,
   { record }: Call,
-  { id: connectionId }: ConnectionFacts,
+  connection: ConnectionFacts,
   { error, detail }: Extract<Concluded, { kind: 'refused_locally' }>,
 ): Promise<Outcome> {
+  const { id: connectionId } = connection;
   if (error === 'credential_malformed' || error === 'no_token') {
     // A mark for the owner: nothing was sent, so the platform did not refuse it.
-    const place = { organisationId: record.organisationId, id: connectionId };
-    await bestEffort(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
+    const place = holderOf(record.organisationId, connection);
+    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed'));
   }
   if (error === 'credential_malformed')
     return { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record };
@@ -100,15 +102,12 @@ async function concludeAnswer(
   const { broker, freshRefusals } = services;
   // What is withheld, or no text, is not looked at.
   const responsePii = read.kind === 'data' && !read.encoding ? piiKinds(beginningOf(read.data)) : null;
-  const place = { organisationId: record.organisationId, id: connection.id };
+  const place = holderOf(record.organisationId, connection);
   const isUnauthorized = status === 401;
   // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
-  if (
-    isUnauthorized &&
-    !(justIssued && !freshRefusals.note(connection.id, `${action.method} ${path}`, broker.clock()))
-  ) {
+  if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
-    await bestEffort(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
+    await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed'));
     return { kind: 'reauth_needed', connectionId: connection.id, cause: 'refused', responsePii, call: record };
   }
   if (status >= 500) await bestEffort(broker, () => countUpstreamFailure(services, who, action.platform, trials));

@@ -1,18 +1,21 @@
 /** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
 
-import type { Outcome } from '../audit/outcome.ts';
+import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Grant } from '../policy/facts.ts';
+import { listPersonTokens } from '../store/people.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 import { isExpired } from '../token-source/access-token.ts';
 import { installationAt } from '../token-source/app-installation.ts';
-import type { Action } from '../wire/action.ts';
 import { appLimits } from './app-limits.ts';
 import { type Call, withRecord } from './call.ts';
 import type { Credentials } from './credentials.ts';
 import type { CallCredential } from './token-renewal.ts';
+
+const TOO_LITTLE = 'The person has consented to less than this scope needs.';
 
 /** `call`: with the connection on record. */
 export type Connected = { call: Call } & (
@@ -21,28 +24,29 @@ export type Connected = { call: Call } & (
 );
 
 /** `grant`: the one that the decision used. */
-export function connect(
+export async function connect(
   services: { broker: Broker; credentials: Credentials },
   given: Call,
   loaded: LoadedFacts,
   grant: Grant | undefined,
-): Connected {
+): Promise<Connected> {
   const { action, who } = given;
   const { platform } = loaded;
-  const connection = grant && loaded.connections.get(grant.id);
-  const call = connection ? withRecord(given, { connectionId: connection.id }) : given;
+  const shared = grant && loaded.connections.get(grant.id);
+  const call = shared ? withRecord(given, { connectionId: shared.id }) : given;
   const { record } = call;
   const ended = (outcome: Outcome): Connected => ({ ok: false, call, outcome });
   if (platform === undefined) return ended({ kind: 'not_connected', call: record });
   const { manifest } = platform;
   if (given.git && manifest.git_base_url === undefined) return ended({ kind: 'not_connected', call: record });
-  // One token per person, and we hold none of this person's: never fall back to the shared one.
-  if (manifest.per_person?.enabled) {
-    const reason = whyNoPersonalToken(action, manifest.per_person.asserted ?? []);
-    return ended({ kind: 'consent_required', reason, call: given.record });
-  }
   const { auth } = manifest;
   const { organisation_id: organisationId } = who.agent;
+  // One token per person: never fall back to the shared one.
+  const used = manifest.per_person?.enabled
+    ? await connectionOfPerson(services.broker, organisationId, call, shared)
+    : { connection: shared };
+  if ('reason' in used) return ended({ kind: 'consent_required', ...used, call: record });
+  const { connection } = used;
   const opened = connection && services.credentials.open(organisationId, connection, auth);
   if (opened === 'unreadable') return ended({ kind: 'credential_unreadable', call: record });
   if (!connection || !opened) {
@@ -67,7 +71,10 @@ export function connect(
   if (token && !token.refreshable && isExpired(token, now))
     return ended({ kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
-    return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });
+    return connection.personTokens === undefined
+      ? ended({ kind: 'needs_consent', connectionId: connection.id, call: record })
+      : // No owner can help: the person has to consent to more.
+        ended({ kind: 'consent_required', reason: 'not_consented', detail: TOO_LITTLE, call: record });
   return { ok: true, call, platform, connection, credential };
 }
 
@@ -84,8 +91,29 @@ export function connectionLack(
   return connection.status === 'reauth_needed' ? 'platform_reauth_needed' : undefined;
 }
 
-/** `asserted`: the sources whose word for who somebody is is taken. Assertions always are. */
-function whyNoPersonalToken({ caller }: Action, asserted: readonly string[]) {
-  if (caller === undefined) return 'no_caller';
-  return 'source' in caller && !asserted.includes(caller.source) ? 'asserted_not_allowed' : 'not_consented';
+/** Why a person's own tokens cannot be used. */
+type NoTokens = Pick<OutcomeOf<'consent_required'>, 'reason' | 'detail' | 'awaits'>;
+
+/**
+ * The connection with the tokens of the person whom the call is for, in place of its own. `connection`: undefined when there is none
+ * that people could give tokens for.
+ */
+async function connectionOfPerson(
+  { store }: Pick<Broker, 'store'>,
+  organisationId: string,
+  { caller, action }: Call,
+  shared: ConnectionFacts | undefined,
+): Promise<{ connection: ConnectionFacts | undefined } | NoTokens> {
+  if (caller === undefined) return { reason: 'no_caller' };
+  if ('reason' in caller) return caller;
+  if (shared === undefined) return { connection: undefined };
+  const { personId } = caller;
+  if (personId === undefined) return { reason: 'not_consented' };
+  const place = { organisationId, platformId: action.platform, connectionId: shared.id, personId };
+  const given = await listPersonTokens(store.db, place);
+  const kept = given.find(({ standing }) => standing === 'kept');
+  if (kept === undefined) return { reason: 'not_consented', ...(given.length > 0 && { awaits: 'owner' as const }) };
+  const { id: personTokens, status, credential, upstream_scopes: scopes } = kept;
+  const upstreamScopes = scopes === null ? null : readStored(Texts, scopes, `upstream scopes of ${personTokens}`);
+  return { connection: { id: shared.id, label: shared.label, status, credential, upstreamScopes, personTokens } };
 }

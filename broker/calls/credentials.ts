@@ -7,6 +7,7 @@ import type { ConnectionFacts } from '../facts/facts.ts';
 import { INSTALLATION_ID } from '../platforms/auth.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
+import type { TokenRowPlace } from '../store/oauth-tokens.ts';
 import { type AccessToken, readCredential } from '../token-source/access-token.ts';
 
 /** A credential that was opened, with the search for it in answers. `token`: it is an access token that may be replaced. */
@@ -24,12 +25,21 @@ export type Credentials = {
   /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
   open(
     organisationId: string,
-    connection: Pick<ConnectionFacts, 'id' | 'credential'>,
+    connection: Pick<ConnectionFacts, 'id' | 'credential' | 'personTokens'>,
     auth: Manifest['auth'],
   ): Credential | InstallationId | 'unreadable' | undefined;
   /** An access token that was got by itself, as the credential of a call. */
   ofToken(token: AccessToken): Credential;
 };
+
+/** The row that holds what is used of a connection: its own, or that of one person's tokens. */
+export const holderOf = (
+  organisationId: string,
+  { id, personTokens }: Pick<ConnectionFacts, 'id' | 'personTokens'>,
+): TokenRowPlace =>
+  personTokens === undefined
+    ? { table: 'connections', organisationId, id }
+    : { table: 'person_tokens', organisationId, id: personTokens };
 
 const KEPT = 1_000;
 /** An App has many more tokens than connections, and the search for one takes 40 KiB, in streams 180. */
@@ -47,10 +57,11 @@ export function credentialOpener(broker: Broker): Credentials {
       if (connection.credential === null) return undefined;
       const { buffer, byteOffset, byteLength } = connection.credential;
       const sealed = Buffer.from(buffer, byteOffset, byteLength);
-      const key = `${organisationId}/${connection.id}/${type}/${sealed.toString('latin1')}`;
+      const { table, id: rowId } = holderOf(organisationId, connection);
+      const key = `${organisationId}/${table}/${rowId}/${type}/${sealed.toString('latin1')}`;
       const found = kept.get(key);
       if (found) return found;
-      const place = { table: 'connections' as const, organisationId, rowId: connection.id };
+      const place = { table, column: 'credential', organisationId, rowId } as const;
       let text: string;
       let token: AccessToken | undefined;
       try {

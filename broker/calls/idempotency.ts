@@ -16,7 +16,6 @@ import {
   reserveResponseBytes,
 } from '../store/idempotency.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
-import type { Action } from '../wire/action.ts';
 
 const LIFETIME_MS = 24 * 3600 * 1000;
 /**
@@ -62,12 +61,14 @@ export function readKey(
  * Runs `perform` for the first caller with this key, under the audit id that it is given; whoever comes later gets the
  * same answer. What had no effect (a refusal, a read) is not kept: the same call may succeed once it is allowed, and a read is
  * made again.
+ *
+ * @param request what makes it the same call: another one with this key is refused
  */
 export async function onceForKey<Answer extends StoredResponse>(
   services: { broker: Broker },
   who: AgentPrincipal,
   key: string,
-  action: Action,
+  request: object,
   perform: (auditId: string) => Promise<First<Answer>>,
 ): Promise<Once<Answer>> {
   const { broker } = services;
@@ -77,7 +78,7 @@ export async function onceForKey<Answer extends StoredResponse>(
     organisation_id: who.agent.organisation_id,
     agent_id: who.agent.id,
     key_hash: sha256Hex(key),
-    request_hash: sha256Hex(canonicalJson(action)),
+    request_hash: sha256Hex(canonicalJson(request)),
     audit_id: uuidv7(now),
     created_at: now,
     expires_at: now + LIFETIME_MS,

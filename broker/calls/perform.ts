@@ -9,6 +9,7 @@ import type { Recorded } from '../audit/recorder.ts';
 import { keepsResponse, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
+import type { Identification } from '../people/people.ts';
 import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
 import { Action } from '../wire/action.ts';
@@ -70,12 +71,39 @@ export async function perform<Answer extends StoredResponse>(
   const action = caller.caller === asked.action.caller ? asked.action : { ...asked.action, caller: caller.caller };
   const now = services.broker.clock();
   // Whoever is halted, or contained by its parent, is refused, also what was answered before.
-  if (key.value === undefined || isStopped(who, now))
-    return answered(await act(services, who, action, { correlationId, now, lease, taker, git, left }));
-  return await onceForKey(services, who, key.value, action, async (auditId) => {
-    const { value } = await act(services, who, action, { correlationId, auditId, now, lease, taker, git, left });
+  const options = { correlationId, now, lease, taker, git, left, ...identifying(services, who, action) };
+  if (key.value === undefined || isStopped(who, now)) return answered(await act(services, who, action, options));
+  const person = await personOfKey(options.identify);
+  const once = { ...action, ...(person !== undefined && { caller: person }) };
+  return await onceForKey(services, who, key.value, once, async (auditId) => {
+    const { value } = await act(services, who, action, { ...options, auditId });
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
+}
+
+/** Identifies the caller once, and only when somebody wants to know. */
+function identifying(
+  { people }: CallServices,
+  { agent }: AgentPrincipal,
+  { caller }: Action,
+): { identify?: () => Promise<Identification> } {
+  if (caller === undefined) return {};
+  let identified: Promise<Identification> | undefined;
+  return {
+    identify: () => {
+      identified ??= people.identify(agent.organisation_id, caller);
+      return identified;
+    },
+  };
+}
+
+/**
+ * What stands for the caller in the request of an Idempotency-Key: the person, since another assertion of the same person makes no
+ * other request.
+ */
+async function personOfKey(identify: (() => Promise<Identification>) | undefined): Promise<string | undefined> {
+  const identified = await identify?.();
+  return identified?.ok ? identified.who.hash : identified && 'unidentified';
 }
 
 const isStopped = ({ agent }: AgentPrincipal, now: Instant): boolean =>

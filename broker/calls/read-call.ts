@@ -62,7 +62,8 @@ function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): Fi
 }
 
 /** What is asked of the decision. */
-export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers' | 'git'>): Ask {
+export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers' | 'git' | 'caller'>): Ask {
+  const { caller } = call;
   return {
     platformId: action.platform,
     scope: action.scope,
@@ -74,6 +75,7 @@ export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'heade
       headers: call.headers,
       body: action.data as JsonObject | undefined,
       ...(call.git && { git: call.git.ask }),
+      ...(caller && 'verified' in caller && { caller: { verified: caller.verified } }),
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessToken } from '../token-source/access-token.ts';
 import type { AppLimits, Installation } from '../token-source/app-installation.ts';
 import type { AppTokens } from '../token-source/app-tokens.ts';
-import type { Credential, Credentials } from './credentials.ts';
+import { type Credential, type Credentials, holderOf } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 
 /** The App's installation that a connection is to, and what a token of it is needed for. */
@@ -34,7 +34,7 @@ type At = {
   organisationId: string;
   platformId: string;
   manifest: Manifest;
-  connection: Pick<ConnectionFacts, 'id' | 'credential'>;
+  connection: Pick<ConnectionFacts, 'id' | 'credential' | 'personTokens'>;
 };
 
 /** How the tokens of this connection are got; undefined: its credential is one that stays as it is. */
@@ -65,13 +65,14 @@ const unavailable = (code: string, detail: string): Renewed => ({
 function oauthRenewer({ broker, credentials, oauth }: TokenServices, at: At): Renew {
   const { organisationId, platformId, manifest, connection } = at;
   const place = { organisation_id: organisationId, id: connection.id, platform_id: platformId };
+  const holder = holderOf(organisationId, connection);
   return async (seen, refused) => {
     if (seen === undefined) return GONE;
-    const done = await oauth.refresh(place, manifest, seen, refused);
+    const done = await oauth.refresh(place, manifest, holder, { seen, refused });
     if (done.kind === 'gone') return GONE;
     if (done.kind === 'unavailable') return unavailable(done.code, done.detail);
     const { credential: sealed } = done;
-    const credential = credentials.open(organisationId, { id: connection.id, credential: sealed }, manifest.auth);
+    const credential = credentials.open(organisationId, { ...connection, credential: sealed }, manifest.auth);
     if (credential === undefined || credential === 'unreadable' || 'installationId' in credential) return GONE;
     broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
     return { kind: 'credential', credential };

@@ -45,7 +45,7 @@ export async function toolPreflight(
   if (!onFile.isFirst && !(hasChanged && mayBeAccepted(onFile))) return UNNEEDED;
   const verdict = decide(loaded.facts, withEffect(at.ask, onFile), now);
   if (verdict.kind === 'deny') return UNNEEDED;
-  const connected = connect(services, given, loaded, verdict.grant);
+  const connected = await connect(services, given, loaded, verdict.grant);
   if (!connected.ok) return UNNEEDED;
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
   if (hasChanged && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;

@@ -1,7 +1,8 @@
 /** What may stand in a governance file. Every description is read by people: editors show it, and so do error messages. */
 import { z } from 'zod';
+import { CallerIssuers } from '../people/caller-issuer.ts';
 import { BuiltinUse } from '../platforms/builtin.ts';
-import { PlatformUrl, recordOf, SecretReference } from '../platforms/fields.ts';
+import { recordOf, SecretReference } from '../platforms/fields.ts';
 import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
@@ -33,14 +34,6 @@ const Owner = z
       .describe('admin changes things, approver decides on held calls, viewer reads.'),
   })
   .describe('A person who governs agents.');
-
-const CallerIssuer = z
-  .strictObject({
-    issuer: PlatformUrl.describe('The issuer, exactly as it stands in `iss`.'),
-    audience: z.string().min(1).max(500).describe('What must stand in `aud`.'),
-    jwks_uri: PlatformUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
-  })
-  .describe('An identity provider whose assertions about the person behind a call are believed.');
 
 const suspended = z
   .literal(true)
@@ -170,11 +163,7 @@ export const GovernanceDocument = z
       .optional()
       .describe('The people who govern. The owner of the first start is kept beside these.'),
     platforms: recordOf(PlatformId, PlatformEntry).optional().describe('The platforms, by the id that agents use.'),
-    caller_issuers: z
-      .array(CallerIssuer)
-      .max(50)
-      .optional()
-      .describe('Whose assertions about the person behind a call are believed.'),
+    caller_issuers: CallerIssuers.optional(),
     connections: recordOf(ConnectionName, Connection).optional().describe('Credentials for platforms, by name.'),
     policies: recordOf(PolicyName, Policy)
       .optional()

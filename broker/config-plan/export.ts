@@ -49,6 +49,7 @@ export async function exportGovernance(
         { ...exportPlatform(manifest), ...(present.suspendedPlatforms.has(id) && { suspended: true }) },
       ]),
     ) as NonNullable<GovernanceDocumentInput['platforms']>,
+    caller_issuers: readOrganisationRow(organisation).caller_issuers,
     connections: exportConnections(present),
     policies: exportPolicies(present),
     guardrails: present.guardrails as NonNullable<GovernanceDocumentInput['guardrails']>,

@@ -33,6 +33,7 @@ export async function createOrganisation(
     created_at: now,
     require_user_verification: 0,
     auto_suspend: null,
+    caller_issuers: null,
   };
   await putOrganisation(db, organisation);
   const owner = await putOwner(db, {

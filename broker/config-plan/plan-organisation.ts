@@ -4,9 +4,13 @@ import { readOrganisationRow, writeSettings } from '../admin/organisation.ts';
 import { endOwner } from '../admin/owners.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { putOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
-import { addProblem, addStep, difference, type Planning } from './planning.ts';
+import { addProblem, addStep, difference, listDifference, type Planning } from './planning.ts';
+
+/** One issuer in one line of a plan, with all that is said of it. */
+const shownIssuer = ({ issuer, ...terms }: CallerIssuer): string => `${issuer} ${JSON.stringify(terms)}`;
 
 export function planOrganisation(planning: Planning): void {
   const { present, organisationId } = planning;
@@ -18,14 +22,18 @@ export function planOrganisation(planning: Planning): void {
     return;
   }
   const before = readOrganisationRow(organisation);
-  const { auto_suspend: rule } = document;
+  const { auto_suspend: rule, caller_issuers: issuers } = document;
   const after = {
     name,
     publish_identity_documents: publish ?? before.publish_identity_documents,
     auto_suspend: rule === undefined ? before.auto_suspend : rule === false ? null : rule,
+    caller_issuers: issuers ?? before.caller_issuers,
   };
   const details = (['name', 'publish_identity_documents', 'auto_suspend'] as const).flatMap((field) =>
     difference(field, before[field] ?? false, after[field] ?? false),
+  );
+  details.push(
+    ...listDifference('caller_issuers', before.caller_issuers.map(shownIssuer), after.caller_issuers.map(shownIssuer)),
   );
   if (details.length === 0) return;
   addStep(planning, { action: 'update', kind: 'organisation', name, details }, (db) =>

@@ -18,7 +18,6 @@ import { planPlatformRemovals, planPlatforms } from './plan-platforms.ts';
 import { planGuardrails, planPolicies, planPolicyRemovals } from './plan-policies.ts';
 import type { Plan, Planning } from './planning.ts';
 import { loadPresent, type Present } from './present.ts';
-import { findUnsupported } from './unsupported.ts';
 
 export type PlanResult = { ok: true; plan: Plan } | { ok: false; problems: Problem[] };
 
@@ -148,7 +147,6 @@ function checkNames(planning: Planning, present: Present): void {
     owners: new Set(planning.ownerIds.keys()),
   };
   const references = checkReferences(document, around);
-  const unsupported = findUnsupported(planning.governance);
-  planning.problems.push(...references.problems, ...unsupported.problems);
-  planning.warnings.push(...references.warnings, ...unsupported.warnings);
+  planning.problems.push(...references.problems);
+  planning.warnings.push(...references.warnings);
 }

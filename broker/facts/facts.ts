@@ -1,6 +1,5 @@
 /** From the rows that authentication read to the facts that a decision takes. */
 
-import { earliest } from '../policy/attenuation.ts';
 import { breakerFacts } from '../policy/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
@@ -17,6 +16,8 @@ export type ConnectionFacts = {
   credential: Uint8Array | null;
   /** What the upstream granted; null when it does not say. */
   upstreamScopes: readonly string[] | null;
+  /** With a person's tokens: the row that holds them, of which all but `id` and `label` is then. */
+  personTokens?: string;
 };
 
 export type LoadedFacts = {
@@ -122,12 +123,6 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
 export function hasStandingParent({ parent_id, parent_status, parent_expires_at }: FactsRow, now: Instant): boolean {
   if (parent_id === null) return true;
   return parent_status === 'active' && (parent_expires_at == null || parent_expires_at > now);
-}
-
-/** Until when what an agent asks of people waits for them: as long as its organisation says, and no longer than it lives. */
-export function waitsUntil(agent: FactsRow, now: Instant): Instant {
-  const lives = earliest(agent.expires_at, agent.parent_expires_at ?? null);
-  return Math.min(now + agent.approval_ttl_ms, lives ?? Number.POSITIVE_INFINITY);
 }
 
 /** Undefined: it has none. */

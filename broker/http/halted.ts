@@ -1,5 +1,8 @@
+import { agentFacts, breakersOf } from '../facts/facts.ts';
 import type { AgentHalt, DenyReason } from '../policy/facts.ts';
+import { haltOf } from '../policy/halt.ts';
 import { reportHint } from './envelope.ts';
+import { Refusal } from './errors.ts';
 import { json, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
@@ -27,4 +30,24 @@ export function haltedReply(
     }),
     ...(halt.retry_after_seconds !== null && { headers: { 'Retry-After': String(halt.retry_after_seconds) } }),
   };
+}
+
+/**
+ * An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. Undefined: it may go on.
+ * Throws Refusal for one that has no key yet.
+ */
+export function stoppedReply(
+  context: Pick<Context<'agent'>, 'who' | 'services' | 'correlationId'>,
+  path: string,
+): Reply | undefined {
+  const { agent } = context.who;
+  const now = context.services.broker.clock();
+  const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
+  if (halt) return haltedReply(halt, context, path);
+  if (agent.status !== 'active')
+    throw new Refusal(
+      'agent_inactive',
+      `The agent is ${agent.status}: it may ask once it has collected, or bound, its key.`,
+    );
+  return undefined;
 }

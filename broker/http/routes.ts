@@ -11,6 +11,7 @@ import { auditReceipt } from './routes/audit-receipt.ts';
 import { authzenAccess, authzenConfiguration, authzenEvaluation, authzenEvaluations } from './routes/authzen.ts';
 import { bindAgent, bindInvite } from './routes/bind.ts';
 import { bindSecret, secretKeys } from './routes/bind-secret.ts';
+import { callerConsentStart, callerConsentStatus } from './routes/caller-consent.ts';
 import { issueChildren } from './routes/children.ts';
 import { consentDecision, consentRequest } from './routes/consent.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
@@ -60,6 +61,7 @@ import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
+import { confirmOwnerPerson, endOwnerPeople, ownerPeople } from './routes/owner/people.ts';
 import { acceptPlatformTool, platformTools, refreshPlatformTools } from './routes/owner/platform-tools.ts';
 import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
@@ -72,6 +74,7 @@ import {
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 import { ownerSimulate } from './routes/owner/simulate.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
+import { personConsentRoutes } from './routes/person-consent.ts';
 import { claimKey, register, registrationStatus } from './routes/register.ts';
 import { registrationStream } from './routes/register-stream.ts';
 import { trqpAuthorization, trqpRecognition } from './routes/trqp.ts';
@@ -119,6 +122,9 @@ export const ROUTES: readonly Route[] = [
   agentDid,
   mcp,
   ...oauthRoutes,
+  callerConsentStart,
+  callerConsentStatus,
+  ...personConsentRoutes,
   consentRequest,
   consentDecision,
   labMcp,
@@ -176,6 +182,9 @@ export const ROUTES: readonly Route[] = [
   platformTools,
   refreshPlatformTools,
   acceptPlatformTool,
+  ownerPeople,
+  confirmOwnerPerson,
+  endOwnerPeople,
   ownerConnections,
   connect,
   replaceSecret,

@@ -12,7 +12,8 @@ export const PAGE_HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
+/** Text as it may stand in HTML, attributes included. */
+export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
 
 export type Words = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
 

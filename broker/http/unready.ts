@@ -1,6 +1,7 @@
 /** Calls that were not made because somebody has to set something up first (specification, Governed call, 409 and 412). */
 import { pollUrlOf } from '../approvals/access-requests.ts';
 import { assertNever, type Outcome } from '../audit/outcome.ts';
+import { type BegunConsent, consentPollUrl, consentUrl, MAX_OPEN_CONSENTS } from '../people/consents.ts';
 import type { Action } from '../wire/action.ts';
 import { json, type Reply } from './reply.ts';
 
@@ -31,7 +32,7 @@ export function unreadyReply(
         scope,
         consent_requested: false,
         message: reauthMessage(outcome, platform),
-        ...connectUrls(baseUrl, outcome.connectionId),
+        ...(outcome.call.caller === undefined && connectUrls(baseUrl, outcome.connectionId)),
         ...common,
       });
     case 'needs_consent': {
@@ -60,7 +61,9 @@ export function unreadyReply(
       return json(412, {
         error: 'consent_required',
         reason: outcome.reason,
-        message: CONSENT_MESSAGES[outcome.reason],
+        message: consentMessage(outcome),
+        ...(outcome.detail !== undefined && { detail: outcome.detail }),
+        ...(outcome.consent && consentFields(baseUrl, outcome.consent)),
         ...common,
       });
     default:
@@ -68,7 +71,9 @@ export function unreadyReply(
   }
 }
 
-function reauthMessage({ cause, detail }: Extract<Unready, { kind: 'reauth_needed' }>, platform: string): string {
+function reauthMessage({ cause, detail, call }: Extract<Unready, { kind: 'reauth_needed' }>, platform: string): string {
+  if (call.caller !== undefined)
+    return `The token that this person gave for ${platform} is over, or the platform refuses it. They have to consent again: begin that with POST /v1/consent/caller/start.`;
   if (cause === 'malformed')
     return `The stored credential of ${platform} cannot be sent: it holds what no header can carry. An owner has to replace it, at connect_url; repeating the call does not help.`;
   if (cause === 'no_token' && detail !== undefined)
@@ -86,13 +91,34 @@ function connectUrls(baseUrl: string, connectionId: string) {
   return { connect_url: url, consent_url: url };
 }
 
-const CONSENT_MESSAGES: Record<Extract<Outcome, { kind: 'consent_required' }>['reason'], string> = {
+type ConsentRequired = Extract<Outcome, { kind: 'consent_required' }>;
+
+const CONSENT_MESSAGES: Record<ConsentRequired['reason'], string> = {
   no_caller:
     'This platform holds one token per person: say for whom the call is made, in "caller" or the header X-Svc-Caller.',
   asserted_not_allowed:
     'This platform does not take the word of this source for who somebody is: send an assertion (a JWT) instead.',
   not_consented: 'This person has not connected the platform.',
 };
+
+/** Where the person goes, and where the agent waits for them (specification, Per-person consent). */
+export const consentFields = (baseUrl: string, { token, expiresAt }: BegunConsent) => ({
+  consent_url: consentUrl(baseUrl, token),
+  consent_token: token,
+  poll_url: consentPollUrl(token),
+  expires_at: new Date(expiresAt).toISOString(),
+});
+
+function consentMessage({ reason, awaits, consent }: ConsentRequired): string {
+  const message = CONSENT_MESSAGES[reason];
+  if (awaits === 'owner')
+    return 'This person has connected the platform. An owner has to confirm that before it is used.';
+  if (awaits === 'other_consents')
+    return `${message} ${MAX_OPEN_CONSENTS} consents of this agent wait already, so no other was begun: wait until some are given or over.`;
+  return consent
+    ? `${message} Give them consent_url, poll poll_url with ?wait=50 until it is completed, then try again.`
+    : message;
+}
 
 /** A text with its full stop. */
 export const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);

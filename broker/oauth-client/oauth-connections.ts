@@ -11,12 +11,12 @@ import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
-import type { NewTokens } from '../store/oauth-tokens.ts';
+import type { NewTokens, TokenRow, TokenRowPlace } from '../store/oauth-tokens.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/schema.ts';
 import { lifeOf, readCredential, writeCredential } from '../token-source/access-token.ts';
 import { readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
-import { type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
+import { credentialPlace, type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
 import { describedFor, type Registered } from './registered.ts';
 import type { Resolver } from './resolve.ts';
 import type { Kept, Steps } from './steps.ts';
@@ -28,7 +28,23 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 /** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
 
+/** A request for authorization: where to send the browser, the hash of its state, and what to keep until the callback. */
+export type Authorization = { url: string; stateHash: string; kept: Kept };
+
 export type OAuthConnections = {
+  /** Builds an authorization request for a connection. `more`: scopes to request in addition to the manifest's. Stores nothing. */
+  authorize(
+    connection: ConnectionId,
+    manifest: Manifest,
+    more: readonly string[],
+  ): Promise<Authorization | OAuthProblem>;
+  /** Exchanges the code of a callback for tokens, sealed for the row that is to hold them. `by`: who connected, as it is on record. */
+  obtain(
+    connection: ConnectionId,
+    manifest: Manifest,
+    callback: { kept: Kept; query: URLSearchParams },
+    holder: { place: TokenRowPlace; by: string },
+  ): Promise<Connected | OAuthProblem>;
   /**
    * Starts an authorization code flow. `sessionId`: the browser session that alone may finish it; null: any session of this
    * owner. `more`: scopes to request in addition to the manifest's.
@@ -47,14 +63,20 @@ export type OAuthConnections = {
     manifest: Manifest,
     query: URLSearchParams,
   ): Promise<Connected | OAuthProblem>;
+  /** Refreshes the tokens in this row, which `connection` itself or a person gave. */
   refresh(
     connection: ConnectionId,
     manifest: Manifest,
-    seen: Parameters<Refresher>[0]['seen'],
-    refused: boolean,
+    holder: TokenRowPlace,
+    tokens: Pick<Parameters<Refresher>[0], 'seen' | 'refused'>,
   ): Promise<Refreshed>;
-  /** Revokes the stored tokens at the server. False: it has no revocation endpoint. */
-  revoke(connection: ConnectionTable, manifest: Manifest): Promise<boolean | OAuthProblem>;
+  /** Revokes the tokens in a row at the server. False: it has no revocation endpoint, or there are none. */
+  revoke(
+    connection: ConnectionId,
+    manifest: Manifest,
+    table: TokenRowPlace['table'],
+    row: TokenRow,
+  ): Promise<boolean | OAuthProblem>;
 };
 
 /** Makes it, without any request. */
@@ -87,20 +109,69 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
   const keptOf = ({ organisation_id: organisationId, id: rowId, flow }: OAuthFlowTable): Kept =>
     JSON.parse(broker.vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'));
 
+  const authorize: OAuthConnections['authorize'] = async (connection, manifest, more) => {
+    const client = await registered(connection, manifest, undefined);
+    if (isProblem(client)) return client;
+    const state = mintToken('state');
+    const { steps } = await load();
+    const scopes = [...new Set([...client.scopes, ...more])];
+    const begun = await steps.begin({ ...client, scopes }, { state: state.token.reveal() });
+    return isProblem(begun) ? begun : { ...begun, stateHash: state.hash };
+  };
+
+  const obtain: OAuthConnections['obtain'] = async (connection, manifest, { kept, query }, { place, by }) => {
+    const client = await registered(connection, manifest, kept.clientId);
+    if (isProblem(client)) return client;
+    const { steps } = await load();
+    const state = query.get('state') ?? '';
+    const done = await steps.exchange(client, query, { state, kept });
+    if (isProblem(done)) return done;
+    const { tokens, account, server } = done;
+    const now = broker.clock();
+    const life = lifeOf(tokens.life, now);
+    const credential = {
+      token: tokens.accessToken,
+      id: uuidv4(),
+      ...life,
+      refreshable: tokens.refreshToken !== undefined,
+      lapsed: false,
+    };
+    const scopes = tokens.scopes ?? kept.scopes;
+    return {
+      account,
+      scopes,
+      tokens: {
+        credential: broker.vault.seal(credentialPlace(place), writeCredential(credential)),
+        refreshToken: tokens.refreshToken ? broker.vault.seal(refreshPlace(place), tokens.refreshToken.reveal()) : null,
+        tokenId: credential.id,
+        oauth: writeFacts({
+          server,
+          client_id: client.clientId,
+          account,
+          connected_at: now,
+          connected_by: by,
+          refreshed_at: null,
+          expires_at: life.expiresAt,
+        }),
+        // Without requested scopes and without `scope` in the response, the granted scopes are unknown. `scope: ""` means that
+        // none were granted.
+        upstreamScopes: tokens.scopes === undefined && scopes.length === 0 ? null : JSON.stringify(scopes),
+      },
+    };
+  };
+
   return {
+    authorize,
+    obtain,
+
     begin: async (connection, manifest, { ownerId, sessionId, more }) => {
-      const client = await registered(connection, manifest, undefined);
-      if (isProblem(client)) return client;
-      const state = mintToken('state');
-      const { steps } = await load();
-      const scopes = [...new Set([...client.scopes, ...more])];
-      const begun = await steps.begin({ ...client, scopes }, { state: state.token.reveal() });
+      const begun = await authorize(connection, manifest, more);
       if (isProblem(begun)) return begun;
       const now = broker.clock();
       const id = uuidv4();
       const organisationId = connection.organisation_id;
       await putOAuthFlow(broker.store.db, {
-        state_hash: state.hash,
+        state_hash: begun.stateHash,
         organisation_id: organisationId,
         id,
         connection_id: connection.id,
@@ -120,76 +191,33 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
       return found && keptOf(found).redirectUri === broker.baseUrl + path ? found : undefined;
     },
 
-    finish: async (flow, connection, manifest, query) => {
-      const kept = keptOf(flow);
-      const client = await registered(connection, manifest, kept.clientId);
-      if (isProblem(client)) return client;
-      const { steps } = await load();
-      const state = query.get('state') ?? '';
-      const done = await steps.exchange(client, query, { state, kept });
-      if (isProblem(done)) return done;
-      const { tokens, account, server } = done;
-      const now = broker.clock();
+    finish: (flow, connection, manifest, query) => {
       const { organisation_id: organisationId, id } = connection;
-      const life = lifeOf(tokens.life, now);
-      const credential = {
-        token: tokens.accessToken,
-        id: uuidv4(),
-        ...life,
-        refreshable: tokens.refreshToken !== undefined,
-        lapsed: false,
-      };
-      const scopes = tokens.scopes ?? kept.scopes;
-      return {
-        account,
-        scopes,
-        tokens: {
-          credential: broker.vault.seal(
-            { table: 'connections', organisationId, rowId: id },
-            writeCredential(credential),
-          ),
-          refreshToken: tokens.refreshToken
-            ? broker.vault.seal(refreshPlace({ organisationId, id }), tokens.refreshToken.reveal())
-            : null,
-          tokenId: credential.id,
-          oauth: writeFacts({
-            server,
-            client_id: client.clientId,
-            account,
-            connected_at: now,
-            connected_by: flow.owner_id,
-            refreshed_at: null,
-            expires_at: life.expiresAt,
-          }),
-          // Without requested scopes and without `scope` in the response, the granted scopes are unknown. `scope: ""` means that
-          // none were granted.
-          upstreamScopes: tokens.scopes === undefined && scopes.length === 0 ? null : JSON.stringify(scopes),
-        },
-      };
+      const place = { table: 'connections', organisationId, id } as const;
+      return obtain(connection, manifest, { kept: keptOf(flow), query }, { place, by: flow.owner_id });
     },
 
-    refresh: async (connection, manifest, seen, refused) => {
+    refresh: async (connection, manifest, holder, { seen, refused }) => {
       const { refresh } = await load();
       return await refresh({
-        place: { organisationId: connection.organisation_id, id: connection.id },
+        place: holder,
         seen,
         refused,
         registered: (clientId) => registered(connection, manifest, clientId),
       });
     },
 
-    revoke: async (connection, manifest) => {
-      const facts = readFacts(connection.oauth);
-      if (!facts || !connection.credential) return false;
+    revoke: async (connection, manifest, table, { organisation_id: organisationId, id, ...held }) => {
+      const facts = readFacts(held.oauth);
+      if (!facts || !held.credential) return false;
       const client = await registered(connection, manifest, facts.client_id);
       if (isProblem(client)) return client;
+      const place = { table, organisationId, id };
       try {
-        const { organisation_id: organisationId, id } = connection;
-        const opened = (place: Parameters<typeof broker.vault.open>[0], sealed: Uint8Array) =>
-          broker.vault.open(place, sealed).toString('utf8');
-        const { credential: sealed, refresh_token: sealedRefresh } = connection;
-        const access = readCredential(opened({ table: 'connections', organisationId, rowId: id }, sealed))?.token;
-        const refresh = sealedRefresh && new Secret(opened(refreshPlace({ organisationId, id }), sealedRefresh));
+        const opened = (at: Parameters<typeof broker.vault.open>[0], sealed: Uint8Array) =>
+          broker.vault.open(at, sealed).toString('utf8');
+        const access = readCredential(opened(credentialPlace(place), held.credential))?.token;
+        const refresh = held.refresh_token && new Secret(opened(refreshPlace(place), held.refresh_token));
         // Revoking the refresh token revokes the whole grant (RFC 7009 section 2.1), at servers that implement that.
         const tokens = [refresh, access].filter((token) => token instanceof Secret);
         if (tokens.length === 0) return false;

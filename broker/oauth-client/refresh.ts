@@ -1,5 +1,5 @@
 /**
- * Token refresh: one attempt for a connection at a time, across all replicas. The claim (a lease) is durable before the
+ * Token refresh: one attempt for a connection, or a person, at a time, across all replicas. The claim (a lease) is durable before the
  * request, and no transaction spans the request. If a process dies in between, it is unknown whether the server has rotated
  * the refresh token: when the lease expires, the next process tries the old token, once.
  */
@@ -11,9 +11,14 @@ import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
-import { findConnection } from '../store/connections.ts';
-import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
-import type { ConnectionTable } from '../store/schema.ts';
+import {
+  claimRefresh,
+  findTokens,
+  releaseRefresh,
+  storeRefreshed,
+  type TokenRow,
+  type TokenRowPlace,
+} from '../store/oauth-tokens.ts';
 import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
 import { leased } from '../token-source/leased.ts';
 import { type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
@@ -23,16 +28,16 @@ import type { Refreshing, Steps, Tokens } from './steps.ts';
 import { storeSurely } from './store-surely.ts';
 
 export type Refreshed =
-  /** The connection's credential as it is stored now: newer tokens, or marked as revoked. */
+  /** The credential as it is stored now: newer tokens, or marked as revoked. */
   | { kind: 'replaced'; credential: Uint8Array }
-  /** The connection was deleted, or its credential was removed. */
+  /** The row was deleted, or its credential was removed. */
   | { kind: 'gone' }
   /** Temporary; the tokens stay. `client_rejected`: until an operator has corrected the broker's client. */
   | { kind: 'unavailable'; code: 'token_unavailable' | 'client_rejected'; detail: string };
 
 /** `refused`: the upstream rejected the access token before it expired. */
 export type RefreshAsk = {
-  place: ConnectionPlace;
+  place: TokenRowPlace;
   seen: AccessToken;
   refused: boolean;
   /** Finds the client that the tokens were issued to, by its id. */
@@ -52,7 +57,9 @@ export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 export function refresher(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>, steps: Steps): Refresher {
   const running = singleFlight<Refreshed>();
   return (ask) =>
-    running(`${ask.place.organisationId}/${ask.place.id}/${ask.seen.id}`, () => refreshOnce(broker, steps, ask));
+    running(`${ask.place.table}/${ask.place.organisationId}/${ask.place.id}/${ask.seen.id}`, () =>
+      refreshOnce(broker, steps, ask),
+    );
 }
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>;
@@ -63,9 +70,9 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
   let registered: Registered | undefined;
   let ready: Refreshing | OAuthProblem | undefined;
   let rejected: string | undefined;
-  return await leased<ConnectionTable, Refreshed>(broker.clock, {
+  return await leased<TokenRow, Refreshed>(broker.clock, {
     look: async () => {
-      const connection = await findConnection(db, place.organisationId, place.id);
+      const connection = await findTokens(db, place);
       if (!connection?.credential) return done({ kind: 'gone' });
       if (connection.token_id !== seen.id || connection.refresh_token === null)
         return done({ kind: 'replaced', credential: connection.credential });
@@ -106,9 +113,9 @@ const done = (result: Refreshed) => ({ kind: 'done', result }) as const;
 /** Claims the refresh, also when an earlier lease has expired. */
 async function claimAnyhow(
   { store: { db }, log }: Base,
-  { place, tokenId }: { place: ConnectionPlace; tokenId: string },
+  { place, tokenId }: { place: TokenRowPlace; tokenId: string },
   lease: { name: string; now: Instant; until: Instant },
-): Promise<ConnectionTable | undefined> {
+): Promise<TokenRow | undefined> {
   const claim = { tokenId, ...lease };
   const claimed = await claimRefresh(db, place, { ...claim, abandoned: false });
   if (claimed) return claimed;
@@ -123,7 +130,7 @@ type Claimed = {
   /** Its server, or why it was not found. */
   ready: Refreshing | OAuthProblem;
   steps: Steps;
-  claimed: ConnectionTable;
+  claimed: TokenRow;
   name: string;
 };
 
@@ -133,7 +140,7 @@ async function withClaim(
   { registered, ready, steps, claimed, name }: Claimed,
 ): Promise<Refreshed> {
   const facts = factsOf(claimed);
-  const oldToken = openToken(broker, claimed);
+  const oldToken = openToken(broker, place, claimed);
   const belongs = facts.client_id === registered.clientId;
   const answer: Tokens | OAuthProblem =
     oldToken && belongs
@@ -159,10 +166,7 @@ async function withClaim(
     ? { ...seen, id: uuidv4(), refreshable: false, lapsed: true, expiresAt: refused ? now : seen.expiresAt }
     : { token: answer.accessToken, id: uuidv4(), ...lifeOf(answer.life, now), refreshable: true, lapsed: false };
   const { vault } = broker;
-  const credential = vault.seal(
-    { table: 'connections', organisationId: place.organisationId, rowId: place.id },
-    writeCredential(next),
-  );
+  const credential = vault.seal(credentialPlace(place), writeCredential(next));
   const newToken = isProblem(answer) ? undefined : answer.refreshToken;
   const refreshToken = isProblem(answer)
     ? null
@@ -181,9 +185,9 @@ async function withClaim(
     }),
   );
   if (isProblem(answer))
-    broker.log.warn({ connection: place.id }, 'OAuth consent revoked: an owner has to connect again');
+    broker.log.warn({ connection: place.id }, 'OAuth consent revoked: somebody has to connect again');
   if (stored) return { kind: 'replaced', credential };
-  const connection = await findConnection(broker.store.db, place.organisationId, place.id);
+  const connection = await findTokens(broker.store.db, place);
   // Unless our own commit succeeded without its answer, an owner disconnected or reconnected meanwhile: these tokens are orphaned.
   if (connection?.token_id !== next.id && !isProblem(answer))
     await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
@@ -195,7 +199,7 @@ async function withClaim(
  */
 async function noteRejection(
   { store, clock, log }: Base,
-  at: { place: ConnectionPlace; name: string; facts: OAuthConnectionFacts; platformId: string },
+  at: { place: TokenRowPlace; name: string; facts: OAuthConnectionFacts; platformId: string },
   error: string,
 ): Promise<Refreshed> {
   const { place, name, facts, platformId } = at;
@@ -220,16 +224,19 @@ const rejectedAnswer = (platformId: string, error: string): Refreshed => ({
 });
 
 /** What is known of the tokens of a connection that an owner made. */
-const factsOf = ({ oauth }: ConnectionTable): OAuthConnectionFacts => present(readFacts(oauth), 'facts of the tokens');
+const factsOf = ({ oauth }: TokenRow): OAuthConnectionFacts => present(readFacts(oauth), 'facts of the tokens');
 
-export const refreshPlace = ({ organisationId, id }: ConnectionPlace) =>
-  ({ table: 'connections', column: 'refresh_token', organisationId, rowId: id }) as const;
+/** What an access token is sealed for, and its refresh token. */
+export const credentialPlace = ({ table, organisationId, id }: TokenRowPlace) =>
+  ({ table, column: 'credential', organisationId, rowId: id }) as const;
+export const refreshPlace = ({ table, organisationId, id }: TokenRowPlace) =>
+  ({ table, column: 'refresh_token', organisationId, rowId: id }) as const;
 
-function openToken({ vault, log }: Base, connection: ConnectionTable): Secret | undefined {
-  const { organisation_id: organisationId, id } = connection;
-  const sealed = present(connection.refresh_token, 'refresh token');
+function openToken({ vault, log }: Base, place: TokenRowPlace, row: TokenRow): Secret | undefined {
+  const { organisationId } = place;
+  const sealed = present(row.refresh_token, 'refresh token');
   try {
-    return new Secret(vault.open(refreshPlace({ organisationId, id }), sealed).toString('utf8'));
+    return new Secret(vault.open(refreshPlace(place), sealed).toString('utf8'));
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     log.error({ err: error, security: true, organisation: organisationId }, 'a refresh token cannot be opened');

@@ -183,6 +183,12 @@ export const ManifestFields = z.strictObject(
           .array(z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'write a source such as "slack"'))
           .optional()
           .describe('Sources whose word for who the person is is taken; signed assertions always are.'),
+        asserted_consent: z
+          .enum(['confirm', 'link'])
+          .optional()
+          .describe(
+            'Of a person whom only a source vouches for: whether an owner confirms the account before its first use (confirm, the default), or the link alone counts (link).',
+          ),
       })
       .optional()
       .describe('Tokens per person on a shared connection.'),

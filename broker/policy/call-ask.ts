@@ -34,4 +34,6 @@ export type CallAsk = {
   actsAs?: Method;
   /** Of a git request; its path is `/git/<owner>/<repo>/…`, without `.git`. Its body is not read as a whole. */
   git?: GitAsk;
+  /** The person whom it is for, where the platform honours one: whether an issuer vouches for who that is, or only a source's word. */
+  caller?: { verified: boolean };
 };

@@ -7,7 +7,7 @@ export type Expr = ReturnType<typeof parse>['expr'];
 export type Case<K> = Extract<Expr['exprKind'], { case: K }>;
 
 /** The variables; `open` maps may hold any member, others hold exactly these. */
-type Shape = 'text' | 'time' | 'open' | { readonly [member: string]: Shape };
+type Shape = 'text' | 'truth' | 'time' | 'open' | { readonly [member: string]: Shape };
 const VARIABLES: { readonly [name: string]: Shape } = {
   request: {
     method: 'text',
@@ -26,12 +26,13 @@ const VARIABLES: { readonly [name: string]: Shape } = {
     organisation_id: 'text',
     parent_agent_id: 'text',
   },
+  caller: { verified: 'truth' },
   platform: 'text',
   scope: 'text',
   now: 'time',
 };
-/** Members that are there on some calls only: `request.git` on git requests. */
-const OPTIONAL = new Set(['request.git']);
+/** Members that are there on some calls only: of git requests, and of calls for a person whom the platform honours. */
+const OPTIONAL = new Set(['request.git', 'caller.verified']);
 const TYPE_NAMES = new Set(['int', 'uint', 'double', 'bool', 'string', 'list', 'map', 'null_type', 'type']);
 
 export function isVariable(name: string): boolean {
@@ -65,7 +66,7 @@ export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefin
 
 /**
  * Whether the member at the end of a chain may be missing on a call: members of the body, of the query, of the headers and
- * of what a loop visits, and `request.git`. @throws Error when there can be no such member.
+ * of what a loop visits, `request.git` and `caller.verified`. @throws Error when there can be no such member.
  */
 export function mayMiss(path: readonly string[], loops: readonly string[]): boolean {
   const [variable = '', ...rest] = path;

@@ -74,7 +74,8 @@ const UNREAD = new Error('the body of a git request is not read');
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
- * `request.git` (service, refs with name and action, push_options) is there on git requests only.
+ * `request.git` (service, refs with name and action, push_options) is there on git requests only, and `caller.verified` where the
+ * platform holds one token per person and honours the caller.
  *
  * @param isForm whether the body is sent as a form
  */
@@ -114,6 +115,7 @@ export function conditionInput(
       __proto__: null as never,
       request: toCelValue(request, meter),
       agent: toCelValue(who, meter),
+      caller: toCelValue({ ...call.caller }, meter),
       platform: ask.platformId,
       scope: ask.scope,
       now: timestampFromMs(now) as never,

@@ -1,3 +1,5 @@
+import type { TokenRowPlace } from './oauth-tokens.ts';
+import { deleteTokensOfPeople } from './people.ts';
 import type { ConnectionTable, NewConnection } from './schema.ts';
 import type { Db } from './store.ts';
 import { deleteUpstreamTokens } from './upstream-tokens.ts';
@@ -118,23 +120,24 @@ export async function listAgentsNaming(
     .execute();
 }
 
-/** Records that the upstream refused the stored credential, or accepted it again. */
-export async function setConnectionStatus(
+/** Records that the upstream refused the credential in this row, or accepted it again. */
+export async function setCredentialStatus(
   db: Db,
-  connection: { organisationId: string; id: string },
+  { table, organisationId, id }: TokenRowPlace,
   status: ConnectionTable['status'],
 ): Promise<void> {
   await db
-    .updateTable('connections')
+    .updateTable(table)
     .set({ status })
-    .where('organisation_id', '=', connection.organisationId)
-    .where('id', '=', connection.id)
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
     .where('status', '!=', status)
     .execute();
 }
 
-/** Removes a connection with its credential and tokens. */
+/** Removes a connection with its credential and tokens, and those that people gave for it. */
 export async function deleteConnection(db: Db, organisationId: string, id: string): Promise<void> {
   await deleteUpstreamTokens(db, { organisationId, connectionId: id });
+  await deleteTokensOfPeople(db, organisationId, id);
   await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

@@ -1,10 +1,45 @@
-/** Tokens of OAuth connections: refresh claims, and replacement. */
+/** Tokens that OAuth servers issued, to a connection or to one person: refresh claims, and replacement. */
 import type { ConnectionTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 export type ConnectionPlace = { organisationId: string; id: string };
 
-/** The token columns of a connection. Null scopes: keep the stored granted scopes. */
+/** The row that holds tokens: of a connection, or of one person. Both tables have the same columns for them. */
+export type TokenRowPlace = ConnectionPlace & { table: 'connections' | 'person_tokens' };
+
+/** What both have. */
+export type TokenRow = Pick<
+  ConnectionTable,
+  | 'organisation_id'
+  | 'id'
+  | 'credential'
+  | 'refresh_token'
+  | 'oauth'
+  | 'token_id'
+  | 'refresh_claim'
+  | 'refresh_claim_until'
+>;
+
+/** The row, or undefined: it is there no more. */
+export async function findTokens(db: Db, { table, organisationId, id }: TokenRowPlace): Promise<TokenRow | undefined> {
+  return await db
+    .selectFrom(table)
+    .select([
+      'organisation_id',
+      'id',
+      'credential',
+      'refresh_token',
+      'oauth',
+      'token_id',
+      'refresh_claim',
+      'refresh_claim_until',
+    ])
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** The token columns. Null scopes: keep the stored granted scopes. */
 export type NewTokens = {
   credential: Buffer;
   refreshToken: Buffer | null;
@@ -14,17 +49,17 @@ export type NewTokens = {
 };
 
 /**
- * Claims the refresh of exactly these tokens until `until` (a lease). One caller gets the connection, all others undefined: the
+ * Claims the refresh of exactly these tokens until `until` (a lease). One caller gets the row, all others undefined: the
  * tokens were replaced, cannot be refreshed, or are claimed. `abandoned`: takes over an expired claim, whose result is
  * unknown.
  */
 export async function claimRefresh(
   db: Db,
-  { organisationId, id }: ConnectionPlace,
+  { table, organisationId, id }: TokenRowPlace,
   claim: { tokenId: string; name: string; now: number; until: number; abandoned: boolean },
-): Promise<ConnectionTable | undefined> {
+): Promise<TokenRow | undefined> {
   return await db
-    .updateTable('connections')
+    .updateTable(table)
     .set({ refresh_claim: claim.name, refresh_claim_until: claim.until })
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
@@ -39,12 +74,12 @@ export async function claimRefresh(
 /** Replaces the claimed tokens by the refreshed ones. False: the claim was lost. */
 export async function storeRefreshed(
   db: Db,
-  { organisationId, id }: ConnectionPlace,
+  { table, organisationId, id }: TokenRowPlace,
   claim: string,
   tokens: NewTokens & { status: ConnectionTable['status'] },
 ): Promise<boolean> {
   const stored = await db
-    .updateTable('connections')
+    .updateTable(table)
     .set({
       credential: tokens.credential,
       refresh_token: tokens.refreshToken,
@@ -66,12 +101,12 @@ export async function storeRefreshed(
 /** Releases a claim with a back-off until `until`. `oauth`: the tokens' metadata, if it changed. */
 export async function releaseRefresh(
   db: Db,
-  { organisationId, id }: ConnectionPlace,
+  { table, organisationId, id }: TokenRowPlace,
   claim: string,
   { until, oauth }: { until: number; oauth?: string },
 ): Promise<void> {
   await db
-    .updateTable('connections')
+    .updateTable(table)
     .set({ refresh_claim: null, refresh_claim_until: until, ...(oauth !== undefined && { oauth }) })
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)

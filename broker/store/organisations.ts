@@ -23,7 +23,12 @@ export async function updateOrganisation(
   change: Partial<
     Pick<
       OrganisationTable,
-      'name' | 'publish_identity_documents' | 'approval_ttl_ms' | 'require_user_verification' | 'auto_suspend'
+      | 'name'
+      | 'publish_identity_documents'
+      | 'approval_ttl_ms'
+      | 'require_user_verification'
+      | 'auto_suspend'
+      | 'caller_issuers'
     >
   >,
 ): Promise<void> {

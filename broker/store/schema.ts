@@ -22,6 +22,8 @@ export type OrganisationTable = {
   require_user_verification: Bit;
   /** JSON: an AutoSuspend; null: no auto-suspension. */
   auto_suspend: string | null;
+  /** JSON: a list of CallerIssuer; null: none. */
+  caller_issuers: string | null;
 };
 
 export type OwnerTable = {
@@ -106,6 +108,68 @@ export type ConnectionTable = {
 type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
 /** A new connection, without tokens. */
 export type NewConnection = Omit<ConnectionTable, TokenColumns>;
+
+/** The HMAC key with which an organisation's people are hashed. Sealed, and never replaced. */
+export type PersonKeyTable = { organisation_id: string; id: string; hash_key: Uint8Array };
+
+/** A person for whom agents call. `hash`: of who it is; `id`: random, and the only name that leaves the broker. */
+export type PersonTable = { organisation_id: string; id: string; hash: string; created_at: number };
+
+/** Who vouched for a person, and for which agent, as owners and the person see it. */
+type VouchedFor = {
+  /** A source, or the issuer of an assertion. */
+  named_by: string;
+  verified: Bit;
+  /** The agent's uuid. */
+  agent_id: string;
+};
+
+/** Tokens that a person gave for a connection; the token columns as those of a connection. */
+export type PersonTokenTable = VouchedFor &
+  Pick<
+    ConnectionTable,
+    | 'organisation_id'
+    | 'id'
+    | 'platform_id'
+    | 'status'
+    | 'credential'
+    | 'upstream_scopes'
+    | 'created_at'
+    | 'refresh_token'
+    | 'oauth'
+    | 'token_id'
+    | 'refresh_claim'
+    | 'refresh_claim_until'
+  > & {
+    connection_id: string;
+    person_id: string;
+    /**
+     * `obtained`: the person has not said yet that it is to be kept. `unconfirmed`: an owner has to confirm it. Only what is `kept`
+     * is used; of a person and a connection there is one.
+     */
+    standing: 'obtained' | 'unconfirmed' | 'kept';
+    consent_id: string;
+  };
+
+/** A person's consent that was begun (specification, Per-person consent). */
+export type PersonConsentTable = VouchedFor & {
+  token_hash: string;
+  organisation_id: string;
+  id: string;
+  /** The agent, or its parent. */
+  family_id: string;
+  platform_id: string;
+  connection_id: string;
+  person_id: string;
+  status: 'pending' | 'completed';
+  /** SHA-256 of the cookie of the browser that goes through it. */
+  browser_hash: string | null;
+  state_hash: string | null;
+  /** Sealed: the flow that `state_hash` belongs to. */
+  flow: Uint8Array | null;
+  created_at: number;
+  expires_at: number;
+};
 
 export type GrantTable = {
   organisation_id: string;
@@ -218,7 +282,7 @@ type DefaultedApprovalColumns =
   | 'replay_audit_id'
   | 'decided_with';
 
-export type NewOrganisation = Omit<OrganisationTable, 'require_user_verification' | 'auto_suspend'>;
+export type NewOrganisation = Omit<OrganisationTable, 'require_user_verification' | 'auto_suspend' | 'caller_issuers'>;
 export type NewOwner = Omit<OwnerTable, 'oidc_subject'>;
 
 /** A new held call. */
@@ -550,7 +614,7 @@ export type McpToolTable = {
 };
 
 export type Schema = {
-  organisations: WithDefaults<OrganisationTable, 'require_user_verification' | 'auto_suspend'>;
+  organisations: WithDefaults<OrganisationTable, 'require_user_verification' | 'auto_suspend' | 'caller_issuers'>;
   owners: WithDefaults<OwnerTable, 'oidc_subject'>;
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
@@ -571,6 +635,10 @@ export type Schema = {
   platform_secrets: PlatformSecretTable;
   oauth_flows: OAuthFlowTable;
   upstream_tokens: UpstreamTokenTable;
+  person_keys: PersonKeyTable;
+  persons: PersonTable;
+  person_tokens: PersonTokenTable;
+  person_consents: PersonConsentTable;
   ended_sessions: EndedSessionTable;
   used_challenges: UsedChallengeTable;
   idempotency_keys: IdempotencyTable;

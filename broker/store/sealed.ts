@@ -15,6 +15,10 @@ export const SEALED = [
   { table: 'platform_secrets', column: 'value', organisation: 'organisation_id', row: 'id' },
   { table: 'oauth_flows', column: 'flow', organisation: 'organisation_id', row: 'id' },
   { table: 'upstream_tokens', column: 'token', organisation: 'organisation_id', row: 'id' },
+  { table: 'person_keys', column: 'hash_key', organisation: 'organisation_id', row: 'id' },
+  { table: 'person_tokens', column: 'credential', organisation: 'organisation_id', row: 'id' },
+  { table: 'person_tokens', column: 'refresh_token', organisation: 'organisation_id', row: 'id' },
+  { table: 'person_consents', column: 'flow', organisation: 'organisation_id', row: 'id' },
 ] as const;
 
 /** In place of the organisation for values of the broker itself. */

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { setConnectionStatus } from '../../broker/store/connections.ts';
+import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
@@ -56,7 +56,11 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
     expect(sent()).toBe(`Bearer ${FIRST}`);
     const { id } = made.body;
-    await setConnectionStatus(world.running.broker.store.db, { organisationId: organisation.id, id }, 'reauth_needed');
+    await setCredentialStatus(
+      world.running.broker.store.db,
+      { table: 'connections', organisationId: organisation.id, id },
+      'reauth_needed',
+    );
     expect((await ask('GET', '/owner/connections')).body.connections[0].status).toBe('reauth_needed');
     const replaced = await ask('POST', `/owner/connections/${id.toUpperCase()}/secret`, { secret: SECOND });
     expect(replaced.status, replaced.text).toBe(200);

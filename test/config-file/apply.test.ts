@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { governanceOf } from '../../broker/config-file/parse.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
 import { applyFile } from '../../broker/config-plan/apply.ts';
+import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { planGovernance, UnknownOrganisation } from '../../broker/config-plan/plan.ts';
 import type { Present } from '../../broker/config-plan/present.ts';
 import { hashToken } from '../../broker/crypto/one-time-token.ts';
@@ -594,12 +595,18 @@ agents:
     expect(row?.version).toBe(4);
   });
 
-  it('says what it does not do yet instead of passing over it', async () => {
+  it('sets whose assertions about people are believed, keeps it when a file is silent, and exports it', async () => {
     const world = await governed();
-    expect(await world.refusal('caller_issuers:\n  - { issuer: "https://id.example", audience: agents }')).toEqual([
-      'governance.yaml:1:1: caller_issuers: is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
+    const issuers = 'caller_issuers:\n  - { issuer: "https://id.example", audience: agents, claim: oid }';
+    const { plan } = await world.apply(issuers);
+    expect(plan.changes.flatMap(({ details }) => details)).toEqual([
+      'caller_issuers: + https://id.example {"audience":"agents","claim":"oid"}',
     ]);
-    expect((await world.apply('caller_issuers: []')).plan.changes).toEqual([]);
+    for (const text of [issuers, 'guardrails: []']) expect((await world.apply(text)).plan.changes).toEqual([]);
+    expect(await exportGovernance(broker, world.id, world.now)).toContain(
+      'caller_issuers:\n  - issuer: https://id.example\n    audience: agents\n    claim: oid\n',
+    );
+    expect((await world.apply('caller_issuers: []')).plan.changes).toHaveLength(1);
   });
 
   it('refuses the name of another organisation, and knows when there is none of that id', async () => {

@@ -74,6 +74,7 @@ platforms:
     recipients:
       POST /messages:
         - /to
+caller_issuers: []
 connections:
   crm-main:
     platform: crm
@@ -197,7 +198,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     const world = await governed();
     const text = await exportGovernance(broker, world.id, world.now);
     expect(text.slice(text.indexOf('platforms'))).toBe(
-      'platforms: {}\nconnections: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
+      'platforms: {}\ncaller_issuers: []\nconnections: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
     );
     const other = await governed();
     await other.apply(

@@ -15,7 +15,7 @@ import { NEVER_DOCUMENTED, SPECIFICATION, type SpecAuth } from './specification.
 /** What is served beside the public surface, by where it is. A route that is nowhere here has to be documented. */
 const WITHOUT_CONTRACT = [
   { what: 'the owner API, which has a document of its own', paths: /^\/owner\// },
-  { what: 'pages for people', paths: /^\/$|^\/(console|approve|docs)(\/|$)/ },
+  { what: 'pages for people', paths: /^\/$|^\/(console|approve|docs|me)(\/|$)/ },
   { what: 'the remote MCP server and its OAuth server', paths: /^\/(mcp|oauth)(\/|$)/ },
 ];
 

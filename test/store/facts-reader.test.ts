@@ -4,7 +4,7 @@ import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { ALL_PLATFORMS } from '../../broker/policy/facts.ts';
 import { moveAgent } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
-import { setConnectionStatus } from '../../broker/store/connections.ts';
+import { setCredentialStatus } from '../../broker/store/connections.ts';
 import { type FactsReader, factsReaders } from '../../broker/store/facts-reader.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -92,7 +92,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
         const [row] = await read(agent.agentId, 'demo', HERE);
         const place = { organisationId: organisation.id, id: row!.connection_id! };
         const other = row!.connection_status === 'active' ? 'reauth_needed' : 'active';
-        await setConnectionStatus(db(), place, other);
+        await setCredentialStatus(db(), { table: 'connections', ...place }, other);
       },
     ],
   ];

@@ -52,6 +52,7 @@ const MIGRATIONS = [
   '0019-derived-receipts',
   '0020-bulk-changes',
   '0023-upstream-tokens',
+  '0024-people',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

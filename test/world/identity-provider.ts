@@ -1,7 +1,7 @@
 /** A real OpenID Connect provider on loopback, with people in it whom a test makes up. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, type JWK } from 'jose';
+import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
 import Provider from 'oidc-provider';
 import { afterFile } from './after-file.ts';
 import { type Browser, formOf, type Visit } from './browser.ts';
@@ -17,6 +17,8 @@ export type TestProvider = {
   settings: Record<string, string>;
   /** Makes it ready for the broker at this address. */
   serve(baseUrl: string, options?: { claimsInToken?: boolean }): Promise<void>;
+  /** An assertion about a person, for the audience `agents`, of 5 minutes; `claims` take the place of others. */
+  assertion(sub: string, claims?: JWTPayload, header?: Record<string, unknown>): Promise<string>;
   /** From now on it signs with a new key, and publishes that one alone. */
   rotate(): Promise<void>;
   /** Nobody answers at its port any more, until `up`. */
@@ -48,8 +50,9 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
   const { port } = server.address() as AddressInfo;
   const issuer = `http://127.0.0.1:${port}`;
 
+  let key: JWK = {};
   const begin = async () => {
-    const key = await privateJwk();
+    key = await privateJwk();
     const provider = new Provider(issuer, { ...configuration, jwks: { keys: [key] } });
     answer = provider.callback();
   };
@@ -68,7 +71,7 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
         clients: [
           {
             client_id: CLIENT_ID,
-            redirect_uris: [`${baseUrl}/console/oidc/callback`],
+            redirect_uris: [`${baseUrl}/console/oidc/callback`, `${baseUrl}/me/consent/signed-in`],
             grant_types: ['authorization_code'],
             response_types: ['code'],
             ...(secret
@@ -87,6 +90,12 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
       await begin();
     },
     rotate: begin,
+    assertion: async (sub, claims = {}, header = {}) => {
+      const iat = Math.floor(Date.now() / 1000);
+      return await new SignJWT({ iss: issuer, aud: 'agents', sub, iat, exp: iat + 300, ...claims })
+        .setProtectedHeader({ alg: 'RS256', kid: key.kid!, ...header })
+        .sign(await importJWK(key, 'RS256'));
+    },
     down: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -5,15 +5,13 @@ import type { ReasonCode } from '../../admin/access.ts';
 import { askAccess } from '../../admin/ask-access.ts';
 import { findRequestOf, type Opened, pollUrlOf } from '../../approvals/access-requests.ts';
 import { statusAt } from '../../audit/approval-state.ts';
-import { agentFacts, breakersOf } from '../../facts/facts.ts';
-import { haltOf } from '../../policy/halt.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { ActionDenied } from '../governed-answers.ts';
-import { haltedReply } from '../halted.ts';
+import { stoppedReply } from '../halted.ts';
 import { REASON_CODES, REQUEST_STATUSES } from '../owned-access-request.ts';
 import { json, type Reply } from '../reply.ts';
-import { type Context, route } from '../route.ts';
+import { route } from '../route.ts';
 import { sentence } from '../unready.ts';
 import { readSettled, Waiting } from '../waiting.ts';
 
@@ -54,7 +52,7 @@ export const accessRequest = route({
     403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
   },
   onMalformed: async (context, { code, detail }) => {
-    const stopped = stop(context, context.services.broker.clock());
+    const stopped = stoppedReply(context, PATH);
     if (stopped) return stopped;
     throw new Refusal(code, detail);
   },
@@ -69,7 +67,7 @@ export const accessRequest = route({
   ],
   handle: async (context) => {
     const { services, who, body } = context;
-    const stopped = stop(context, services.broker.clock());
+    const stopped = stoppedReply(context, PATH);
     if (stopped) return stopped;
     const { platform: platformId, scope, reason } = body;
     const asked = await askAccess(services, who, { platformId, scope, reason });
@@ -96,19 +94,6 @@ export const accessRequest = route({
     }
   },
 });
-
-/** An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. */
-function stop(context: Pick<Context<'agent'>, 'who' | 'services' | 'correlationId'>, now: number): Reply | undefined {
-  const { agent } = context.who;
-  const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
-  if (halt) return haltedReply(halt, context, PATH);
-  if (agent.status !== 'active')
-    throw new Refusal(
-      'agent_inactive',
-      `The agent is ${agent.status}: it may ask once it has collected, or bound, its key.`,
-    );
-  return undefined;
-}
 
 const REASONS: Record<ReasonCode, string> = {
   not_connected: 'no connection of the platform can be used',

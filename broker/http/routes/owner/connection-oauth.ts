@@ -18,6 +18,7 @@ import { Connection, connectionShown } from '../../owned-connection.ts';
 import { changingOwner, howOf } from '../../owner-change.ts';
 import { json, type Reply } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
+import { personComesBack } from '../person-consent.ts';
 
 const params = { id: z.guid().describe('the id of the connection') };
 
@@ -126,6 +127,8 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   const { broker, oauth } = services;
   const path = context.params.id === undefined ? CONNECTED_PATH : `${CONNECTED_PATH}/${context.params.id}`;
   const flow = await oauth.flowOf(path, query);
+  const ofPerson = flow ? undefined : await personComesBack(context, path);
+  if (ofPerson) return ofPerson;
   if (!flow) throw new Refusal('invalid_request', STALE);
   const owner = await ownerHere(context);
   if (!owner && !query.has('again')) return onceMorePage(`${path}?${query}&again=1`);

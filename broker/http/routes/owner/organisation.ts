@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { changeOrganisation as change, type ReadOrganisation, readOrganisation } from '../../../admin/organisation.ts';
+import { CallerIssuer, CallerIssuers } from '../../../people/caller-issuer.ts';
 import { AutoSuspend } from '../../../policy/auto-suspend.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
@@ -17,6 +18,7 @@ const Organisation = z
     require_user_verification: z.boolean(),
     publish_identity_documents: z.boolean(),
     auto_suspend: AutoSuspend.nullable().describe('when the broker suspends an agent by itself; null: never'),
+    caller_issuers: z.array(CallerIssuer).describe('whose assertions about the person behind a call are believed'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Organisation' });
@@ -59,6 +61,7 @@ const Settings = z.strictObject({
   auto_suspend: AutoSuspend.nullable()
     .optional()
     .describe('after how many refused calls an agent is suspended until an owner resumes it; null: never'),
+  caller_issuers: CallerIssuers.optional(),
 });
 
 /** POST /owner/organisation: what is left out stays as it is. */

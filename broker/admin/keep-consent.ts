@@ -1,0 +1,58 @@
+/** A person says whether what was obtained in a consent is to be kept. */
+import { recordChange } from '../audit/record-change.ts';
+import { announceConsent, changeOfConsent } from '../people/consents.ts';
+import { findObtainedTokens, movePersonTokens } from '../store/people.ts';
+import { completeConsent } from '../store/person-consents.ts';
+import type { PersonConsentTable } from '../store/schema.ts';
+import { type Consenting, isBrowserOf, loadForPeople, needsOwner, over } from './person-consent.ts';
+import { discard, endKept, revokeReplaced } from './person-tokens.ts';
+
+/** Forgets what was obtained, as the browser asks that went through it, and revokes it at the platform. @throws ChangeRefused */
+export async function discardByPerson(
+  services: Consenting,
+  consent: PersonConsentTable,
+  browserHash: string,
+): Promise<void> {
+  if (!isBrowserOf(consent, browserHash)) throw over();
+  await discard(services, consent);
+}
+
+/**
+ * Keeps what was obtained, as the person says in the browser that went through it, and completes the consent. Of a person whom only a
+ * source vouches for an owner confirms it before its first use.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is kept
+ */
+export async function keep(
+  services: Consenting,
+  consent: PersonConsentTable,
+  browserHash: string,
+  correlationId: string,
+): Promise<{ confirms: boolean }> {
+  const { broker, changes } = services;
+  if (!isBrowserOf(consent, browserHash)) throw over();
+  const { manifest } = await loadForPeople(broker, consent);
+  const {
+    organisation_id: organisationId,
+    person_id: personId,
+    platform_id: platform,
+    connection_id: connection,
+  } = consent;
+  const confirms = needsOwner(consent, manifest);
+  const by = { owner: { id: personId, organisation_id: organisationId }, how: 'person', correlationId } as const;
+  const change = { reason: 'person_connected', platform, connection };
+  const replaced = await recordChange(services, by, change, async (tx, note) => {
+    note({ person_id: personId, verified: consent.verified === 1, named_by: consent.named_by, confirmed: !confirms });
+    if (!(await completeConsent(tx, consent.id, broker.clock()))) throw over();
+    const obtained = await findObtainedTokens(tx, organisationId, consent.id);
+    if (!obtained) throw over();
+    const before = confirms ? [] : await endKept(tx, obtained);
+    const place = { organisationId, id: obtained.id };
+    if (!(await movePersonTokens(tx, place, 'obtained', confirms ? 'unconfirmed' : 'kept'))) throw over();
+    await announceConsent(changes, tx, consent);
+    return { before, obtained };
+  });
+  changes.tell(changeOfConsent(consent));
+  await revokeReplaced(services, replaced.obtained, replaced.before);
+  return { confirms };
+}

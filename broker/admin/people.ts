@@ -1,0 +1,119 @@
+/** Owners and the tokens of people: how many there are, confirming one before its first use, and ending them. */
+import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { readFacts } from '../oauth-client/facts.ts';
+import type { Caller, People } from '../people/people.ts';
+import { findAgent } from '../store/agents.ts';
+import {
+  deletePersonTokens,
+  findPersonId,
+  listGivenTokens,
+  movePersonTokens,
+  type PersonTokenFilter,
+} from '../store/people.ts';
+import type { PersonTokenTable } from '../store/schema.ts';
+import type { Connecting } from './connections.ts';
+import { endKept, revokePersonTokens, revokeReplaced } from './person-tokens.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** Never who the person is. `account`: only while an owner has to confirm it, which nobody could without. */
+export type GivenTokens = Pick<
+  PersonTokenTable,
+  'id' | 'person_id' | 'platform_id' | 'connection_id' | 'named_by' | 'created_at'
+> & {
+  verified: boolean;
+  state: 'unconfirmed' | 'active' | 'reauth_needed';
+  account: string | null;
+  agent: string | null;
+};
+
+/** All of an organisation, oldest first. */
+export async function listPeople({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<GivenTokens[]> {
+  const rows = await listGivenTokens(store.db, organisationId);
+  return await Promise.all(
+    rows.map(async (row) => ({
+      id: row.id,
+      person_id: row.person_id,
+      platform_id: row.platform_id,
+      connection_id: row.connection_id,
+      named_by: row.named_by,
+      created_at: row.created_at,
+      verified: row.verified === 1,
+      state: row.standing === 'unconfirmed' ? 'unconfirmed' : row.status,
+      account: row.standing === 'unconfirmed' ? (readFacts(row.oauth)?.account ?? null) : null,
+      agent: (await findAgent(store.db, organisationId, row.agent_id))?.agent_id ?? null,
+    })),
+  );
+}
+
+type Services = Connecting & { people: People };
+
+/** The person that an owner names by what agents call them; undefined: not known here. The value is hashed and forgotten. */
+async function personOf(
+  { broker, people }: Services,
+  organisationId: string,
+  caller: Caller,
+): Promise<string | undefined> {
+  const identified = await people.identify(organisationId, caller);
+  if (!identified.ok) throw new ChangeRefused('invalid_request', `caller: ${identified.detail}`);
+  return await findPersonId(broker.store.db, organisationId, identified.who.hash);
+}
+
+/**
+ * Confirms that an account is the person's whom the tokens are for. `caller`: who that is meant to be, if the owner wants that
+ * compared. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ */
+export async function confirmPerson(
+  services: Services,
+  by: ChangingOwner,
+  { id, caller }: { id: string; caller: Caller | undefined },
+): Promise<void> {
+  const { organisation_id: organisationId } = by.owner;
+  const [found] = await listGivenTokens(services.broker.store.db, organisationId, { id });
+  if (found?.standing !== 'unconfirmed')
+    throw new ChangeRefused('not_found', 'No tokens with this id wait to be confirmed.');
+  if (caller && (await personOf(services, organisationId, caller)) !== found.person_id)
+    throw new ChangeRefused(
+      'conflict',
+      'These tokens are for somebody else than this caller. Nothing was confirmed: end them.',
+    );
+  const change = { reason: 'person_confirmed', platform: found.platform_id, connection: found.connection_id };
+  const before = await recordChange(services, by, change, async (tx, note) => {
+    note({ person_id: found.person_id });
+    const replaced = await endKept(tx, found);
+    if (!(await movePersonTokens(tx, { organisationId, id }, 'unconfirmed', 'kept')))
+      throw new ChangeRefused('conflict', 'They were confirmed or ended meanwhile.');
+    return replaced;
+  });
+  await revokeReplaced(services, found, before);
+}
+
+export type EndedTokens = { ended: number; revoked: number };
+
+/** Ends tokens: of one row, of a person by id or by what agents call them, or of a connection. Throws ChangeRefused; AuditUnavailable. */
+export async function endPeople(
+  services: Services,
+  by: ChangingOwner,
+  { caller, ...filter }: PersonTokenFilter & { caller?: Caller | undefined },
+): Promise<EndedTokens> {
+  const { organisation_id: organisationId } = by.owner;
+  const personId = caller ? await personOf(services, organisationId, caller) : filter.personId;
+  if (caller && personId === undefined) return { ended: 0, revoked: 0 };
+  const wanted = { ...filter, ...(personId !== undefined && { personId }) };
+  const { db } = services.broker.store;
+  if ((await listGivenTokens(db, organisationId, wanted)).length === 0) return { ended: 0, revoked: 0 };
+  const change = {
+    reason: 'person_ended',
+    ...(filter.connectionId !== undefined && { connection: filter.connectionId }),
+  };
+  const ended = await recordChange(services, by, change, async (tx, note) => {
+    const rows = await listGivenTokens(tx, organisationId, wanted);
+    note({ ended: rows.length, ...(personId !== undefined && { person_id: personId }) });
+    return await deletePersonTokens(
+      tx,
+      organisationId,
+      rows.map(({ id }) => id),
+    );
+  });
+  return { ended: ended.length, revoked: await revokePersonTokens(services, ended) };
+}

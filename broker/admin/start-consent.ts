@@ -1,0 +1,61 @@
+/** An agent begins the consent of a person before its first call for them (specification, POST /v1/consent/caller/start). */
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import type { ConnectionFacts, FactsLoader, LoadedFacts } from '../facts/facts.ts';
+import { type BegunConsent, beginConsent, MAX_OPEN_CONSENTS } from '../people/consents.ts';
+import { isEntitled, NOT_ON_PLAN } from '../people/entitlement.ts';
+import { type Caller, honouredCaller, type People } from '../people/people.ts';
+
+/** `detail`: for the agent, in a sentence. */
+export type StartedConsent =
+  | { kind: 'begun'; consent: BegunConsent }
+  | { kind: 'not_on_plan' | 'unsuitable' | 'unidentified' | 'too_many'; detail: string };
+
+export async function startConsent(
+  services: { broker: Broker; people: People; loadFacts: FactsLoader },
+  who: AgentPrincipal,
+  asked: { platformId: string; caller: Caller; connectionId: string | undefined },
+): Promise<StartedConsent> {
+  const { broker, people } = services;
+  const { organisation_id: organisationId } = who.agent;
+  const { platformId, caller } = asked;
+  if (!isEntitled(broker, organisationId)) return { kind: 'not_on_plan', detail: NOT_ON_PLAN };
+  const loaded = await services.loadFacts(who.rows, platformId, broker.clock());
+  const perPerson = loaded.platform?.manifest.per_person;
+  if (!perPerson?.enabled)
+    return {
+      kind: 'unsuitable',
+      detail: `${platformId} does not hold one token per person. Make the call without a consent.`,
+    };
+  const connection = connectionOfConsent(loaded, asked.connectionId);
+  if (typeof connection === 'string') return { kind: 'unsuitable', detail: connection };
+  const identify = () => people.identify(organisationId, caller);
+  const honoured = await honouredCaller(broker, organisationId, perPerson, { caller, identify });
+  if ('reason' in honoured) return { kind: 'unidentified', detail: honoured.detail };
+  const consent = await beginConsent(services, who, { platformId, connectionId: connection.id }, honoured.who);
+  return consent === 'too_many'
+    ? {
+        kind: 'too_many',
+        detail: `${MAX_OPEN_CONSENTS} consents of this agent, with its parent or children, wait already. Wait until some are given or over.`,
+      }
+    : { kind: 'begun', consent };
+}
+
+/** The connection that calls would use; or why there is none, in a sentence. */
+function connectionOfConsent(
+  { facts, connections }: LoadedFacts,
+  connectionId: string | undefined,
+): ConnectionFacts | string {
+  const granted = [...new Map([...connections.values()].map((one) => [one.id, one])).values()];
+  const wanted = connectionId ?? facts.platform?.defaultConnectionId;
+  const found = granted.find(({ id }) => id === wanted);
+  if (found) return found;
+  const [only, ...more] = granted;
+  if (connectionId === undefined && only && more.length === 0) return only;
+  if (connectionId !== undefined) return 'The agent has no grant on this connection of the platform.';
+  if (more.length > 0)
+    return `Name the connection in connection_id: the agent has grants on ${granted.map(({ id, label }) => `${id} (${label})`).join(', ')}.`;
+  return facts.grants.length > 0
+    ? 'The platform has no connection for which people could consent. An owner has to make one.'
+    : 'The agent has no grant on this platform. Ask for access first.';
+}

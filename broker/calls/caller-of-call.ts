@@ -1,0 +1,48 @@
+/** The person whom a call is for, on platforms that hold one token per person (specification, Caller identity). */
+import type { Replay } from '../approvals/replay.ts';
+import type { RecordedCaller } from '../audit/outcome.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { type Honoured, honouredCaller, type Identification, type Unidentified } from '../people/people.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { Action } from '../wire/action.ts';
+import type { Call } from './call.ts';
+import type { CallServices } from './call-services.ts';
+
+/** Who the caller of a request is; made once, however often it is asked. */
+export type Identify = () => Promise<Identification>;
+
+type Asked = {
+  who: AgentPrincipal;
+  action: Action;
+  identify: Identify | undefined;
+  replay: Replay | undefined;
+};
+
+const NOBODY: Unidentified = { reason: 'no_caller', detail: 'No caller was named.' };
+
+/** Undefined: the platform does not hold one token per person, and whoever was named counts for nothing. */
+export async function callerOfCall(
+  { broker }: Pick<CallServices, 'broker'>,
+  { who, action, identify, replay }: Asked,
+  manifest: Manifest | undefined,
+): Promise<Honoured | Unidentified | undefined> {
+  const perPerson = manifest?.per_person;
+  if (!perPerson?.enabled) return undefined;
+  // Approved for this person. That a source is not taken any more, or that the person ended it, is found as for any call.
+  if (replay) return await callerOfReplay(replay, perPerson.asserted ?? []);
+  if (identify === undefined) return NOBODY;
+  return await honouredCaller(broker, who.agent.organisation_id, perPerson, { caller: action.caller, identify });
+}
+
+async function callerOfReplay({ caller }: Replay, asserted: readonly string[]): Promise<Honoured | Unidentified> {
+  if (caller === undefined) return NOBODY;
+  if (!caller.verified && asserted.length === 0)
+    return { reason: 'asserted_not_allowed', detail: 'The platform does not take the word of any source any more.' };
+  return { verified: caller.verified, personId: caller.person_id };
+}
+
+/** What of it goes on record: never who it is. */
+export const recordedCaller = (caller: Call['caller']): RecordedCaller | undefined =>
+  caller === undefined || 'reason' in caller
+    ? undefined
+    : { verified: caller.verified, ...(caller.personId !== undefined && { person_id: caller.personId }) };

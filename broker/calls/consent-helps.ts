@@ -1,0 +1,37 @@
+/** What needs more consent raises an access request, or begins the consent of a person (specification, Governed call, 409 and 412). */
+import { askConsent } from '../approvals/ask-consent.ts';
+import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
+import { beginConsent } from '../people/consents.ts';
+import { isEntitled, NOT_ON_PLAN } from '../people/entitlement.ts';
+import type { Call } from './call.ts';
+import type { CallServices } from './call-services.ts';
+
+/** What is done once this outcome is on record; it answers the outcome with where to go. Undefined: no consent helps. */
+export function consentHelps(
+  services: CallServices,
+  call: Call,
+  outcome: Outcome,
+): (() => Promise<Outcome>) | undefined {
+  if (outcome.kind === 'needs_consent') return async () => ({ ...outcome, ...(await askConsent(services, call)) });
+  return outcome.kind === 'consent_required' ? () => withConsent(services, call, outcome) : undefined;
+}
+
+type ConsentRequired = OutcomeOf<'consent_required'>;
+
+/** The refusal with the consent that the person has to give, if a consent would help. The refusal itself is on record already. */
+async function withConsent(
+  services: CallServices,
+  { who, action, caller, record }: Call,
+  outcome: ConsentRequired,
+): Promise<ConsentRequired> {
+  const { connectionId } = record;
+  if (!isEntitled(services.broker, record.organisationId)) return { ...outcome, detail: NOT_ON_PLAN };
+  if (outcome.awaits || connectionId === null || !caller || 'reason' in caller || !caller.who) return outcome;
+  try {
+    const begun = await beginConsent(services, who, { platformId: action.platform, connectionId }, caller.who);
+    return begun === 'too_many' ? { ...outcome, awaits: 'other_consents' } : { ...outcome, consent: begun };
+  } catch (error) {
+    services.broker.log.error({ err: error, agent: who.agent.agent_id }, 'could not begin the consent of a person');
+    return outcome;
+  }
+}

@@ -1,0 +1,33 @@
+/** Forms of the values that environment variables take. */
+import { isIP } from 'node:net';
+
+/** Our identifiers are made of the host alone (did:web, rpId), so a path would make addresses that nobody serves. */
+export function isOrigin(text: string): boolean {
+  return /^https?:/i.test(text) && URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
+}
+
+/** What Express takes for a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
+export function isAddressRange(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', bits, more] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || more !== undefined) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}
+
+/** RFC 8252 section 8.3: on this machine alone http is good enough. */
+export const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** OpenID Connect Discovery section 3: https, without query or fragment; and nothing that would end up in a log. */
+export function isIssuer(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (/[?#\s]/.test(text) || username !== '' || password !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname));
+}
+
+export const listed = (text: string): string[] =>
+  text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean);

@@ -1,0 +1,97 @@
+/** Tokens that people gave, for owners: how many and in which state, never whose. */
+import { z } from 'zod';
+import { confirmPerson, endPeople, listPeople } from '../../../admin/people.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
+import { CallerIdentity } from '../../../wire/action.ts';
+import { changingOwner } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const Given = z
+  .object({
+    id: z.guid(),
+    person_id: z.guid().describe('random: the same for one person, and says nothing of them'),
+    platform_id: z.string(),
+    connection_id: z.guid(),
+    named_by: z.string().describe('who vouches for the person: the issuer of assertions, or a source'),
+    verified: z.boolean().describe('whether an issuer does; else it is the word of a source'),
+    agent: z.string().nullable().describe('the agent that asked'),
+    state: z
+      .enum(['unconfirmed', 'active', 'reauth_needed'])
+      .describe('`unconfirmed`: not used until an owner confirms it'),
+    account: z.string().nullable().describe('of `unconfirmed`: the account at the platform, as far as that says'),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'PersonTokens' });
+
+/** GET /owner/people */
+export const ownerPeople = route({
+  method: 'GET',
+  path: '/owner/people',
+  auth: 'owner',
+  role: 'approver',
+  capability: 'owner.people.list',
+  summary: 'The tokens that people gave, on platforms that hold one per person; oldest first.',
+  answers: { 200: { description: 'All of the organisation.', schema: z.object({ tokens: z.array(Given) }) } },
+  errors: [],
+  handle: async ({ services: { broker }, who }) => {
+    const tokens = await listPeople(broker, who.organisationId);
+    return json(200, {
+      tokens: tokens.map((one) => ({ ...one, created_at: new Date(one.created_at).toISOString() })),
+    });
+  },
+});
+
+const caller = CallerIdentity.describe('the person, as agents name them; compared, and never stored');
+
+/** POST /owner/people/tokens/{id}/confirm */
+export const confirmOwnerPerson = route({
+  method: 'POST',
+  path: '/owner/people/tokens/{id}/confirm',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.people.confirm',
+  summary: 'Confirms the account of a person whom only a source vouches for, so that it is used.',
+  params: { id: z.guid().describe('the id of the tokens') },
+  body: z.strictObject({ caller: caller.optional() }),
+  bodyOptional: true,
+  answers: { 200: { description: 'Confirmed.', schema: z.object({ confirmed: z.literal(true) }) } },
+  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, params, body } = context;
+    await confirmPerson(services, changingOwner(context), { id: storedUuid(params.id), caller: body.caller });
+    return json(200, { confirmed: true });
+  },
+});
+
+const Ending = z.union([
+  z.strictObject({ id: z.guid().describe('the id of the tokens') }),
+  z.strictObject({ person_id: z.guid() }),
+  z.strictObject({ caller }),
+  z.strictObject({ connection_id: z.guid().describe('of everybody who gave tokens for this connection') }),
+]);
+
+/** POST /owner/people/end */
+export const endOwnerPeople = route({
+  method: 'POST',
+  path: '/owner/people/end',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.people.end',
+  summary: 'Ends the tokens of a person or of a connection, and revokes them where the server lets one.',
+  body: Ending,
+  answers: {
+    200: { description: 'How many.', schema: z.object({ ended: z.int(), revoked: z.int() }) },
+  },
+  errors: ['invalid_request', 'audit_unavailable'],
+  handle: async (context) => {
+    const { body } = context;
+    const filter = {
+      ...('id' in body && { id: storedUuid(body.id) }),
+      ...('person_id' in body && { personId: storedUuid(body.person_id) }),
+      ...('connection_id' in body && { connectionId: storedUuid(body.connection_id) }),
+      ...('caller' in body && { caller: body.caller }),
+    };
+    return json(200, await endPeople(context.services, changingOwner(context), filter));
+  },
+});

@@ -1,0 +1,54 @@
+/** Issuers whose assertions about people an organisation trusts. */
+import { z } from 'zod';
+import { PlatformUrl } from '../platforms/fields.ts';
+import { readStored } from '../store/stored-json.ts';
+
+/** Asymmetric only, so that a public key cannot be used as an HMAC secret (RFC 8725 section 3.1). */
+const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
+
+/** RFC 8252 section 8.3: on this machine alone http is good enough for keys. */
+const LOOPBACK = /^http:\/\/(localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$)/;
+const IssuerUrl = PlatformUrl.refine(
+  (url) => url.startsWith('https:') || LOOPBACK.test(url),
+  'must be https; http only on loopback',
+);
+
+export const CallerIssuer = z
+  .strictObject({
+    issuer: IssuerUrl.describe('The issuer, exactly as it stands in `iss`.'),
+    audience: z.string().min(1).max(500).describe('What must stand in `aud`.'),
+    jwks_uri: IssuerUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
+    algorithms: z
+      .array(z.enum(ALGORITHMS))
+      .min(1, 'is empty, so nothing could be verified')
+      .optional()
+      .describe('Which algorithms it signs with; all asymmetric ones when it is not given.'),
+    claim: z
+      .string()
+      .regex(/^[A-Za-z0-9_.:/-]{1,128}$/, 'write the name of a claim')
+      .optional()
+      .describe('The claim that says who it is, which must never be given to another person. Default: `sub`.'),
+    client_id: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe(
+        'The broker’s client id there, a public client with PKCE: people sign in with it before they consent. Without it assertions work for people who have consented, and nobody can consent.',
+      ),
+  })
+  .describe('An identity provider whose assertions about the person behind a call are believed.');
+export type CallerIssuer = z.infer<typeof CallerIssuer>;
+
+export const CallerIssuers = z
+  .array(CallerIssuer)
+  .max(50)
+  .refine(
+    (issuers) => new Set(issuers.map(({ issuer }) => issuer)).size === issuers.length,
+    'names an issuer twice; list each once',
+  )
+  .describe('Whose assertions about the person behind a call are believed.');
+
+/** From the column of an organisation. @throws Error when it was altered */
+export const readCallerIssuers = (text: string | null): CallerIssuer[] =>
+  text === null ? [] : readStored(CallerIssuers, text, 'caller_issuers');

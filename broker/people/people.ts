@@ -1,0 +1,77 @@
+/** For whom a call is made: who the caller is, on platforms that hold one token per person (specification, Caller identity). */
+import type { z } from 'zod';
+import type { Broker } from '../broker.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { findPersonId } from '../store/people.ts';
+import type { CallerIdentity } from '../wire/action.ts';
+import { type Assertions, assertionVerifier } from './assertions.ts';
+import { type Identity, type PersonHasher, personHasher } from './person-hash.ts';
+
+export type Caller = z.infer<typeof CallerIdentity>;
+
+/** A caller who was identified. Of the identity itself nothing is left. */
+export type Identified = {
+  hash: string;
+  verified: boolean;
+  /** The issuer of the assertion, or the source. */
+  namedBy: string;
+};
+
+/** `detail`: why an assertion was refused, in a sentence. */
+export type Identification = { ok: true; who: Identified } | { ok: false; detail: string };
+
+export type People = {
+  /** Verifies an assertion, or takes a source by its word; whether that counts is for the platform to say. */
+  identify(organisationId: string, caller: Caller): Promise<Identification>;
+  hasher: PersonHasher;
+  assertions: Assertions;
+};
+
+export function makePeople(broker: Broker): People {
+  const hasher = personHasher(broker);
+  const assertions = assertionVerifier(broker);
+  const identified = async (organisationId: string, identity: Identity): Promise<Identification> => {
+    const hash = await hasher.hash(organisationId, identity);
+    const verified = 'issuer' in identity;
+    return { ok: true, who: { hash, verified, namedBy: verified ? identity.issuer : identity.source } };
+  };
+  return {
+    hasher,
+    assertions,
+    identify: async (organisationId, caller) => {
+      if ('source' in caller) return await identified(organisationId, caller);
+      const verified = await assertions.verify(organisationId, caller.assertion);
+      return verified.ok ? await identified(organisationId, verified.identity) : verified;
+    },
+  };
+}
+
+/** The setting of a platform that holds one token per person. */
+export type PerPerson = NonNullable<Manifest['per_person']>;
+
+/** Why a call to such a platform is for nobody whom the broker knows. */
+export type Unidentified = { reason: 'no_caller' | 'asserted_not_allowed'; detail: string };
+
+/** For whom a call is. `personId`: undefined when nothing was ever begun for this person. `who`: of a replay nobody knows any more. */
+export type Honoured = { verified: boolean; personId: string | undefined; who?: Identified };
+
+/** Whom a platform honours as the caller. `identify`: of the caller that was given, if one was. */
+export async function honouredCaller(
+  { store }: Pick<Broker, 'store'>,
+  organisationId: string,
+  { asserted = [] }: PerPerson,
+  given: { caller: Caller | undefined; identify: () => Promise<Identification> },
+): Promise<(Honoured & { who: Identified }) | Unidentified> {
+  const { caller } = given;
+  if (caller === undefined) return { reason: 'no_caller', detail: 'No caller was named.' };
+  if ('source' in caller && !asserted.includes(caller.source))
+    return {
+      reason: 'asserted_not_allowed',
+      detail: 'The platform does not take the word of this source for who somebody is.',
+    };
+  const identified = await given.identify();
+  if (!identified.ok) return { reason: 'no_caller', detail: identified.detail };
+  const { who } = identified;
+  const personId = await findPersonId(store.db, organisationId, who.hash);
+  return { verified: who.verified, personId, who };
+}

@@ -1,0 +1,187 @@
+/** People for whom agents call: the key that hashes them, their random ids, and the tokens that they gave. */
+import { uuidv4 } from '../crypto/ids.ts';
+import type { ConnectionPlace, NewTokens } from './oauth-tokens.ts';
+import type { PersonKeyTable, PersonTokenTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** The organisation's key, sealed; undefined: it has none yet. */
+export async function findPersonKey(db: Db, organisationId: string): Promise<PersonKeyTable | undefined> {
+  return await db
+    .selectFrom('person_keys')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .executeTakeFirst();
+}
+
+/** Adds the first key. One of concurrent callers does; no effect for the others. */
+export async function putFirstPersonKey(db: Db, key: PersonKeyTable): Promise<void> {
+  await db
+    .insertInto('person_keys')
+    .values(key)
+    .onConflict((c) => c.doNothing())
+    .execute();
+}
+
+/** The id of the person with this hash; undefined: nobody began a consent for them. */
+export async function findPersonId(db: Db, organisationId: string, hash: string): Promise<string | undefined> {
+  const found = await db
+    .selectFrom('persons')
+    .select('id')
+    .where('organisation_id', '=', organisationId)
+    .where('hash', '=', hash)
+    .executeTakeFirst();
+  return found?.id;
+}
+
+/** The id of the person with this hash, who is given one now if there is none. */
+export async function putPerson(
+  db: Db,
+  { organisationId, hash, now }: { organisationId: string; hash: string; now: number },
+): Promise<string> {
+  const known = await findPersonId(db, organisationId, hash);
+  if (known !== undefined) return known;
+  // An update that changes nothing, so that the one that is there already comes back, too.
+  const { id } = await db
+    .insertInto('persons')
+    .values({ organisation_id: organisationId, id: uuidv4(), hash, created_at: now })
+    .onConflict((c) => c.columns(['organisation_id', 'hash']).doUpdateSet({ hash }))
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return id;
+}
+
+/** Whether this is the hash of the person with this id. */
+export async function isPerson(db: Db, organisationId: string, id: string, hash: string): Promise<boolean> {
+  return (await findPersonId(db, organisationId, hash)) === id;
+}
+
+/** Deletes people of before `before` to whom nothing belongs any more. */
+export async function purgePeople(db: Db, before: number): Promise<void> {
+  await db
+    .deleteFrom('persons')
+    .where('created_at', '<', before)
+    .where('id', 'not in', (eb) => eb.selectFrom('person_tokens').select('person_id'))
+    .where('id', 'not in', (eb) => eb.selectFrom('person_consents').select('person_id'))
+    .execute();
+}
+
+export type NewPersonTokens = Omit<
+  PersonTokenTable,
+  'credential' | 'refresh_token' | 'token_id' | 'oauth' | 'upstream_scopes' | 'refresh_claim' | 'refresh_claim_until'
+>;
+
+/** Stores tokens that a person gave in a consent, sealed for this row. */
+export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewTokens): Promise<void> {
+  await db
+    .insertInto('person_tokens')
+    .values({
+      ...row,
+      credential: tokens.credential,
+      refresh_token: tokens.refreshToken,
+      token_id: tokens.tokenId,
+      oauth: tokens.oauth,
+      upstream_scopes: tokens.upstreamScopes,
+      refresh_claim: null,
+      refresh_claim_until: null,
+    })
+    .execute();
+}
+
+/** The tokens of a person for a connection, given when it was one of this platform: what is kept and what waits for an owner. */
+export async function listPersonTokens(
+  db: Db,
+  at: { organisationId: string; platformId: string; connectionId: string; personId: string },
+): Promise<PersonTokenTable[]> {
+  return await db
+    .selectFrom('person_tokens')
+    .selectAll()
+    .where('organisation_id', '=', at.organisationId)
+    .where('platform_id', '=', at.platformId)
+    .where('connection_id', '=', at.connectionId)
+    .where('person_id', '=', at.personId)
+    .where('standing', '!=', 'obtained')
+    .execute();
+}
+
+/** Which tokens of an organisation: of a person, of a connection, or one row; all without. */
+export type PersonTokenFilter = { id?: string; personId?: string; connectionId?: string };
+
+/** Tokens of an organisation that people have said are to be kept, oldest first. */
+export async function listGivenTokens(
+  db: Db,
+  organisationId: string,
+  { id, personId, connectionId }: PersonTokenFilter = {},
+): Promise<PersonTokenTable[]> {
+  let query = db
+    .selectFrom('person_tokens')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('standing', '!=', 'obtained');
+  if (id !== undefined) query = query.where('id', '=', id);
+  if (personId !== undefined) query = query.where('person_id', '=', personId);
+  if (connectionId !== undefined) query = query.where('connection_id', '=', connectionId);
+  return await query.orderBy('created_at').orderBy('id').execute();
+}
+
+/** What was obtained in a consent and is not kept yet. */
+export async function findObtainedTokens(
+  db: Db,
+  organisationId: string,
+  consentId: string,
+): Promise<PersonTokenTable | undefined> {
+  return await db
+    .selectFrom('person_tokens')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('consent_id', '=', consentId)
+    .where('standing', '=', 'obtained')
+    .executeTakeFirst();
+}
+
+/** Moves tokens on, from where they were seen. False: they are there no more, or another moved them. */
+export async function movePersonTokens(
+  db: Db,
+  { organisationId, id }: ConnectionPlace,
+  from: PersonTokenTable['standing'],
+  to: PersonTokenTable['standing'],
+): Promise<boolean> {
+  const moved = await db
+    .updateTable('person_tokens')
+    .set({ standing: to })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .where('standing', '=', from)
+    .returning('id')
+    .executeTakeFirst();
+  return moved !== undefined;
+}
+
+/** Deletes them. They come back, to be revoked where they are from. */
+export async function deletePersonTokens(
+  db: Db,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<PersonTokenTable[]> {
+  if (ids.length === 0) return [];
+  return await db
+    .deleteFrom('person_tokens')
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', ids)
+    .returningAll()
+    .execute();
+}
+
+/** Deletes all tokens and consents of a connection. */
+export async function deleteTokensOfPeople(db: Db, organisationId: string, connectionId: string): Promise<void> {
+  for (const table of ['person_tokens', 'person_consents'] as const)
+    await db
+      .deleteFrom(table)
+      .where('organisation_id', '=', organisationId)
+      .where('connection_id', '=', connectionId)
+      .execute();
+}
+
+/** Deletes what was obtained before `before` and that nobody kept. */
+export async function purgeObtainedTokens(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('person_tokens').where('standing', '=', 'obtained').where('created_at', '<', before).execute();
+}

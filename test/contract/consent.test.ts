@@ -1,0 +1,119 @@
+/** The two routes of people's consents (specification, Per-person consent): every status that they declare. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { send, type TestAgent } from '../world/agent.ts';
+import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { agentOfPeople, consentAsserted, documentOf, govern, statusOf } from '../world/people.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const ANN = { source: 'slack', id: 'U-ANN' };
+
+describe('consents of people', () => {
+  let server: AuthorizationServer;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+
+  beforeAll(async () => {
+    server = await startAuthorizationServer();
+    world = await startWorld('sqlite', {
+      AGENT_BROKER_ALLOW_PRIVATE: server.address,
+      AGENT_BROKER_ENTITLEMENTS_OFF: 'per_person_tokens@00000000-0000-4000-8000-000000000000',
+    });
+    server.serve(world.running.baseUrl);
+    organisation = await world.organisation();
+    expect((await govern(organisation, documentOf(server, { asserted: ['slack'] }))).status).toBe(200);
+    agent = await agentOfPeople(organisation);
+  });
+
+  const begin = (body: object, by = agent) =>
+    by.request('POST', '/v1/consent/caller/start', {
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+
+  test('POST /v1/consent/caller/start → 202', async () => {
+    const { status, body } = await begin({ platform: 'docs', caller: ANN });
+    expect(status).toBe(202);
+    expect(body).toEqual({
+      status: 'consent_pending',
+      consent_url: `${world.running.baseUrl}/me/consent/${body.consent_token}`,
+      consent_token: expect.stringMatching(/^cns_[\w-]{43}$/),
+      expires_at: expect.any(String),
+      poll_url: `/v1/consent/caller/status/${body.consent_token}`,
+      message: expect.any(String),
+    });
+  });
+
+  test.each<[string, object]>([
+    ['no caller', { platform: 'docs' }],
+    ['an id without characters', { platform: 'docs', caller: { source: 'slack', id: '' } }],
+    ['an id of 257 characters', { platform: 'docs', caller: { source: 'slack', id: 'x'.repeat(257) } }],
+    [
+      'an assertion of an issuer that is not trusted',
+      { platform: 'docs', caller: { assertion: 'a.eyJpc3MiOiJ4In0.c' } },
+    ],
+    ['a source that is not taken', { platform: 'docs', caller: { source: 'teams', id: 'U-ANN' } }],
+  ])('POST /v1/consent/caller/start → 400: %s', async (_what, body) => {
+    expectEnvelope(await begin(body), 400, 'invalid_request');
+  });
+
+  test('POST /v1/consent/caller/start → 401', async () => {
+    const answer = await send(`${world.running.baseUrl}/v1/consent/caller/start`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ platform: 'docs', caller: ANN }),
+    });
+    expect(answer.status).toBe(401);
+  });
+
+  test('POST /v1/consent/caller/start → 402: switched off, and calls fall back to nothing', async () => {
+    const off = await startWorld('sqlite', {
+      AGENT_BROKER_ALLOW_PRIVATE: server.address,
+      AGENT_BROKER_ENTITLEMENTS_OFF: 'per_person_tokens',
+    });
+    const other = await off.organisation();
+    expect((await govern(other, documentOf(server, { asserted: ['slack'] }))).status).toBe(200);
+    const theirs = await agentOfPeople(other);
+    expectEnvelope(await begin({ platform: 'docs', caller: ANN }, theirs), 402, 'not_on_plan');
+    const call = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read', caller: ANN };
+    const answer = await theirs.act(call);
+    expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'not_consented', undefined]);
+  });
+
+  test.each([
+    ['a platform with a token of the organisation', { platform: 'demo', caller: ANN }],
+    ['a platform that is not there', { platform: 'nothing', caller: ANN }],
+  ])('POST /v1/consent/caller/start → 409: %s', async (_what, body) => {
+    expectEnvelope(await begin(body), 409, 'conflict');
+  });
+
+  test('POST /v1/consent/caller/start → 429: 20 wait', async () => {
+    const busy = await agentOfPeople(organisation);
+    const one = (id: number) => begin({ platform: 'docs', caller: { source: 'slack', id: `U-${id}` } }, busy);
+    const begun = await Promise.all(Array.from({ length: 20 }, (_, id) => one(id)));
+    expect(begun.map(({ status }) => status)).toEqual(Array(20).fill(202));
+    expectEnvelope(await one(20), 429, 'too_many_consents');
+    // The same person is told the same one.
+    expect((await one(3)).body.consent_token).toBe(begun[3]!.body.consent_token);
+  });
+
+  test('GET /v1/consent/caller/status/{token} → 200: pending, completed, expired', async () => {
+    const { body } = await begin({ platform: 'docs', caller: { source: 'slack', id: 'U-BOB' } });
+    const { consent_token: token, expires_at } = body;
+    expect((await statusOf(world, token)).body).toEqual({ status: 'pending', platform_id: 'docs', expires_at });
+    await consentAsserted(server, body.consent_url, 'bob');
+    expect((await statusOf(world, token)).body.status).toBe('completed');
+    const other = await begin({ platform: 'docs', caller: { source: 'slack', id: 'U-CY' } });
+    world.clock.skewMs = 31 * 60_000;
+    expect((await statusOf(world, other.body.consent_token)).body.status).toBe('expired');
+    world.clock.skewMs = 0;
+  });
+
+  test.each(['cns_x', `cns_${'A'.repeat(43)}`, 'nothing'])(
+    'GET /v1/consent/caller/status/{token} → 404: %s (CA-12)',
+    async (token) => {
+      expectEnvelope(await statusOf(world, token), 404, 'not_found');
+    },
+  );
+});

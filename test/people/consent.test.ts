@@ -1,0 +1,144 @@
+/** One token per person, from a call without one to calls with everybody's own: at a real OAuth server and a real issuer. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { Browser } from '../world/browser.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { CLIENT_ID, startIdentityProvider, type TestProvider } from '../world/identity-provider.ts';
+import {
+  agentOfPeople,
+  authorise,
+  confirmAll,
+  consentAsserted,
+  documentOf,
+  govern,
+  onward,
+  READ_OWN,
+  start,
+  statusOf,
+} from '../world/people.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const slack = (id: string) => ({ source: 'slack', id });
+
+describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
+  let server: AuthorizationServer;
+  let issuer: TestProvider;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+
+  beforeAll(async () => {
+    server = await startAuthorizationServer();
+    issuer = await startIdentityProvider({ secret: false });
+    world = await startWorld(store, {
+      AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
+    });
+    server.serve(world.running.baseUrl);
+    await issuer.serve(world.running.baseUrl);
+    for (const person of ['ann', 'bob']) issuer.people.set(person, {});
+  });
+  const issuers = () => ({
+    caller_issuers: [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID }],
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    server.bearers.length = 0;
+    organisation = await world.organisation();
+    const applied = await govern(organisation, documentOf(server, { asserted: ['slack'] }, issuers()));
+    expect(applied.status, applied.text).toBe(200);
+    agent = await agentOfPeople(organisation);
+  });
+
+  const act = (caller: object | undefined, more = {}, from = agent) =>
+    from.act({ ...READ_OWN, ...(caller && { caller }), ...more });
+  const who = async (caller: object) => (await act(caller)).body.data?.who;
+
+  test('two people of a source: a link, the platform, an owner confirms; then each call has the own token of its person', async () => {
+    const refused = await act(slack('U-ANN'));
+    expect([refused.status, refused.body.error, refused.body.reason]).toEqual([
+      412,
+      'consent_required',
+      'not_consented',
+    ]);
+    const { consent_url, consent_token, poll_url, expires_at } = refused.body;
+    expect([consent_url, poll_url]).toEqual([
+      `${world.running.baseUrl}/me/consent/${consent_token}`,
+      `/v1/consent/caller/status/${consent_token}`,
+    ]);
+    expect(Date.parse(expires_at) - world.running.broker.clock()).toBeGreaterThan(29 * 60_000);
+    // Whoever asks again is told the same one.
+    expect((await act(slack('U-ANN'))).body.consent_token).toBe(consent_token);
+    expect((await statusOf(world, consent_token)).body).toEqual({ status: 'pending', platform_id: 'docs', expires_at });
+
+    const waiting = statusOf(world, consent_token, '?wait=20');
+    const done = await consentAsserted(server, consent_url, 'ann');
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining('has to confirm it')]);
+    expect((await waiting).body.status).toBe('completed');
+
+    const unconfirmed = await act(slack('U-ANN'));
+    expect([unconfirmed.status, unconfirmed.body.reason, unconfirmed.body.consent_url]).toEqual([
+      412,
+      'not_consented',
+      undefined,
+    ]);
+    expect(unconfirmed.body.message).toContain('An owner has to confirm');
+    const [given] = (await organisation.ask('GET', '/owner/people')).body.tokens;
+    expect(given).toMatchObject({
+      state: 'unconfirmed',
+      account: 'ann@docs.example',
+      named_by: 'slack',
+      verified: false,
+    });
+    await confirmAll(organisation);
+
+    await consentAsserted(server, (await act(slack('U-BOB'))).body.consent_url, 'bob');
+    await confirmAll(organisation);
+    expect([await who(slack('U-ANN')), await who(slack('U-BOB')), await who(slack('U-ANN'))]).toEqual([
+      'ann',
+      'bob',
+      'ann',
+    ]);
+    expect(server.bearers.slice(-3)[0]).toBe(server.bearers.at(-1));
+    expect(new Set(server.bearers.slice(-3)).size).toBe(2);
+    // Nobody else: not the next id, not another letter case, and never somebody's token or the organisation's.
+    for (const other of [slack('U-ANN '), slack('u-ann'), slack('U-EVE')]) expect((await act(other)).status).toBe(412);
+    expect((await act(undefined)).body.reason).toBe('no_caller');
+    expect((await act({ source: 'teams', id: 'U-ANN' })).body.reason).toBe('asserted_not_allowed');
+  });
+
+  test('the receipt says that a caller was honoured, and a random id; never who it is', async () => {
+    await consentAsserted(server, (await act(slack('PERSON-7'))).body.consent_url, 'ann');
+    await confirmAll(organisation);
+    const answer = await act(slack('PERSON-7'));
+    expect(answer.status, answer.text).toBe(200);
+    const { row, payload, receipt } = await evidenceOf(world, agent, answer.body._meta.audit_id);
+    const [given] = (await organisation.ask('GET', '/owner/people')).body.tokens;
+    expect(payload.caller).toEqual({ identity: 'asserted', person_id: given.person_id });
+    expect(JSON.stringify([row, payload, receipt, given])).not.toContain('PERSON-7');
+  });
+
+  test('a verified person: signs in at the issuer first, and only that person can go on', async () => {
+    const ann = async () => ({ assertion: await issuer.assertion('ann') });
+    const refused = await act(await ann());
+    expect([refused.status, refused.body.reason], refused.text).toEqual([412, 'not_consented']);
+    const { consent_url } = refused.body;
+
+    // Bob has got Ann's link: he is somebody else at the issuer.
+    const bobs = new Browser();
+    const wrong = await issuer.signIn(bobs, 'bob', await start(bobs, consent_url));
+    expect([wrong.status, wrong.text]).toEqual([403, expect.stringContaining('somebody else')]);
+
+    const browser = new Browser();
+    const signedIn = await issuer.signIn(browser, 'ann', await start(browser, consent_url));
+    const asked = await authorise(server, browser, 'ann', onward(signedIn));
+    expect(asked.text).toContain('Use the account ann@docs.example?');
+    const done = await browser.post(`${consent_url}/keep`, {});
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining('The agent can go on')]);
+    expect(await who(await ann())).toBe('ann');
+    expect((await act({ assertion: await issuer.assertion('bob') })).status).toBe(412);
+    // The word of a source about the same person is another person.
+    expect((await act(slack('ann'))).status).toBe(412);
+  });
+});

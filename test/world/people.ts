@@ -1,0 +1,91 @@
+/** A platform that holds one token per person, and people who consent in their browsers. */
+import { expect } from 'vitest';
+import { send, type TestAgent } from './agent.ts';
+import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './authorization-server.ts';
+import { Browser, type Visit } from './browser.ts';
+import type { Organisation, World } from './world.ts';
+
+export const READ_OWN = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+
+/** A platform at this server. `more`: of its manifest; `document`: beside it in the governance file. */
+export function documentOf(server: AuthorizationServer, perPerson: object, document: object = {}): object {
+  return {
+    platforms: {
+      docs: {
+        kind: 'rest',
+        name: 'Docs',
+        base_url: `${server.issuer}/api`,
+        auth: {
+          type: 'oauth2',
+          issuer: server.issuer,
+          client_id: { env: 'DOCS_ID' },
+          client_secret: { env: 'DOCS_SECRET' },
+          scopes: ['openid', 'email', 'docs.read'],
+        },
+        per_person: { enabled: true, ...perPerson },
+        scopes: { 'docs:read': ['GET /items'], 'docs:write': ['POST /items'] },
+      },
+    },
+    connections: { main: { platform: 'docs' } },
+    ...document,
+  };
+}
+
+export async function govern(organisation: Organisation, document: object) {
+  return await organisation.ask('POST', '/owner/governance/apply', {
+    text: JSON.stringify(document),
+    values: { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET },
+  });
+}
+
+export const agentOfPeople = async (
+  organisation: Organisation,
+  rules: object[] = [{ effect: 'allow' }],
+): Promise<TestAgent> =>
+  organisation.agent({
+    policy: await organisation.policy(rules as never),
+    grants: { docs: { scopeList: ['docs:read', 'docs:write'] } },
+  });
+
+/** Opens a consent's page and presses its first button; answers the address that the browser is sent on to. */
+export async function start(browser: Browser, consentUrl: string): Promise<string> {
+  const visit = await browser.post(`${consentUrl}/start`, {});
+  expect(visit.status, visit.text).toBe(200);
+  return onward(visit);
+}
+
+/** Where a page leads by itself. */
+export function onward(visit: Visit): string {
+  const [, to = ''] = /http-equiv="refresh" content="0; url=([^"]+)"/.exec(visit.text) ?? [];
+  expect(to, visit.text).not.toBe('');
+  return to.replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
+}
+
+/** Goes through a consent as somebody at the platform, until the page that asks whether to keep the account. */
+export async function authorise(
+  server: AuthorizationServer,
+  browser: Browser,
+  login: string,
+  url: string,
+): Promise<Visit> {
+  return await server.consent(browser, login, url);
+}
+
+/** All of it, for a person whom a source vouches for. */
+export async function consentAsserted(server: AuthorizationServer, consentUrl: string, login: string): Promise<Visit> {
+  const browser = new Browser();
+  const asked = await authorise(server, browser, login, await start(browser, consentUrl));
+  expect(asked.text).toContain(`Use the account ${login}@docs.example?`);
+  return await browser.post(`${consentUrl}/keep`, {});
+}
+
+export const statusOf = async (world: World, token: string, wait = '') =>
+  await send(`${world.running.baseUrl}/v1/consent/caller/status/${token}${wait}`, {});
+
+/** An owner confirms everything that waits. */
+export async function confirmAll(organisation: Organisation): Promise<void> {
+  const { body } = await organisation.ask('GET', '/owner/people');
+  for (const { id, state } of body.tokens)
+    if (state === 'unconfirmed')
+      expect((await organisation.ask('POST', `/owner/people/tokens/${id}/confirm`, {})).status).toBe(200);
+}
