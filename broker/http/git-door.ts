@@ -5,7 +5,9 @@ import { readBasic } from '../auth/basic.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
+import { reloadPrincipal } from '../calls/reload.ts';
 import type { StreamTaker } from '../calls/streamed.ts';
+import type { CallLease } from '../egress/call-budget.ts';
 import { GIT_PLATFORM, type GitTarget, gitCall, mediaTypeOf, readTarget, scopeOf } from '../git/git-call.ts';
 import { refusedPush } from '../git/push-report.ts';
 import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
@@ -33,14 +35,16 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
   try {
     const target = readTarget(request.method ?? '', request.url ?? '');
     if (typeof target === 'string') throw new Error('a path of /git that was not checked');
-    body = target.isAdvertisement ? undefined : await takeBody(context, target, response);
-    const asked = body?.ok === false ? refusedCall(target, body) : askedCall(context, target, body);
+    body = target.isAdvertisement ? undefined : await takeBody(context, target, response, lease);
+    // A body may be long on its way, and what was known of the agent before it is not what decides.
+    const who = body?.ok ? await reloadPrincipal(services, context.who, GIT_PLATFORM) : context.who;
+    const asked = body?.ok === false ? refusedCall(target, body) : askedCall({ request, who }, target, body);
     const isShort = target.isAdvertisement || (body?.ok === true && body.step === 'probe');
     const writer = new AnswerWriter({ response, target, isShort, lease });
     const taker: StreamTaker = (part) => writer.take(part);
     const call: CallRequest = { ...asked, ...sentBy(context), lease, taker, left: left.signal };
     let outcome: Outcome | undefined;
-    await perform(services, context.who, call, (ended) => {
+    await perform(services, who, call, (ended) => {
       outcome = ended;
       return { status: 0, body: '' };
     });
@@ -95,6 +99,7 @@ async function takeBody(
   { request, services, who }: GitContext,
   { service }: GitTarget,
   response: ServerResponse,
+  lease: CallLease,
 ): Promise<ReadBody> {
   const { gitMaxRequestBytes: limit } = services.broker.config;
   const { headers } = request;
@@ -107,6 +112,8 @@ async function takeBody(
     return invalid('The body has a Content-Encoding other than gzip.');
   const type = mediaTypeOf(service, 'request');
   if (headers['content-type'] !== type) return invalid(`The Content-Type of the body is not ${type}.`);
+  // Its place among the calls at once is taken now, or whoever sends slowly could have any number of connections.
+  if (!lease.begin()) return BUSY;
   if (headers.expect !== undefined) response.writeContinue();
   return await readBody(
     { family: familyOf(who), service, pieces: inTime(request), length, isGzip },
@@ -114,6 +121,12 @@ async function takeBody(
     limit,
   );
 }
+
+const BUSY: BodyRefusal = {
+  ok: false,
+  code: 'too_many_calls',
+  detail: 'Too many calls of this agent and its children, or of all agents, are under way. Try again.',
+};
 
 const invalid = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });
 
@@ -125,7 +138,7 @@ function refusedCall({ service }: GitTarget, { code, detail }: BodyRefusal): Pic
 }
 
 function askedCall(
-  { request, who }: GitContext,
+  { request, who }: Pick<GitContext, 'request' | 'who'>,
   target: GitTarget,
   body: Extract<ReadBody, { ok: true }> | undefined,
 ): Pick<CallRequest, 'asked' | 'git'> {

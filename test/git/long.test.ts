@@ -149,6 +149,37 @@ describe.each(STORES)(`long git requests on %s${postgresNote}`, (store) => {
     expect([next.status, await next.text()]).toEqual([403, expect.stringContaining('agent_halted')]);
   });
 
+  test('an agent that is suspended while it still sends: nothing is sent on', async () => {
+    const suspended = await given.organisation.agent({
+      keys: makeKeyPair(),
+      rules: ALLOW_ALL,
+      grants: { codehost: { scopeList: ['codehost:contents.write'] } },
+    });
+    given.host.seen.length = 0;
+    const go = Promise.withResolvers<void>();
+    async function* slowly() {
+      yield Buffer.from(pushHead(suspended, 0).split('\r\n\r\n')[1]!, 'latin1');
+      await go.promise;
+      yield Buffer.alloc(1_000);
+    }
+    const pushing = fetch(`${given.world.running.baseUrl}/git/acme/app/git-receive-pack`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${btoa(`x:${suspended.token()}`)}`,
+        'content-type': 'application/x-git-receive-pack-request',
+      },
+      body: slowly() as unknown as ReadableStream,
+      duplex: 'half',
+    } as RequestInit);
+    await expect.poll(() => given.world.running.services.budget.held.calls).toBe(1);
+    expect((await given.organisation.ask('POST', `/owner/agents/${suspended.agentId}/suspend`, {})).status).toBe(200);
+    go.resolve();
+    const answer = await pushing;
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('agent_halted')]);
+    expect(given.host.seen).toEqual([]);
+    expect(flagsOf(await newest()).pushed_refs).toEqual(PUSHED);
+  });
+
   test('many at once: each gets its own', async () => {
     const names = Array.from({ length: 6 }, (_, i) => `acme/many${i}`);
     for (const name of names) given.host.repository(name, { files: { 'name.txt': name } });

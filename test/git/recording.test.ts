@@ -115,6 +115,8 @@ describe.each(STORES)(`recording git on %s${postgresNote}`, (store) => {
     const refused = await ask('git-upload-pack');
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     expect(await refused.text()).toMatch(/^agent-broker: too_many_calls - acme\/app: /);
+    const posted = await ask('git-upload-pack', PROBE);
+    expect([posted.status, await posted.text()]).toEqual([429, expect.stringContaining('too_many_calls - ')]);
     go.resolve();
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
     for (const lease of leases) lease.release();
