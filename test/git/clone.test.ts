@@ -2,10 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { git } from '../world/git-host.ts';
+import { github } from '../../broker/platforms/builtin/github.ts';
+import { git, startGitHost } from '../world/git-host.ts';
 import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`git fetch on %s${postgresNote}`, (store) => {
   let given: GitWorld;
@@ -32,6 +34,24 @@ describe.each(STORES)(`git fetch on %s${postgresNote}`, (store) => {
     const { seen } = given.host;
     expect(seen.every(({ url }) => url.startsWith('/acme/app.git/'))).toBe(true);
     expect(seen.some(({ headers }) => headers['git-protocol'] === 'version=2')).toBe(true);
+  });
+
+  test.each([
+    ['another user name', { git_user: 'oauth2' }, 'oauth2', CANARY],
+    ['a user name and password of its own', { auth: { type: 'basic' } }, 'ann', `ann:${CANARY}`],
+  ])('a code host with %s', async (_, manifest, user, secret) => {
+    const host = await startGitHost({ secret: CANARY, user });
+    host.repository('acme/app');
+    const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: host.address });
+    const organisation = await world.organisation();
+    await organisation.platform({
+      id: 'codehost',
+      secret,
+      manifest: { ...github, base_url: host.url, git_base_url: `${host.url}/`, ...manifest },
+    });
+    const grants = { codehost: { scopeList: ['codehost:contents.read'] } };
+    const folder = await clone(await organisation.agent({ rules: ALLOW_ALL, grants }), 'acme/app');
+    expect(readFileSync(join(folder, 'README.md'), 'utf8')).toBe('# acme/app\n');
   });
 
   test.each(['0', '1', '2'])('protocol version %s', async (version) => {

@@ -245,6 +245,16 @@ describe('use: a built-in platform with changes', () => {
     expect(Object.keys(free.data?.default_headers ?? {})).toEqual(['accept', 'X-GitHub-Api-Version']);
   });
 
+  test('another host does not get its credential sent to the git of the built-in one', () => {
+    const { github } = BUILTIN_PLATFORMS;
+    const base_url = 'https://github.acme.example/api/v3';
+    const git_base_url = 'https://github.acme.example';
+    expect(withOverrides(github, { base_url }).git_base_url).toBeUndefined();
+    expect(withOverrides(github, { base_url, git_base_url }).git_base_url).toBe(git_base_url);
+    expect(withOverrides(github, { name: 'Code' }).git_base_url).toBe('https://github.com');
+    expect(withOverrides(github, { base_url: 'https://api.github.com/' }).git_base_url).toBe('https://github.com');
+  });
+
   test('the built-in manifest itself stays as it is', () => {
     const before = structuredClone(BUILTIN_PLATFORMS.notion);
     withOverrides(BUILTIN_PLATFORMS.notion, { scopes: { 'notion:x': [] }, headers: { a: 'b' } });
