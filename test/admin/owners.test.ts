@@ -239,6 +239,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       require_user_verification: false,
       publish_identity_documents: false,
       auto_suspend: null,
+      caller_issuers: [],
       created_at: expect.stringMatching(/Z$/),
     });
     const set = (body: unknown) => organisation.ask('POST', '/owner/organisation', body);

@@ -6,6 +6,8 @@ import { newAgentId } from '../../broker/crypto/ids.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
+import { addPersonTokens, putFirstPersonKey, putPerson } from '../../broker/store/people.ts';
+import { putPersonConsent } from '../../broker/store/person-consents.ts';
 import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
@@ -88,6 +90,57 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
     session_id: null,
     flow: vault.seal({ table: 'oauth_flows', organisationId, rowId: id }, '{}'),
     created_at: now,
+    expires_at: now + 600_000,
+  });
+  await putPeople(world, owner, name);
+}
+
+/** A person who gave tokens that wait for an owner, and one whose consent waits. */
+async function putPeople(world: World, owner: OwnerTable, name: string): Promise<void> {
+  const { store, vault, clock } = world.running.broker;
+  const { db } = store;
+  const [now, organisationId, id] = [clock(), owner.organisation_id, crypto.randomUUID()];
+  const key = { organisation_id: organisationId, id: crypto.randomUUID() };
+  const place = { table: 'person_keys', organisationId, rowId: key.id } as const;
+  await putFirstPersonKey(db, { ...key, hash_key: vault.seal(place, `${name}-key-0123456789-0123456789`) });
+  const person_id = await putPerson(db, { organisationId, hash: `${name}-hash`, now });
+  const about = {
+    organisation_id: organisationId,
+    platform_id: `${name}-platform`,
+    connection_id: crypto.randomUUID(),
+    person_id,
+    named_by: `${name}-source`,
+    verified: 0,
+    agent_id: crypto.randomUUID(),
+    created_at: now,
+  } as const;
+  const facts = {
+    server: name,
+    client_id: name,
+    account: `${name}-account`,
+    connected_at: now,
+    connected_by: person_id,
+  };
+  await addPersonTokens(
+    db,
+    { ...about, id, consent_id: crypto.randomUUID(), standing: 'unconfirmed', status: 'active' },
+    {
+      credential: vault.seal({ table: 'person_tokens', organisationId, rowId: id }, `${name}-token-of-a-person`),
+      refreshToken: null,
+      tokenId: crypto.randomUUID(),
+      oauth: JSON.stringify({ ...facts, refreshed_at: null, expires_at: null }),
+      upstreamScopes: null,
+    },
+  );
+  await putPersonConsent(db, {
+    ...about,
+    id: crypto.randomUUID(),
+    token_hash: `${name}-consent-hash`,
+    family_id: about.agent_id,
+    status: 'pending',
+    browser_hash: null,
+    state_hash: null,
+    flow: null,
     expires_at: now + 600_000,
   });
 }

@@ -1,5 +1,6 @@
 /** A platform that holds one token per person, and people who consent in their browsers. */
 import { expect } from 'vitest';
+import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { send, type TestAgent } from './agent.ts';
 import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './authorization-server.ts';
 import { Browser, type Visit } from './browser.ts';
@@ -88,4 +89,25 @@ export async function confirmAll(organisation: Organisation): Promise<void> {
   for (const { id, state } of body.tokens)
     if (state === 'unconfirmed')
       expect((await organisation.ask('POST', `/owner/people/tokens/${id}/confirm`, {})).status).toBe(200);
+}
+
+/** Makes the access token of whoever has this account one that is over, whatever the clock says. */
+export async function outlivePerson(world: World, organisation: Organisation, account: string): Promise<void> {
+  const { store, vault, clock } = world.running.broker;
+  const rows = await store.db
+    .selectFrom('person_tokens')
+    .selectAll()
+    .where('organisation_id', '=', organisation.id)
+    .execute();
+  const row = rows.find(({ oauth }) => oauth?.includes(account));
+  if (!row?.credential) throw new Error(`nobody has the account ${account}`);
+  const place = { table: 'person_tokens' as const, organisationId: row.organisation_id, rowId: row.id };
+  const token = readCredential(vault.open(place, row.credential).toString('utf8'))!;
+  const now = clock();
+  const over = writeCredential({ ...token, issuedAt: now - 120_000, refreshAt: now - 60_000, expiresAt: now - 1_000 });
+  await store.db
+    .updateTable('person_tokens')
+    .set({ credential: vault.seal(place, over) })
+    .where('id', '=', row.id)
+    .execute();
 }

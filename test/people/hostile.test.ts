@@ -1,0 +1,324 @@
+/** Callers who lie, links in the wrong hands, and tokens that end: nobody's token is used for anybody else. */
+import { generateKeyPairSync } from 'node:crypto';
+import { importPKCS8, SignJWT } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { Browser } from '../world/browser.ts';
+import { CLIENT_ID, startIdentityProvider, type TestProvider } from '../world/identity-provider.ts';
+import {
+  agentOfPeople,
+  authorise,
+  confirmAll,
+  consentAsserted,
+  documentOf,
+  govern,
+  outlivePerson,
+  READ_OWN,
+  start,
+} from '../world/people.ts';
+import { everythingStored, placesOf } from '../world/stored.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const slack = (id: string) => ({ source: 'slack', id });
+const ANN = slack('CANARY-ann-0123456789');
+const BOB = slack('CANARY-bob-0123456789');
+
+describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) => {
+  let server: AuthorizationServer;
+  let issuer: TestProvider;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+
+  beforeAll(async () => {
+    server = await startAuthorizationServer();
+    issuer = await startIdentityProvider({ secret: false });
+    world = await startWorld(store, {
+      AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
+    });
+    server.serve(world.running.baseUrl);
+    await issuer.serve(world.running.baseUrl);
+    for (const person of ['ann', 'bob']) issuer.people.set(person, {});
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    server.slowMs = 0;
+    server.bearers.length = 0;
+    organisation = await world.organisation();
+    expect((await govern(organisation, document())).status).toBe(200);
+    agent = await agentOfPeople(organisation);
+  });
+  const document = (more: object = {}) =>
+    documentOf(
+      server,
+      { asserted: ['slack'] },
+      { caller_issuers: [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID }], ...more },
+    );
+
+  const act = (caller: object | undefined, more: object = {}, by = agent) =>
+    by.act({ ...READ_OWN, ...(caller && { caller }), ...more });
+  async function connected(caller: object, login: string): Promise<void> {
+    const { body } = await act(caller);
+    await consentAsserted(server, body.consent_url, login);
+    await confirmAll(organisation);
+  }
+  const nothingSent = () => expect(server.bearers).toEqual([]);
+
+  test('CA-01 the id is what stands after the first colon, byte for byte', async () => {
+    await connected(slack('U1:extra'), 'ann');
+    const from = (value: string) => agent.act(READ_OWN, { 'x-svc-caller': value });
+    expect((await from('id slack:U1:extra')).body.data.who).toBe('ann');
+    for (const other of ['id slack:U1', 'id slack:U1:Extra', 'id slack:U1:extra:'])
+      expect((await from(other)).status).toBe(412);
+    for (const none of ['id Slack:U1', `id slack:${'x'.repeat(257)}`, 'id slack:', 'U1'])
+      expect((await from(none)).status).toBe(400);
+    expect((await act(slack('U1:extra'), {}, agent)).status).toBe(200);
+    expect(
+      (await agent.act({ ...READ_OWN, caller: slack('U2') }, { 'x-svc-caller': 'id slack:U1:extra' })).status,
+    ).toBe(400);
+  });
+
+  test.each<[string, (now: number) => Promise<string>]>([
+    ['CA-03 of an issuer that is not trusted', () => issuer.assertion('ann', { iss: 'https://id.example' })],
+    ['for another audience', () => issuer.assertion('ann', { aud: 'others' })],
+    ['that is over', (now) => issuer.assertion('ann', { iat: now - 600, exp: now - 300 })],
+    ['from the future', (now) => issuer.assertion('ann', { iat: now + 600, exp: now + 900 })],
+    ['that lives longer than an hour', (now) => issuer.assertion('ann', { exp: now + 3700 })],
+    ['without sub', () => issuer.assertion('', {})],
+    ['that names its keys', () => issuer.assertion('ann', {}, { jku: 'https://id.example/keys' })],
+    [
+      'signed with another key',
+      async (now) => {
+        const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+        const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+        return await new SignJWT({ iss: issuer.issuer, aud: 'agents', sub: 'ann', iat: now, exp: now + 60 })
+          .setProtectedHeader({ alg: 'RS256' })
+          .sign(await importPKCS8(pem, 'RS256'));
+      },
+    ],
+    [
+      'HS256',
+      (now) =>
+        new SignJWT({ iss: issuer.issuer, aud: 'agents', sub: 'ann', iat: now, exp: now + 60 })
+          .setProtectedHeader({ alg: 'HS256' })
+          .sign(new TextEncoder().encode('a public key, as a secret, 0123456789')),
+    ],
+    [
+      'alg none',
+      async (now) => {
+        const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+        return `${part({ alg: 'none' })}.${part({ iss: issuer.issuer, aud: 'agents', sub: 'ann', iat: now, exp: now + 60 })}.`;
+      },
+    ],
+  ])('CA-04 an assertion %s is 400 at a start and 412 at a call', async (_what, make) => {
+    const caller = { assertion: await make(Math.floor(Date.now() / 1000)) };
+    const answer = await act(caller);
+    expect([answer.status, answer.body.reason], answer.text).toEqual([412, 'no_caller']);
+    expect(answer.body.consent_url).toBeUndefined();
+    const started = await agent.request('POST', '/v1/consent/caller/start', {
+      body: JSON.stringify({ platform: 'docs', caller }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(started.status).toBe(400);
+    nothingSent();
+  });
+
+  test('an issuer may change its keys; a good assertion may be sent again as long as it lives', async () => {
+    const before = { assertion: await issuer.assertion('ann') };
+    for (let times = 0; times < 2; times++) expect((await act(before)).body.reason).toBe('not_consented');
+    await issuer.rotate();
+    world.clock.skewMs = 31_000;
+    expect((await act({ assertion: await issuer.assertion('ann') })).body.reason).toBe('not_consented');
+    world.clock.skewMs = 6 * 60_000 - 30_000;
+    expect((await act(before)).body.reason).toBe('no_caller');
+  });
+
+  test('CA-06 the same person in two organisations is two people', async () => {
+    await connected(ANN, 'ann');
+    const other = await world.organisation();
+    expect((await govern(other, document())).status).toBe(200);
+    const theirs = await agentOfPeople(other);
+    expect((await act(ANN, {}, theirs)).status).toBe(412);
+    const { db } = world.running.broker.store;
+    const rows = await db
+      .selectFrom('persons')
+      .selectAll()
+      .where('organisation_id', 'in', [organisation.id, other.id])
+      .execute();
+    expect(rows).toHaveLength(2);
+    expect(new Set(rows.flatMap(({ id, hash }) => [id, hash])).size).toBe(4);
+  });
+
+  test('CA-08 an owner’s own token is never used for a person, nor one person’s for another', async () => {
+    await connected(ANN, 'ann');
+    const place = { organisationId: organisation.id, rowId: '', table: 'connections' as const };
+    const { vault, store: stored } = world.running.broker;
+    const connection = await stored.db
+      .selectFrom('connections')
+      .selectAll()
+      .where('organisation_id', '=', organisation.id)
+      .executeTakeFirstOrThrow();
+    // As if the platform had been connected by an owner before.
+    const credential = vault.seal({ ...place, rowId: connection.id }, 'the-token-of-the-organisation');
+    await stored.db.updateTable('connections').set({ credential }).where('id', '=', connection.id).execute();
+    for (const nobody of [undefined, BOB, { source: 'teams', id: 'x' }]) expect((await act(nobody)).status).toBe(412);
+    nothingSent();
+    expect((await act(ANN)).body.data.who).toBe('ann');
+  });
+
+  test('CA-09 a link in another browser: what came back there is shown and kept nowhere else', async () => {
+    const { body } = await act(ANN);
+    const [one, other] = [new Browser(), new Browser()];
+    const asked = await authorise(server, one, 'ann', await start(one, body.consent_url));
+    expect(asked.text).toContain('ann@docs.example');
+    expect((await other.get(body.consent_url)).text).not.toContain('ann@docs.example');
+    expect((await other.post(`${body.consent_url}/keep`, {})).status).toBe(409);
+    // The callback of one browser in another one, and twice.
+    one.stopAt = (url) => url.pathname.startsWith('/console/connections/callback');
+    const stopped = await authorise(server, one, 'ann', await start(one, body.consent_url));
+    expect((await other.get(stopped.url)).status).not.toBe(200);
+    one.stopAt = undefined;
+    expect((await one.get(stopped.url)).text).toContain('Use the account');
+    expect((await one.get(stopped.url)).text).not.toContain('Use the account');
+    expect((await one.post(`${body.consent_url}/discard`, {})).text).toContain('Nothing was kept');
+    expect((await one.post(`${body.consent_url}/keep`, {})).status).toBe(409);
+    expect((await act(ANN)).status).toBe(412);
+  });
+
+  test('a form of another site keeps nothing, and a link is used once and for 30 minutes', async () => {
+    const { body } = await act(ANN);
+    const browser = new Browser();
+    await authorise(server, browser, 'ann', await start(browser, body.consent_url));
+    const keep = `${body.consent_url}/keep`;
+    const { send } = await import('../world/agent.ts');
+    const foreign = await send(keep, {
+      method: 'POST',
+      headers: { cookie: browser.cookieFor(keep), origin: 'https://evil.example', accept: 'text/html' },
+    });
+    expect(foreign.status).toBe(403);
+    expect((await browser.post(keep, {})).status).toBe(200);
+    expect((await browser.post(keep, {})).status).toBe(409);
+    expect((await browser.post(`${body.consent_url}/start`, {})).status).toBe(409);
+    const late = (await act(BOB)).body.consent_url;
+    world.clock.skewMs = 31 * 60_000;
+    expect((await new Browser().get(late)).status).toBe(409);
+  });
+
+  test('an owner confirms only for the person whom the account is meant for, and can end it by what agents call them', async () => {
+    const { body } = await act(ANN);
+    // Whoever got the link gives an own account for Ann's id.
+    await consentAsserted(server, body.consent_url, 'bob');
+    const [given] = (await organisation.ask('GET', '/owner/people')).body.tokens;
+    const confirm = (caller: object) =>
+      organisation.ask('POST', `/owner/people/tokens/${given.id}/confirm`, { caller });
+    expect(given.account).toBe('bob@docs.example');
+    expect((await confirm(BOB)).status).toBe(409);
+    expect((await act(ANN)).status).toBe(412);
+    expect((await confirm(ANN)).status).toBe(200);
+    expect((await act(ANN)).body.data.who).toBe('bob');
+    const token = server.bearers.at(-1);
+    expect((await organisation.ask('POST', '/owner/people/end', { caller: ANN })).body).toEqual({
+      ended: 1,
+      revoked: 1,
+    });
+    expect((await act(ANN)).status).toBe(412);
+    expect(server.bearers.at(-1)).toBe(token);
+    expect((await organisation.ask('POST', '/owner/people/end', { caller: BOB })).body).toEqual({
+      ended: 0,
+      revoked: 0,
+    });
+  });
+
+  test('CA-10 20 calls with a token that is over refresh it once; the other person’s stays', async () => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    await outlivePerson(world, organisation, 'ann@docs.example');
+    server.asked.length = 0;
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, turn) => act(turn % 2 === 0 ? ANN : BOB)));
+    expect(answers.map(({ body }) => body.data?.who)).toEqual(
+      Array.from({ length: 10 }, (_, turn) => (turn % 2 === 0 ? 'ann' : 'bob')),
+    );
+    expect(server.asked.filter((form) => form.get('grant_type') === 'refresh_token')).toHaveLength(1);
+  });
+
+  test('CA-11 a consent that was ended at the platform is 409, and marks nobody else', async () => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    await outlivePerson(world, organisation, 'ann@docs.example');
+    server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
+    for (let times = 0; times < 2; times++) {
+      const answer = await act(ANN);
+      expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
+      expect([answer.body.connect_url, answer.body.message]).toEqual([
+        undefined,
+        expect.stringContaining('consent again'),
+      ]);
+    }
+    server.instead = undefined;
+    expect((await act(BOB)).body.data.who).toBe('bob');
+  });
+
+  test('a held call is made for the person whom it was held for, or not at all', async () => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    const careful = await agentOfPeople(organisation, [{ effect: 'require_approval' }]);
+    const held = [await act(ANN, {}, careful), await act(BOB, {}, careful)];
+    expect(held.map(({ status }) => status)).toEqual([202, 202]);
+    expect((await organisation.ask('POST', '/owner/people/end', { caller: BOB })).body.ended).toBe(1);
+    const results = [];
+    for (const { body } of held) {
+      await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
+      results.push((await careful.get(`/v1/approvals/${body.approval_id}?wait=10`)).body);
+    }
+    expect(results[0].result.data.who).toBe('ann');
+    expect([results[1].status, results[1].result]).toEqual(['approved', undefined]);
+    expect(results[1].execution_error).toContain('consent_required');
+  });
+
+  test('an Idempotency-Key belongs to a person', async () => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    const write = { method: 'POST', scope: 'docs:write', data: {} };
+    const key = { 'idempotency-key': 'k1' };
+    const once = (caller: object) => agent.act({ ...READ_OWN, ...write, caller }, key);
+    expect((await once(ANN)).body.data.who).toBe('ann');
+    expect((await once(ANN)).headers.get('idempotency-replayed')).toBe('true');
+    const other = await once(BOB);
+    expect([other.status, other.body.error]).toEqual([409, 'idempotency_key_reused']);
+    // Another assertion of one person makes no other request.
+    const verified = async () =>
+      agent.act(
+        { ...READ_OWN, ...write, caller: { assertion: await issuer.assertion('ann') } },
+        { 'idempotency-key': 'k2' },
+      );
+    expect([(await verified()).status, (await verified()).status]).toEqual([412, 412]);
+  });
+
+  test('rules see whether the person is verified, and nothing where nobody is honoured', async () => {
+    await connected(ANN, 'ann');
+    const strict = await agentOfPeople(organisation, [
+      { effect: 'allow' },
+      { effect: 'deny', when: '!has(caller.verified) || !caller.verified' },
+    ]);
+    expect((await act(ANN, {}, strict)).body.reason).toBe('denied_by_policy');
+    expect((await act(undefined, {}, strict)).body.reason).toBe('denied_by_policy');
+    expect((await act({ assertion: await issuer.assertion('ann') }, {}, strict)).body.reason).toBe('not_consented');
+  });
+
+  test('who a person is stands nowhere in what is stored', async () => {
+    await connected(ANN, 'ann');
+    await act({ assertion: await issuer.assertion('CANARY-sub-0123456789') });
+    const stored = await everythingStored(world.environment);
+    for (const canary of [ANN.id, 'CANARY-sub-0123456789', server.given.access.at(-1)!, server.given.refresh.at(-1)!])
+      expect(placesOf(canary, stored)).toEqual([]);
+  });
+
+  test('a connection that is removed takes all its people along', async () => {
+    await connected(ANN, 'ann');
+    const [{ connection_id: id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;
+    expect((await organisation.ask('DELETE', `/owner/connections/${id}`)).status).toBe(200);
+    expect((await organisation.ask('GET', '/owner/people')).body.tokens).toEqual([]);
+  });
+});
