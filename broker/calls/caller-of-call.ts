@@ -28,18 +28,14 @@ export async function callerOfCall(
 ): Promise<Honoured | Unidentified | undefined> {
   const perPerson = manifest?.per_person;
   if (!perPerson?.enabled) return undefined;
-  // Approved for this person. That a source is not taken any more, or that the person ended it, is found as for any call.
-  if (replay) return await callerOfReplay(replay, perPerson.asserted ?? []);
+  // Approved for this person. That a source is not taken any more, or that the person ended it, is found with the tokens.
+  if (replay) return callerOfReplay(replay);
   if (identify === undefined) return NOBODY;
   return await honouredCaller(broker, who.agent.organisation_id, perPerson, { caller: action.caller, identify });
 }
 
-async function callerOfReplay({ caller }: Replay, asserted: readonly string[]): Promise<Honoured | Unidentified> {
-  if (caller === undefined) return NOBODY;
-  if (!caller.verified && asserted.length === 0)
-    return { reason: 'asserted_not_allowed', detail: 'The platform does not take the word of any source any more.' };
-  return { verified: caller.verified, personId: caller.person_id };
-}
+const callerOfReplay = ({ caller }: Replay): Honoured | Unidentified =>
+  caller === undefined ? NOBODY : { verified: caller.verified, personId: caller.person_id };
 
 /** What of it goes on record: never who it is. */
 export const recordedCaller = (caller: Call['caller']): RecordedCaller | undefined =>

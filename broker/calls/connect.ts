@@ -4,6 +4,7 @@ import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
+import type { PerPerson } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Grant } from '../policy/facts.ts';
 import { listPersonTokens } from '../store/people.ts';
@@ -43,7 +44,7 @@ export async function connect(
   const { organisation_id: organisationId } = who.agent;
   // One token per person: never fall back to the shared one.
   const used = manifest.per_person?.enabled
-    ? await connectionOfPerson(services.broker, organisationId, call, shared)
+    ? await connectionOfPerson(services.broker, manifest.per_person, call, shared)
     : { connection: shared };
   if ('reason' in used) return ended({ kind: 'consent_required', ...used, call: record });
   const { connection } = used;
@@ -100,8 +101,8 @@ type NoTokens = Pick<OutcomeOf<'consent_required'>, 'reason' | 'detail' | 'await
  */
 async function connectionOfPerson(
   { store }: Pick<Broker, 'store'>,
-  organisationId: string,
-  { caller, action }: Call,
+  { asserted = [] }: PerPerson,
+  { caller, action, who }: Call,
   shared: ConnectionFacts | undefined,
 ): Promise<{ connection: ConnectionFacts | undefined } | NoTokens> {
   if (caller === undefined) return { reason: 'no_caller' };
@@ -109,10 +110,17 @@ async function connectionOfPerson(
   if (shared === undefined) return { connection: undefined };
   const { personId } = caller;
   if (personId === undefined) return { reason: 'not_consented' };
-  const place = { organisationId, platformId: action.platform, connectionId: shared.id, personId };
+  const place = {
+    organisationId: who.agent.organisation_id,
+    platformId: action.platform,
+    connectionId: shared.id,
+    personId,
+  };
   const given = await listPersonTokens(store.db, place);
   const kept = given.find(({ standing }) => standing === 'kept');
   if (kept === undefined) return { reason: 'not_consented', ...(given.length > 0 && { awaits: 'owner' as const }) };
+  // Of a replay nobody knows any more which source said so when it was held.
+  if (kept.verified === 0 && !asserted.includes(kept.named_by)) return { reason: 'asserted_not_allowed' };
   const { id: personTokens, status, credential, upstream_scopes: scopes } = kept;
   const upstreamScopes = scopes === null ? null : readStored(Texts, scopes, `upstream scopes of ${personTokens}`);
   return { connection: { id: shared.id, label: shared.label, status, credential, upstreamScopes, personTokens } };

@@ -13,7 +13,10 @@ export function consentHelps(
   outcome: Outcome,
 ): (() => Promise<Outcome>) | undefined {
   if (outcome.kind === 'needs_consent') return async () => ({ ...outcome, ...(await askConsent(services, call)) });
-  return outcome.kind === 'consent_required' ? () => withConsent(services, call, outcome) : undefined;
+  // A line of git has no room for a link that is good for half an hour.
+  return outcome.kind === 'consent_required' && call.git === undefined
+    ? () => withConsent(services, call, outcome)
+    : undefined;
 }
 
 type ConsentRequired = OutcomeOf<'consent_required'>;

@@ -24,7 +24,7 @@ export function gitOutcomeReply(outcome: Outcome, repository: string): Reply {
     case 'not_connected':
       return answer(412, 'platform_not_connected', `${repository}: ${NOT_CONNECTED}`);
     case 'consent_required':
-      return answer(412, 'consent_required', `${repository}: ${CONSENT}`);
+      return answer(412, 'consent_required', `${repository}: ${CONSENT[outcome.reason]}`);
     case 'needs_consent':
       return answer(412, 'needs_consent', `${repository}: ${NEEDS_CONSENT}`);
     case 'reauth_needed':
@@ -73,8 +73,14 @@ const whyNoCredential = ({ cause, detail }: OutcomeOf<'reauth_needed'>): string 
 const CANNOT_HOLD =
   'this needs the approval of a person, and git cannot wait for one. Ask an owner for a policy that allows it, as for the refs of this agent alone.';
 const NOT_CONNECTED = 'no code host is connected for the organisation. An owner has to connect it.';
-const CONSENT =
-  'this code host has one token per person, and none can be used. Say for whom it is in X-Svc-Caller (git config http.extraHeader).';
+const CONSENT: Record<OutcomeOf<'consent_required'>['reason'], string> = {
+  no_caller:
+    'this code host has one token per person. Say for whom it is in X-Svc-Caller (git config http.extraHeader), with an assertion that is good.',
+  asserted_not_allowed:
+    'this code host has one token per person, and does not take the word of this source. Send an assertion in X-Svc-Caller.',
+  not_consented:
+    'this person has no token here that can be used. Begin their consent with POST /v1/consent/caller/start, or have an owner confirm it.',
+};
 const NEEDS_CONSENT = 'the connection was granted less than this needs. An owner has to connect it again.';
 const REFUSED =
   'the code host refused the stored credential, or does not let it do this. An owner has to connect it again.';

@@ -231,16 +231,16 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
     });
   });
 
-  test('CA-10 20 calls with a token that is over refresh it once; the other person’s stays', async () => {
+  test('CA-10 calls of two people at once whose tokens are over refresh each once, and get each their own', async () => {
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
-    await outlivePerson(world, organisation, 'ann@docs.example');
+    for (const account of ['ann@docs.example', 'bob@docs.example']) await outlivePerson(world, organisation, account);
     server.asked.length = 0;
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, turn) => act(turn % 2 === 0 ? ANN : BOB)));
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, turn) => act(turn % 2 === 0 ? ANN : BOB)));
     expect(answers.map(({ body }) => body.data?.who)).toEqual(
-      Array.from({ length: 10 }, (_, turn) => (turn % 2 === 0 ? 'ann' : 'bob')),
+      Array.from({ length: 12 }, (_, turn) => (turn % 2 === 0 ? 'ann' : 'bob')),
     );
-    expect(server.asked.filter((form) => form.get('grant_type') === 'refresh_token')).toHaveLength(1);
+    expect(server.asked.filter((form) => form.get('grant_type') === 'refresh_token')).toHaveLength(2);
   });
 
   test('CA-11 a consent that was ended at the platform is 409, and marks nobody else', async () => {
@@ -275,6 +275,19 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
     expect(results[0].result.data.who).toBe('ann');
     expect([results[1].status, results[1].result]).toEqual(['approved', undefined]);
     expect(results[1].execution_error).toContain('consent_required');
+  });
+
+  test('a source that is not taken any more counts for nothing, nor for what was held before', async () => {
+    await connected(ANN, 'ann');
+    const careful = await agentOfPeople(organisation, [{ effect: 'require_approval' }]);
+    const held = await act(ANN, {}, careful);
+    expect((await govern(organisation, documentOf(server, { asserted: ['teams'] }))).status).toBe(200);
+    server.bearers.length = 0;
+    expect((await act(ANN)).body.reason).toBe('asserted_not_allowed');
+    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    const { body } = await careful.get(`/v1/approvals/${held.body.approval_id}?wait=10`);
+    expect([body.result, body.execution_error]).toEqual([undefined, expect.stringContaining('consent_required')]);
+    nothingSent();
   });
 
   test('an Idempotency-Key belongs to a person', async () => {
