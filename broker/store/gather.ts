@@ -1,6 +1,10 @@
+/** From so many requests in a batch on, the next one waits for a turn of the event loop, in which more can join. */
+const UNDER_LOAD = 4;
+
 /**
  * A batch loader: puts concurrent requests into one batch. Requests that arrive while a batch is running wait for the next one,
- * which starts as soon as that is done, without a timer. When a batch fails, all of its requests fail.
+ * which starts as soon as that is done, without a timer, and under load a turn of the event loop later: what was just answered goes on
+ * first, and its clients' next requests join. When a batch fails, all of its requests fail.
  *
  * @param answerAll returns the results in the order of the requests
  * @param most requests in one batch
@@ -26,6 +30,7 @@ export function gather<Asked, Answer>(
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
+      if (group.length >= UNDER_LOAD) await new Promise(setImmediate);
     }
     busy = false;
   };
