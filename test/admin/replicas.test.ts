@@ -1,33 +1,22 @@
 /** Two brokers on one PostgreSQL: what an owner changes at one, the other decides by at its very next call (MR-04). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { TestAgent } from '../world/agent.ts';
-import { spawnBroker } from '../world/broker-process.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
 import { withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/given.ts';
+import { givenReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 
 const ROUNDS = 3;
 
 describe.runIf(STORES.includes('postgres'))(`owners’ changes and replicas on postgres${postgresNote}`, () => {
-  let secondUrl: string;
   let there: TestAgent;
   const world = givenWorld('postgres');
-  beforeAll(async () => {
-    const second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    secondUrl = (await second.serve())!;
-    expect(secondUrl, second.output().stderr).toBeDefined();
-    return () => second.signal('SIGKILL');
-  });
+  const replica = givenReplica(world);
   const organisation = fresh(() => world.demoOrganisation());
   beforeEach(async () => {
     const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }], 'all') });
-    there = new TestAgent({ ...agent, baseUrl: secondUrl });
+    there = replica.asks(agent);
   });
 
   const change = async (path: string, body: unknown = {}) => {

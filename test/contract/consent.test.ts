@@ -2,8 +2,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { agentOfPeople, consentAsserted, documentOf, govern, statusOf } from '../world/people.ts';
+import { agentOfPeople, consentAsserted, documentOf, statusOf } from '../world/people.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ANN = { source: 'slack', id: 'U-ANN' };
@@ -76,8 +77,7 @@ describe('consents of people', () => {
     expect((await govern(other, documentOf(server, { asserted: ['slack'] }))).status).toBe(200);
     const theirs = await agentOfPeople(other);
     expectEnvelope(await begin({ platform: 'docs', caller: ANN }, theirs), 402, 'not_on_plan');
-    const call = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read', caller: ANN };
-    const answer = await theirs.act(call);
+    const answer = await theirs.act({ ...READ_DOCS, caller: ANN });
     expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'not_consented', undefined]);
   });
 

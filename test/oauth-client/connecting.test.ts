@@ -9,11 +9,10 @@ import {
 } from '../world/authorization-server.ts';
 import type { Browser } from '../world/browser.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
+import { govern as applyFile, docsManifest, READ_DOCS as READ } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 
 describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) => {
   let server: AuthorizationServer;
@@ -42,28 +41,14 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     });
   });
 
-  const manifest = (scopes = ['openid', 'email', 'docs.read']) => ({
-    kind: 'rest',
-    base_url: `${server.issuer}/api`,
-    auth: {
-      type: 'oauth2',
-      issuer: server.issuer,
-      client_id: { env: 'DOCS_ID' },
-      client_secret: { env: 'DOCS_SECRET' },
-      scopes,
-    },
-    scopes: { 'docs:read': ['GET /items'], 'docs:write': ['POST /items'] },
-    needs: { 'docs:read': ['docs.read'], 'docs:write': ['docs.write'] },
-  });
-  const govern = (document: object = {}, values = { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET }) =>
-    organisation.ask('POST', '/owner/governance/apply', {
-      text: JSON.stringify({
-        platforms: { docs: manifest() },
-        connections: { main: { platform: 'docs' } },
-        ...document,
-      }),
+  const manifest = (scopes?: string[]) =>
+    docsManifest(server, { needs: { 'docs:read': ['docs.read'], 'docs:write': ['docs.write'] } }, scopes);
+  const govern = (document: object = {}, values?: object) =>
+    applyFile(
+      organisation,
+      { platforms: { docs: manifest() }, connections: { main: { platform: 'docs' } }, ...document },
       values,
-    });
+    );
   const listed = async () => (await organisation.ask('GET', '/owner/connections')).body.connections;
   const shown = async () => (await listed()).find((one: { id: string }) => one.id === connection);
 

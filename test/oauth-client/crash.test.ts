@@ -10,6 +10,7 @@ import { leaksOf } from '../world/canary.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { startCut } from '../world/cut.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf, query } from '../world/stored.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -54,14 +55,9 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
   test('CA-10 50 calls at once on two replicas with a token that is over: one refresh, and each call is made', async () => {
     const { server, world, organisation, agent, connection } = await place('postgres');
     await connectAtOnce(world, organisation.owner, connection);
-    const second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
+    const second = await startReplica(world);
     try {
-      const there = new TestAgent({ ...agent, baseUrl: await started(second) });
+      const there = second.asks(agent);
       for (let round = 1; round <= 3; round++) {
         await outlive(world, connection);
         const calls = Array.from({ length: 50 }, (_, i) => (i % 2 ? agent : there).act(READ));
@@ -72,7 +68,7 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
       // Each time with the refresh token that came the time before.
       expect(refreshes(server).map((form) => form.get('refresh_token'))).toEqual(server.given.refresh.slice(0, 3));
     } finally {
-      second.signal('SIGKILL');
+      second.process.signal('SIGKILL');
     }
   }, 40_000);
 });

@@ -1,59 +1,14 @@
 /** One token per person, from a call without one to calls with everybody's own: at a real OAuth server and a real issuer. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { describe, expect, test } from 'vitest';
 import { Browser } from '../world/browser.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { CLIENT_ID, startIdentityProvider, type TestProvider } from '../world/identity-provider.ts';
-import {
-  agentOfPeople,
-  authorise,
-  confirmAll,
-  consentAsserted,
-  documentOf,
-  govern,
-  onward,
-  READ_OWN,
-  start,
-  statusOf,
-} from '../world/people.ts';
+import { authorise, confirmAll, consentAsserted, onward, start, statusOf } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const slack = (id: string) => ({ source: 'slack', id });
 
 describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
-  let server: AuthorizationServer;
-  let issuer: TestProvider;
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-
-  beforeAll(async () => {
-    server = await startAuthorizationServer();
-    issuer = await startIdentityProvider({ secret: false });
-    world = await startWorld(store, {
-      AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
-    });
-    server.serve(world.running.baseUrl);
-    await issuer.serve(world.running.baseUrl);
-    for (const person of ['ann', 'bob']) issuer.people.set(person, {});
-  });
-  const issuers = () => ({
-    caller_issuers: [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID }],
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    server.bearers.length = 0;
-    organisation = await world.organisation();
-    const applied = await govern(organisation, documentOf(server, { asserted: ['slack'] }, issuers()));
-    expect(applied.status, applied.text).toBe(200);
-    agent = await agentOfPeople(organisation);
-  });
-
-  const act = (caller: object | undefined, more = {}, from = agent) =>
-    from.act({ ...READ_OWN, ...(caller && { caller }), ...more });
-  const who = async (caller: object) => (await act(caller)).body.data?.who;
+  const people = givenPeople(store);
+  const { server, issuer, world, organisation, agent, act, who } = people;
 
   test('two people of a source: a link, the platform, an owner confirms; then each call has the own token of its person', async () => {
     const refused = await act(slack('U-ANN'));
@@ -120,7 +75,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
   });
 
   test('a verified person: signs in at the issuer first, and only that person can go on', async () => {
-    const ann = async () => ({ assertion: await issuer.assertion('ann') });
+    const ann = () => people.assertion('ann');
     const refused = await act(await ann());
     expect([refused.status, refused.body.reason], refused.text).toEqual([412, 'not_consented']);
     const { consent_url } = refused.body;
@@ -137,7 +92,7 @@ describe.each(STORES)(`one token per person on %s${postgresNote}`, (store) => {
     const done = await browser.post(`${consent_url}/keep`, {});
     expect([done.status, done.text]).toEqual([200, expect.stringContaining('The agent can go on')]);
     expect(await who(await ann())).toBe('ann');
-    expect((await act({ assertion: await issuer.assertion('bob') })).status).toBe(412);
+    expect((await act(await people.assertion('bob'))).status).toBe(412);
     // The word of a source about the same person is another person.
     expect((await act(slack('ann'))).status).toBe(412);
   });

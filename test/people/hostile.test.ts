@@ -1,74 +1,25 @@
 /** Callers who lie, links in the wrong hands, and tokens that end: nobody's token is used for anybody else. */
 import { generateKeyPairSync } from 'node:crypto';
 import { importPKCS8, SignJWT } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
-import { CLIENT_ID, startIdentityProvider, type TestProvider } from '../world/identity-provider.ts';
-import {
-  agentOfPeople,
-  authorise,
-  confirmAll,
-  consentAsserted,
-  documentOf,
-  govern,
-  outlivePerson,
-  READ_OWN,
-  start,
-} from '../world/people.ts';
+import { govern, READ_DOCS } from '../world/docs-platform.ts';
+import { agentOfPeople, authorise, consentAsserted, documentOf, outlivePerson, start } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const slack = (id: string) => ({ source: 'slack', id });
 const ANN = slack('CANARY-ann-0123456789');
 const BOB = slack('CANARY-bob-0123456789');
 
 describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) => {
-  let server: AuthorizationServer;
-  let issuer: TestProvider;
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-
-  beforeAll(async () => {
-    server = await startAuthorizationServer();
-    issuer = await startIdentityProvider({ secret: false });
-    world = await startWorld(store, {
-      AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
-    });
-    server.serve(world.running.baseUrl);
-    await issuer.serve(world.running.baseUrl);
-    for (const person of ['ann', 'bob']) issuer.people.set(person, {});
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    server.slowMs = 0;
-    server.bearers.length = 0;
-    organisation = await world.organisation();
-    expect((await govern(organisation, document())).status).toBe(200);
-    agent = await agentOfPeople(organisation);
-  });
-  const document = (more: object = {}) =>
-    documentOf(
-      server,
-      { asserted: ['slack'] },
-      { caller_issuers: [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID }], ...more },
-    );
-
-  const act = (caller: object | undefined, more: object = {}, by = agent) =>
-    by.act({ ...READ_OWN, ...(caller && { caller }), ...more });
-  async function connected(caller: object, login: string): Promise<void> {
-    const { body } = await act(caller);
-    await consentAsserted(server, body.consent_url, login);
-    await confirmAll(organisation);
-  }
+  const { server, issuer, world, organisation, agent, document, act, connected } = givenPeople(store);
   const nothingSent = () => expect(server.bearers).toEqual([]);
 
   test('CA-01 the id is what stands after the first colon, byte for byte', async () => {
     await connected(slack('U1:extra'), 'ann');
-    const from = (value: string) => agent.act(READ_OWN, { 'x-svc-caller': value });
+    const from = (value: string) => agent.act(READ_DOCS, { 'x-svc-caller': value });
     expect((await from('id slack:U1:extra')).body.data.who).toBe('ann');
     for (const other of ['id slack:U1', 'id slack:U1:Extra', 'id slack:U1:extra:'])
       expect((await from(other)).status).toBe(412);
@@ -76,7 +27,7 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
       expect((await from(none)).status).toBe(400);
     expect((await act(slack('U1:extra'), {}, agent)).status).toBe(200);
     expect(
-      (await agent.act({ ...READ_OWN, caller: slack('U2') }, { 'x-svc-caller': 'id slack:U1:extra' })).status,
+      (await agent.act({ ...READ_DOCS, caller: slack('U2') }, { 'x-svc-caller': 'id slack:U1:extra' })).status,
     ).toBe(400);
   });
 
@@ -192,7 +143,6 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
     const browser = new Browser();
     await authorise(server, browser, 'ann', await start(browser, body.consent_url));
     const keep = `${body.consent_url}/keep`;
-    const { send } = await import('../world/agent.ts');
     const foreign = await send(keep, {
       method: 'POST',
       headers: { cookie: browser.cookieFor(keep), origin: 'https://evil.example', accept: 'text/html' },
@@ -295,7 +245,7 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
     await connected(BOB, 'bob');
     const write = { method: 'POST', scope: 'docs:write', data: {} };
     const key = { 'idempotency-key': 'k1' };
-    const once = (caller: object) => agent.act({ ...READ_OWN, ...write, caller }, key);
+    const once = (caller: object) => agent.act({ ...READ_DOCS, ...write, caller }, key);
     expect((await once(ANN)).body.data.who).toBe('ann');
     expect((await once(ANN)).headers.get('idempotency-replayed')).toBe('true');
     const other = await once(BOB);
@@ -303,7 +253,7 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
     // Another assertion of one person makes no other request.
     const verified = async () =>
       agent.act(
-        { ...READ_OWN, ...write, caller: { assertion: await issuer.assertion('ann') } },
+        { ...READ_DOCS, ...write, caller: { assertion: await issuer.assertion('ann') } },
         { 'idempotency-key': 'k2' },
       );
     expect([(await verified()).status, (await verified()).status]).toEqual([412, 412]);

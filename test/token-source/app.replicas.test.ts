@@ -1,31 +1,19 @@
 /** Several processes, and one App: whoever needs a token gets the one that another has got. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
-import { TestAgent } from '../world/agent.ts';
-import { spawnBroker } from '../world/broker-process.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { givenAppWorld, READ } from './app-world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`an App and replicas on postgres${postgresNote}`, () => {
   const app = givenAppWorld('postgres');
   const { host, world } = app;
-  let secondUrl: string;
-  beforeAll(async () => {
-    const second = spawnBroker({
-      ...world.environment,
-      PORT: '0',
-      AGENT_BROKER_DATA: newFolder(),
-      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
-    secondUrl = (await second.serve())!;
-    expect(secondUrl, second.output().stderr).toBeDefined();
-    return () => second.signal('SIGKILL');
-  });
+  const replica = givenReplica(world);
 
   test('fifty calls at once on two of them make one exchange', async () => {
     host.slowMs = 300;
     const agents = await Promise.all(Array.from({ length: 5 }, () => app.agent()));
-    const there = agents.map((agent) => new TestAgent({ ...agent, baseUrl: secondUrl }));
+    const there = agents.map((agent) => replica.asks(agent));
     const answers = await Promise.all(
       [...agents, ...there].flatMap((agent) => Array.from({ length: 5 }, () => agent.act(READ))),
     );

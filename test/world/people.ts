@@ -2,42 +2,17 @@
 import { expect } from 'vitest';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { send, type TestAgent } from './agent.ts';
-import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './authorization-server.ts';
+import type { AuthorizationServer } from './authorization-server.ts';
 import { Browser, type Visit } from './browser.ts';
+import { docsManifest } from './docs-platform.ts';
 import type { Organisation, World } from './world.ts';
 
-export const READ_OWN = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
-
-/** A platform at this server. `more`: of its manifest; `document`: beside it in the governance file. */
-export function documentOf(server: AuthorizationServer, perPerson: object, document: object = {}): object {
-  return {
-    platforms: {
-      docs: {
-        kind: 'rest',
-        name: 'Docs',
-        base_url: `${server.issuer}/api`,
-        auth: {
-          type: 'oauth2',
-          issuer: server.issuer,
-          client_id: { env: 'DOCS_ID' },
-          client_secret: { env: 'DOCS_SECRET' },
-          scopes: ['openid', 'email', 'docs.read'],
-        },
-        per_person: { enabled: true, ...perPerson },
-        scopes: { 'docs:read': ['GET /items'], 'docs:write': ['POST /items'] },
-      },
-    },
-    connections: { main: { platform: 'docs' } },
-    ...document,
-  };
-}
-
-export async function govern(organisation: Organisation, document: object) {
-  return await organisation.ask('POST', '/owner/governance/apply', {
-    text: JSON.stringify(document),
-    values: { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET },
-  });
-}
+/** A governance file with a platform that holds one token per person. `document`: what else stands in it. */
+export const documentOf = (server: AuthorizationServer, perPerson: object, document: object = {}): object => ({
+  platforms: { docs: docsManifest(server, { per_person: { enabled: true, ...perPerson } }) },
+  connections: { main: { platform: 'docs' } },
+  ...document,
+});
 
 export const agentOfPeople = async (
   organisation: Organisation,

@@ -1,0 +1,29 @@
+/** The platform `docs`, which an authorization server of a test stands before, in a governance file. */
+import type { Answer } from './agent.ts';
+import { type AuthorizationServer, CLIENT_ID, CLIENT_SECRET } from './authorization-server.ts';
+import type { Organisation } from './world.ts';
+
+export const READ_DOCS = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+
+/** Its entry. `more`: in addition, or in place of a member. */
+export const docsManifest = (server: AuthorizationServer, more: object = {}, scopes = DOCS_SCOPES): object => ({
+  kind: 'rest',
+  name: 'Docs',
+  base_url: `${server.issuer}/api`,
+  auth: {
+    type: 'oauth2',
+    issuer: server.issuer,
+    client_id: { env: 'DOCS_ID' },
+    client_secret: { env: 'DOCS_SECRET' },
+    scopes,
+  },
+  scopes: { 'docs:read': ['GET /items'], 'docs:write': ['POST /items'] },
+  ...more,
+});
+
+const DOCS_SCOPES = ['openid', 'email', 'docs.read'];
+const VALUES = { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET };
+
+/** An owner applies a governance file, with the broker's client at the server unless other `values` are given. */
+export const govern = (organisation: Organisation, document: object, values: object = VALUES): Promise<Answer> =>
+  organisation.ask('POST', '/owner/governance/apply', { text: JSON.stringify(document), values });

@@ -1,0 +1,82 @@
+/** A broker with a platform that holds one token per person, and an issuer whose assertions about people it takes. */
+import { beforeEach, expect } from 'vitest';
+import type { Answer, TestAgent } from './agent.ts';
+import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
+import { govern, READ_DOCS } from './docs-platform.ts';
+import { fresh, givenWorld, shared } from './given.ts';
+import { CLIENT_ID, startIdentityProvider, type TestProvider } from './identity-provider.ts';
+import { agentOfPeople, confirmAll, consentAsserted, documentOf } from './people.ts';
+import type { StoreKind } from './stores.ts';
+import type { Organisation, World } from './world.ts';
+
+/** A person by the word of a source that the platform takes. */
+export const slack = (id: string) => ({ source: 'slack', id });
+
+export type PeopleWorld = {
+  server: AuthorizationServer;
+  issuer: TestProvider;
+  world: World;
+  /** Another one for each test, governed by `document()`. */
+  organisation: Organisation;
+  /** Of that organisation, allowed everything on the platform. */
+  agent: TestAgent;
+  /** The governance file. `more`: in place of members. */
+  document(more?: object): object;
+  /** A read for somebody, or for nobody. `more`: of the call. */
+  act(caller: object | undefined, more?: object, by?: TestAgent): Promise<Answer>;
+  /** Whose token the platform got. */
+  who(caller: object): Promise<string | undefined>;
+  assertion(person: string): Promise<{ assertion: string }>;
+  /** Begins the consent of a person, who goes through it with an account of the platform, and an owner confirms it. */
+  connected(caller: object, login: string): Promise<void>;
+};
+
+export function givenPeople(store: StoreKind, environment: Record<string, string> = {}): PeopleWorld {
+  const server = shared(() => startAuthorizationServer());
+  const issuer = shared(() => startIdentityProvider({ secret: false }));
+  const world = givenWorld(store, () => ({
+    AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
+    ...environment,
+  }));
+  shared(async () => {
+    server.serve(world.running.baseUrl);
+    await issuer.serve(world.running.baseUrl);
+    for (const person of ['ann', 'bob']) issuer.people.set(person, {});
+    return {};
+  });
+  const document = (more: object = {}) => {
+    const caller_issuers = [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID }];
+    return documentOf(server, { asserted: ['slack'] }, { caller_issuers, ...more });
+  };
+  const organisation = fresh(async () => {
+    const made = await world.organisation();
+    const applied = await govern(made, document());
+    expect(applied.status, applied.text).toBe(200);
+    return made;
+  });
+  const agent = fresh(() => agentOfPeople(organisation));
+  beforeEach(() => {
+    server.slowMs = 0;
+    server.instead = undefined;
+    server.asked.length = 0;
+    server.bearers.length = 0;
+  });
+  const act: PeopleWorld['act'] = (caller, more = {}, by = agent) =>
+    by.act({ ...READ_DOCS, ...(caller && { caller }), ...more });
+  return {
+    server,
+    issuer,
+    world,
+    organisation,
+    agent,
+    document,
+    act,
+    who: async (caller) => (await act(caller)).body.data?.who,
+    assertion: async (person) => ({ assertion: await issuer.assertion(person) }),
+    connected: async (caller, login) => {
+      const { body } = await act(caller);
+      await consentAsserted(server, body.consent_url, login);
+      await confirmAll(organisation);
+    },
+  };
+}
