@@ -2,7 +2,8 @@
 import GithubSlugger from 'github-slugger';
 import { Marked, type Tokens } from 'marked';
 import { type Guide, readGuide } from '../http/guides.ts';
-import { inHtml, renderPage } from './layout.ts';
+import { inHtml } from '../small-page.ts';
+import { renderPage } from './layout.ts';
 
 /** Where a link of a page leads here; undefined for files of the repository that are not served. */
 function served(href: string, from: string, guides: readonly Guide[]): string | undefined {

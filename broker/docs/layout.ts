@@ -1,7 +1,6 @@
 /** The frame of every page of /docs. Nothing inline: no style, no script. */
 import type { Guide } from '../http/guides.ts';
-
-export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
+import { inHtml } from '../small-page.ts';
 
 /** A page. `body` and `aside` are HTML; `path`: where it is, so that the menu shows it; `wide`: it has an own measure. */
 export type Page = {

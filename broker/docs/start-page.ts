@@ -3,7 +3,8 @@ import type { Guide } from '../http/guides.ts';
 import { operationId } from '../http/openapi.ts';
 import { AGENT_TAGS } from '../http/openapi-tags.ts';
 import type { Auth, Route } from '../http/route.ts';
-import { inHtml, renderPage } from './layout.ts';
+import { inHtml } from '../small-page.ts';
+import { renderPage } from './layout.ts';
 
 const WHO: Record<Auth, string> = {
   none: 'Anybody',

@@ -1,23 +1,16 @@
 /** The small pages of an owner who comes back from an authorization server. */
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
-import { PAGE_HEADERS, type Words, wordsPage } from './sign-in-page.ts';
+import { wordsPage } from './sign-in-page.ts';
 
 const CONNECTIONS = '/console/connections';
-
-const pageOf = (status: number, words: Words, headers: Refusal['headers'] = {}): Reply => ({
-  status,
-  type: 'text/html; charset=utf-8',
-  headers: { ...PAGE_HEADERS, ...headers },
-  body: wordsPage(words),
-});
 
 /**
  * Comes back to the same address from a page of our own: a browser that comes from another site sends no
  * `SameSite=Strict` cookie along, so nobody would know whose browser it is.
  */
 export const onceMorePage = (to: string): Reply =>
-  pageOf(200, {
+  wordsPage(200, {
     title: 'One moment',
     text: 'The authorization server has sent you back.',
     link: { to, text: 'Go on' },
@@ -29,7 +22,7 @@ export const onceMorePage = (to: string): Reply =>
  * server did not grant enough for; the page then stays, to be read.
  */
 export const connectedPage = (connectionId: string, unmet: readonly string[]): Reply =>
-  pageOf(200, {
+  wordsPage(200, {
     title: 'Connected',
     text:
       unmet.length === 0
@@ -41,7 +34,7 @@ export const connectedPage = (connectionId: string, unmet: readonly string[]): R
 
 /** Why nothing was connected, for people. */
 export const notConnectedPage = (refusal: Refusal, correlationId: string): Reply =>
-  pageOf(
+  wordsPage(
     refusal.status,
     {
       title: 'Not connected',
