@@ -38,6 +38,8 @@ const LARGE_MIB = 500;
 const CLONE_MIB = 50;
 const CLONES = 20;
 const ADVERTISEMENTS = 400;
+/** Advertisements of each side before those that count: while V8 still compiles, each takes longer than it will. */
+const WARM_UP = 3_000;
 /** A second. */
 const RATE = 100;
 const PUSHING_SECONDS = 10;
@@ -72,8 +74,7 @@ export async function watchGit(
   const agent = new Agent({ keepAlive: true, maxSockets: CLONES });
   const both = ['nginx', 'broker'] as const;
   try {
-    // Both compiled and connected.
-    for (const side of both) for (let at = 0; at < 50; at++) await advertise(sides[side], agent, at);
+    for (const side of both) for (let at = 0; at < WARM_UP; at++) await advertise(sides[side], agent, at);
     for (let at = 0; at < ADVERTISEMENTS; at++)
       for (const side of both) found.refs[side].push(await timed(() => advertise(sides[side], agent, at)));
     const large = watchMemory(broker.pid);

@@ -30,7 +30,10 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
   const left = new AbortController();
-  response.once('close', () => left.abort());
+  // An answer that was written whole is closed, too, and to abort makes an error with its stack: only for who left before.
+  response.once('close', () => {
+    if (!response.writableFinished) left.abort();
+  });
   let body: ReadBody | undefined;
   try {
     const target = readTarget(request.method ?? '', request.url ?? '');
