@@ -108,11 +108,12 @@ export async function removeConnection(services: Connecting, by: ChangingOwner, 
   const removed = await recordInTurn(services, by, change, async (tx, note) => {
     const before = await connectionIn(tx, organisationId, id);
     await refuseNamed(tx, organisationId, id);
-    await deleteConnection(tx, organisationId, id);
-    note({ label: before.label });
-    return before;
+    const people = await deleteConnection(tx, organisationId, id);
+    note({ label: before.label, ...(people.length > 0 && { people: people.length }) });
+    return { before, people };
   });
-  await endTokens(services, { connection: removed, manifest, removed: true });
+  const { before, people } = removed;
+  await endTokens(services, { connection: before, manifest, removed: { people } });
 }
 
 /** Throws ChangeRefused. */

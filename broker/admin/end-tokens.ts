@@ -4,10 +4,15 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
 import { forgetRegistration } from '../oauth-client/registration.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { ConnectionTable } from '../store/schema.ts';
+import type { ConnectionTable, PersonTokenTable } from '../store/schema.ts';
+import { revokeGiven } from './revoke-given.ts';
 
-/** A connection as it was, with the manifest of its platform then. `removed`: it is there no more. */
-export type FormerConnection = { connection: ConnectionTable; manifest: Manifest; removed: boolean };
+/** A connection as it was, with the manifest of its platform then. `removed`: it is there no more; with it went `people`'s tokens. */
+export type FormerConnection = {
+  connection: ConnectionTable;
+  manifest: Manifest;
+  removed: false | { people: readonly PersonTokenTable[] };
+};
 
 /**
  * Revokes the tokens that a connection had, and forgets a registration that it no longer needs: after the transaction in which
@@ -21,6 +26,9 @@ export async function endTokens(
   const revoked = await oauth.revoke(connection, manifest, 'connections', connection);
   if (typeof revoked === 'object' && isProblem(revoked))
     broker.log.warn({ connection: id, detail: revoked.detail }, 'tokens of a connection could not be revoked');
-  if (removed) await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });
+  if (!removed) return revoked;
+  await revokeGiven({ broker, oauth }, { connection, manifest }, removed.people);
+  // Last: with it go the client's credentials, which revoking takes.
+  await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });
   return revoked;
 }

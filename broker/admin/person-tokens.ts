@@ -4,6 +4,7 @@ import { deletePersonTokens, findObtainedTokens, listPersonTokens } from '../sto
 import type { PersonConsentTable, PersonTokenTable } from '../store/schema.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
+import { revokeGiven } from './revoke-given.ts';
 
 /** Forgets what was obtained and is not to be kept, and revokes it at the platform. */
 export async function discard(services: Connecting, consent: PersonConsentTable): Promise<void> {
@@ -44,21 +45,20 @@ export async function revokeReplaced(
   await revokePersonTokens(services, others);
 }
 
-/** Revokes tokens that are forgotten here already, where there is a place for it (RFC 7009). Never fails. */
-export async function revokePersonTokens(
-  { broker, oauth }: Connecting,
-  rows: readonly PersonTokenTable[],
-): Promise<number> {
-  let revoked = 0;
-  for (const row of rows)
-    try {
-      const { connection, manifest } = await loadConnection(broker.store.db, row.organisation_id, row.connection_id);
-      const done = await oauth.revoke(connection, manifest, 'person_tokens', row);
-      if (done === true) revoked++;
-      else if (done !== false)
-        broker.log.warn({ connection: connection.id, detail: done.detail }, 'tokens of a person could not be revoked');
-    } catch (error) {
-      broker.log.warn({ err: error, connection: row.connection_id }, 'tokens of a person could not be revoked');
-    }
-  return revoked;
+/** Revokes tokens of one organisation that are forgotten here already; answers how many. Never fails. */
+export async function revokePersonTokens(services: Connecting, rows: readonly PersonTokenTable[]): Promise<number> {
+  const { broker } = services;
+  const perConnection = Map.groupBy(rows, ({ connection_id: id }) => id);
+  const revoked = await Promise.all(
+    [...perConnection].map(async ([connection, ofIt]) => {
+      try {
+        const found = await loadConnection(broker.store.db, ofIt[0]?.organisation_id ?? '', connection);
+        return await revokeGiven(services, found, ofIt);
+      } catch (error) {
+        broker.log.warn({ err: error, connection }, 'tokens of people could not be revoked');
+        return 0;
+      }
+    }),
+  );
+  return revoked.reduce((sum, count) => sum + count, 0);
 }

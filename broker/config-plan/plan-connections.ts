@@ -1,6 +1,7 @@
 /** Connections: credentials are compared in memory and stored sealed; nothing of them is ever said. */
 
 import { credentialOf, whyNotCredential } from '../admin/connection-credential.ts';
+import type { FormerConnection } from '../admin/end-tokens.ts';
 import { documentConnections } from '../config-file/check-references.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
@@ -132,8 +133,8 @@ export function planConnectionRemovals(planning: Planning): void {
     }
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
-      await deleteConnection(db, organisationId, id);
-      endTokensOf(planning, connection, made, { removed: true });
+      const people = await deleteConnection(db, organisationId, id);
+      endTokensOf(planning, connection, made, { removed: { people } });
     });
   }
 }
@@ -143,7 +144,7 @@ function endTokensOf(
   { present }: Planning,
   connection: ConnectionTable,
   { former }: Made,
-  { removed }: { removed: boolean },
+  { removed }: Pick<FormerConnection, 'removed'>,
 ): void {
   const manifest = present.platforms.get(connection.platform_id);
   if (manifest) former.push({ connection, manifest, removed });

@@ -1,6 +1,6 @@
 import type { TokenRowPlace } from './oauth-tokens.ts';
 import { deleteTokensOfPeople } from './people.ts';
-import type { ConnectionTable, NewConnection } from './schema.ts';
+import type { ConnectionTable, NewConnection, PersonTokenTable } from './schema.ts';
 import type { Db } from './store.ts';
 import { deleteUpstreamTokens } from './upstream-tokens.ts';
 
@@ -135,9 +135,10 @@ export async function setCredentialStatus(
     .execute();
 }
 
-/** Removes a connection with its credential and tokens, and those that people gave for it. */
-export async function deleteConnection(db: Db, organisationId: string, id: string): Promise<void> {
+/** Removes a connection with its credential and tokens. Those that people gave for it go, too, and come back to be revoked. */
+export async function deleteConnection(db: Db, organisationId: string, id: string): Promise<PersonTokenTable[]> {
   await deleteUpstreamTokens(db, { organisationId, connectionId: id });
-  await deleteTokensOfPeople(db, organisationId, id);
+  const people = await deleteTokensOfPeople(db, organisationId, id);
   await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
+  return people;
 }

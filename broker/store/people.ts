@@ -171,14 +171,23 @@ export async function deletePersonTokens(
     .execute();
 }
 
-/** Deletes all tokens and consents of a connection. */
-export async function deleteTokensOfPeople(db: Db, organisationId: string, connectionId: string): Promise<void> {
-  for (const table of ['person_tokens', 'person_consents'] as const)
-    await db
-      .deleteFrom(table)
-      .where('organisation_id', '=', organisationId)
-      .where('connection_id', '=', connectionId)
-      .execute();
+/** Deletes all tokens and consents of a connection. The tokens come back, to be revoked where they are from. */
+export async function deleteTokensOfPeople(
+  db: Db,
+  organisationId: string,
+  connectionId: string,
+): Promise<PersonTokenTable[]> {
+  await db
+    .deleteFrom('person_consents')
+    .where('organisation_id', '=', organisationId)
+    .where('connection_id', '=', connectionId)
+    .execute();
+  return await db
+    .deleteFrom('person_tokens')
+    .where('organisation_id', '=', organisationId)
+    .where('connection_id', '=', connectionId)
+    .returningAll()
+    .execute();
 }
 
 /** Deletes what was obtained before `before` and that nobody kept. */

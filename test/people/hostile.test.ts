@@ -278,10 +278,32 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
       expect(placesOf(canary, stored)).toEqual([]);
   });
 
-  test('a connection that is removed takes all its people along', async () => {
+  test.each([
+    ['by an owner', async (id: string) => await organisation.ask('DELETE', `/owner/connections/${id}`)],
+    ['by the governance file', async () => await govern(organisation, document({ connections: {} }))],
+  ])('a connection that is removed %s takes all its people along, also at the platform', async (_how, remove) => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    const works = async (token: string) =>
+      (await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
+    const tokens = server.given.access.slice(-2);
+    expect(await Promise.all(tokens.map(works))).toEqual([true, true]);
+    const [{ connection_id: id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;
+    const removed = await remove(id);
+    expect(removed.status, removed.text).toBe(200);
+    expect((await organisation.ask('GET', '/owner/people')).body.tokens).toEqual([]);
+    expect(await Promise.all(tokens.map(works))).toEqual([false, false]);
+  });
+
+  test('a connection is removed although the authorization server is down', async () => {
     await connected(ANN, 'ann');
     const [{ connection_id: id }] = (await organisation.ask('GET', '/owner/people')).body.tokens;
-    expect((await organisation.ask('DELETE', `/owner/connections/${id}`)).status).toBe(200);
+    await server.down();
+    try {
+      expect((await organisation.ask('DELETE', `/owner/connections/${id}`)).status).toBe(200);
+    } finally {
+      await server.up();
+    }
     expect((await organisation.ask('GET', '/owner/people')).body.tokens).toEqual([]);
   });
 });
