@@ -1,14 +1,12 @@
 /** A call with a token that may have to be got first, or again when the platform refuses it: then it is sent once more. */
 
-import { isExpired } from '../token-source/access-token.ts';
+import { isExpired, isJustIssued } from '../token-source/access-token.ts';
 import type { Call } from './call.ts';
 import type { Connected } from './connect.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 import { isApp, isDue, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
 
-/** A platform that refuses a token which was just issued refuses more than the token. */
-const JUST_ISSUED_MS = 30_000;
 /** Whoever waited longer for a token may have been suspended meanwhile. */
 const LONG_WAIT_MS = 1_000;
 
@@ -71,7 +69,7 @@ async function sendFresh(
   // What is not passed on is nothing that a client has seen.
   if (first.kind !== 'answer' && first.kind !== 'not_passed_on') return first;
   const isRefused = first.status === 401;
-  if (isRefused && clock() - token.issuedAt < JUST_ISSUED_MS) return justIssued(first);
+  if (isRefused && isJustIssued(token, clock())) return justIssued(first);
   if (!isRefused || !token.refreshable)
     return token.lapsed && first.kind === 'answer' ? { ...first, lapsed: true } : first;
   const begun = performance.now();

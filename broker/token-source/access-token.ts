@@ -66,8 +66,8 @@ export function readCredential(text: string): AccessToken | undefined {
 
 /** A token is not used so shortly before its end: a clone that begins with it may take minutes, and clocks differ. */
 export const MARGIN_MS = 5 * 60_000;
-/** Minimum lifetime before a refresh: a shorter one would mean a refresh for every call. */
-const SHORTEST_MS = 20_000;
+/** What is shorter, as some servers say of tokens that do not end, is taken for unknown: it would mean a refresh for every call. */
+const SHORTEST_MS = 2_000;
 const LONGEST_MS = 366 * 24 * 3600_000;
 
 /** When a token issued now is to be refreshed, and when it expires. `seconds`: `expires_in`, when the server sent it. */
@@ -79,6 +79,13 @@ export function lifeOf(
   if (ms === undefined || ms < SHORTEST_MS) return { issuedAt: now, refreshAt: null, expiresAt: null };
   return { issuedAt: now, refreshAt: now + ms - Math.min(MARGIN_MS, ms / 4), expiresAt: now + ms };
 }
+
+/** A platform that refuses a token which was just issued refuses more than the token. */
+const JUST_ISSUED_MS = 30_000;
+
+/** Whether the access token was issued just now: at most half its life ago, where that is short. */
+export const isJustIssued = ({ issuedAt, expiresAt }: AccessToken, now: Instant): boolean =>
+  now - issuedAt < Math.min(JUST_ISSUED_MS, expiresAt === null ? JUST_ISSUED_MS : (expiresAt - issuedAt) / 2);
 
 /** Whether the access token has expired. */
 export const isExpired = ({ expiresAt }: AccessToken, now: Instant): boolean => expiresAt !== null && expiresAt <= now;

@@ -27,6 +27,8 @@ export type AuthorizationServer = {
   given: { access: string[]; refresh: string[] };
   /** Bearers that the API got, in their order. */
   bearers: string[];
+  /** Requests to the API that it answered: whose token came, and the query. */
+  served: { who: string; query: URLSearchParams }[];
   /** Milliseconds that the token endpoint lets everybody wait. */
   slowMs: number;
   /** Answers a path in its place; false: goes on. */
@@ -46,8 +48,12 @@ export type AuthorizationServer = {
   consent(browser: Browser, login: string, address: string): Promise<Visit>;
 };
 
-/** Starts one; it ends with the test file. */
-export async function startAuthorizationServer(): Promise<AuthorizationServer> {
+/** Starts one; it ends with the test file. `tokenSeconds`: how long its access tokens live. */
+export async function startAuthorizationServer({
+  tokenSeconds = 600,
+}: {
+  tokenSeconds?: number;
+} = {}): Promise<AuthorizationServer> {
   let provider: Provider | undefined;
   let answer: ReturnType<Provider['callback']> | undefined;
   const listen = (port: number) => {
@@ -82,6 +88,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
         const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
         server.bearers.push(token);
         const found = await tokensOf(provider).find(token);
+        if (found) server.served.push({ who: found.accountId, query: new URL(request.url!, 'http://x').searchParams });
         response.writeHead(found ? 200 : 401, { 'content-type': 'application/json' });
         response.end(JSON.stringify(found ? { who: found.accountId, echo: `Bearer ${token}` } : { error: token }));
         return;
@@ -117,6 +124,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
     asked: [],
     given: { access: [], refresh: [] },
     bearers: [],
+    served: [],
     slowMs: 0,
     instead: undefined,
     mcp: { documents: new Map(), challenge: 'Bearer', behind: undefined },
@@ -151,7 +159,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
           Interaction: 600,
           Session: 600,
           Grant: 86_400,
-          AccessToken: 600,
+          AccessToken: tokenSeconds,
           IdToken: 600,
           AuthorizationCode: 60,
           RefreshToken: 86_400,

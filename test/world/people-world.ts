@@ -31,8 +31,12 @@ export type PeopleWorld = {
   connected(caller: object, login: string): Promise<void>;
 };
 
-export function givenPeople(store: StoreKind, environment: Record<string, string> = {}): PeopleWorld {
-  const server = shared(() => startAuthorizationServer());
+/** `tokenSeconds`: how long the platform's access tokens live. */
+export function givenPeople(
+  store: StoreKind,
+  { tokenSeconds, environment = {} }: { tokenSeconds?: number; environment?: Record<string, string> } = {},
+): PeopleWorld {
+  const server = shared(() => startAuthorizationServer({ ...(tokenSeconds !== undefined && { tokenSeconds }) }));
   const issuer = shared(() => startIdentityProvider({ secret: false }));
   const world = givenWorld(store, () => ({
     AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
@@ -60,6 +64,7 @@ export function givenPeople(store: StoreKind, environment: Record<string, string
     server.instead = undefined;
     server.asked.length = 0;
     server.bearers.length = 0;
+    server.served.length = 0;
   });
   const act: PeopleWorld['act'] = (caller, more = {}, by = agent) =>
     by.act({ ...READ_DOCS, ...(caller && { caller }), ...more });

@@ -1,0 +1,89 @@
+/** Many people, agents, connections and replicas at once: each call arrives with the token of its own person, every time. */
+import { describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { govern } from '../world/docs-platform.ts';
+import { agentOfPeople, consentAsserted, documentOf } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { makeRandom } from '../world/random.ts';
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+/** The whole run is PEOPLE_CALLS=10000, of 100 people. */
+const CALLS = Number(process.env.PEOPLE_CALLS ?? 2_000);
+const PEOPLE = Math.min(100, CALLS / 80);
+const SEED = Number(process.env.PEOPLE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const AT_ONCE = 24;
+const AGENTS = 3;
+
+describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${postgresNote}`, () => {
+  const { server, world, organisation } = givenPeople('postgres', { tokenSeconds: 5 });
+  const replica = givenReplica(world);
+
+  test(`${CALLS} calls of ${PEOPLE} people in random order (PEOPLE_SEED=${SEED}): each with the own token`, async () => {
+    const random = makeRandom(SEED);
+    const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
+    const connections = { first: { platform: 'docs', default: true }, second: { platform: 'docs' } };
+    const file = documentOf(server, { asserted: ['slack'], asserted_consent: 'link' }, { connections });
+    const applied = await govern(organisation, file);
+    expect(applied.status, applied.text).toBe(200);
+    const listed = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    const idOf = (label: string): string => listed.find((one: { label: string }) => one.label === label).id;
+    const places = [
+      { label: 'first', id: undefined },
+      { label: 'second', id: idOf('second') },
+    ];
+    const agents = await Promise.all(Array.from({ length: AGENTS }, () => agentOfPeople(organisation)));
+    for (const agent of agents) {
+      const terms = { connection: 'second', scopes: ['docs:read'] };
+      const granted = await organisation.ask('POST', `/owner/agents/${agent.id}/grants/docs`, terms);
+      expect(granted.status, granted.text).toBe(201);
+    }
+
+    // Each person gives another account for each connection.
+    const given = Array.from({ length: PEOPLE }, (_, at) => places.map((place) => ({ place, id: `U-${at}` }))).flat();
+    const accountOf = ({ place, id }: (typeof given)[number]) => `${id.toLowerCase()}-${place.label}`;
+    const call = (agent: TestAgent, one: (typeof given)[number]) =>
+      agent.act({
+        platform: 'docs',
+        endpoint: `/items?of=${accountOf(one)}`,
+        method: 'GET',
+        scope: 'docs:read',
+        caller: slack(one.id),
+        ...(one.place.id && { connection_id: one.place.id }),
+      });
+    await inTurns(given, 8, async (one) => {
+      const { body } = await call(pick(agents), one);
+      const done = await consentAsserted(server, body.consent_url, accountOf(one));
+      expect(done.status, done.text).toBe(200);
+    });
+
+    server.served.length = 0;
+    server.asked.length = 0;
+    const everywhere = [...agents, ...agents.map((agent) => replica.asks(agent))];
+    const wrong: unknown[] = [];
+    const calls = Array.from({ length: CALLS }, () => ({ agent: pick(everywhere), one: pick(given) }));
+    await inTurns(calls, AT_ONCE, async ({ agent, one }) => {
+      const answer = await call(agent, one);
+      if (answer.status !== 200 || answer.body.data.who !== accountOf(one))
+        wrong.push([accountOf(one), answer.status, answer.text]);
+    });
+    expect(wrong).toEqual([]);
+    // What the platform says of it: the account of the token is the one that the call was for.
+    const strangers = server.served.filter(({ who, query }) => query.get('of') !== who);
+    expect(strangers).toEqual([]);
+    expect(server.served.length).toBeGreaterThanOrEqual(CALLS);
+    const refreshed = server.asked.filter((form) => form.get('grant_type') === 'refresh_token').length;
+    expect(refreshed).toBeGreaterThan(PEOPLE);
+    process.stdout.write(`${CALLS} calls, ${server.served.length} at the platform, ${refreshed} refreshes\n`);
+  }, 240_000);
+});
+
+/** Does the work of all, so many at once. */
+async function inTurns<T>(all: readonly T[], atOnce: number, work: (one: T) => Promise<void>): Promise<void> {
+  const rest = all.values();
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const one of rest) await work(one);
+    }),
+  );
+}
