@@ -5,6 +5,7 @@ import type { ConnectionFacts, FactsLoader, LoadedFacts } from '../facts/facts.t
 import { type BegunConsent, beginConsent, MAX_OPEN_CONSENTS } from '../people/consents.ts';
 import { isEntitled, NOT_ON_PLAN } from '../people/entitlement.ts';
 import { type Caller, honouredCaller, type People } from '../people/people.ts';
+import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
 
 /** `detail`: for the agent, in a sentence. */
 export type StartedConsent =
@@ -27,7 +28,7 @@ export async function startConsent(
       kind: 'unsuitable',
       detail: `${platformId} does not hold one token per person. Make the call without a consent.`,
     };
-  const connection = connectionOfConsent(loaded, asked.connectionId);
+  const connection = connectionOfConsent(loaded, platformId, asked.connectionId);
   if (typeof connection === 'string') return { kind: 'unsuitable', detail: connection };
   const identify = () => people.identify(organisationId, caller);
   const honoured = await honouredCaller(broker, organisationId, perPerson, { caller, identify });
@@ -41,20 +42,20 @@ export async function startConsent(
     : { kind: 'begun', consent };
 }
 
-/** The connection that calls would use; or why there is none, in a sentence. */
+/** The connection that calls would use, chosen as theirs is; or why there is none, in a sentence. */
 function connectionOfConsent(
   { facts, connections }: LoadedFacts,
+  platformId: string,
   connectionId: string | undefined,
 ): ConnectionFacts | string {
-  const granted = [...new Map([...connections.values()].map((one) => [one.id, one])).values()];
-  const wanted = connectionId ?? facts.platform?.defaultConnectionId;
-  const found = granted.find(({ id }) => id === wanted);
+  const ask = { platformId, scope: '', ...(connectionId !== undefined && { connectionId }) };
+  const grant = effectiveGrant(facts, ask);
+  const found = grant && connections.get(grant.id);
   if (found) return found;
-  const [only, ...more] = granted;
-  if (connectionId === undefined && only && more.length === 0) return only;
   if (connectionId !== undefined) return 'The agent has no grant on this connection of the platform.';
-  if (more.length > 0)
-    return `Name the connection in connection_id: the agent has grants on ${granted.map(({ id, label }) => `${id} (${label})`).join(', ')}.`;
+  const choices = connectionChoices(facts.grants, ask, facts.platform?.defaultConnectionId ?? null);
+  if (choices.length > 0)
+    return `Name the connection in connection_id: the agent has grants on ${choices.map(({ connectionId: id, connection }) => `${id} (${connection?.label})`).join(', ')}.`;
   return facts.grants.length > 0
     ? 'The platform has no connection for which people could consent. An owner has to make one.'
     : 'The agent has no grant on this platform. Ask for access first.';

@@ -232,6 +232,7 @@ async function loadFacts(
           suspended: row.platform_suspended === 1,
           defaultConnectionId: row.default_connection_id,
           rules: platform.rules,
+          ...(platform.manifest.per_person?.enabled && { perPerson: true as const }),
         },
       }),
       grants: [...grants.values()],

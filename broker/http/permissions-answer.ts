@@ -18,8 +18,10 @@ const Connection = z.looseObject({
   connection_id: z.string().describe('for connection_id of a call'),
   label: z.string().nullable(),
   status: z
-    .enum(['active', 'reauth_needed', 'not_connected'])
-    .describe('reauth_needed: the platform refused the stored credential; not_connected: there is none'),
+    .enum(['active', 'reauth_needed', 'not_connected', 'per_person'])
+    .describe(
+      'reauth_needed: the platform refused the stored credential; not_connected: there is none; per_person: each person gives a token for it, so calls name a caller',
+    ),
   default: z.boolean().describe('what a call without connection_id goes through; nowhere true: it has to be named'),
   ...granted,
 });

@@ -153,6 +153,8 @@ export type PlatformFacts = {
   suspended: boolean;
   defaultConnectionId: string | null;
   rules: PlatformRules;
+  /** Each person has a token of their own there, and the connection none that calls use. */
+  perPerson?: true;
 };
 
 export type Facts = {

@@ -20,7 +20,8 @@ type Granted = {
 export type ConnectionPermissions = {
   connection_id: string;
   label: string | null;
-  status: GrantedConnection['status'];
+  /** `per_person`: people give their own tokens for it. */
+  status: GrantedConnection['status'] | 'per_person';
   default: boolean;
 } & Granted;
 
@@ -147,7 +148,8 @@ function connectionPermissions(
   const found = grantedTo(facts, platform, id, now);
   if (found === undefined || found.granted.scopes.length === 0) return [];
   const { label = null, status = 'not_connected' } = found.grant.connection ?? {};
-  return [{ connection_id: id, label, status, default: isDefault, ...found.granted }];
+  const shown = platform.perPerson ? 'per_person' : status;
+  return [{ connection_id: id, label, status: shown, default: isDefault, ...found.granted }];
 }
 
 function byDefaultAndLabel(a: ConnectionPermissions, b: ConnectionPermissions): number {

@@ -22,8 +22,11 @@ export type PlatformPermissions = Granted & {
   connections?: (Granted & {
     connection_id: string;
     label: string | null;
-    /** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */
-    status: 'active' | 'reauth_needed' | 'not_connected';
+    /**
+     * `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. `per_person`: each person
+     * gives a token for it, so calls name a caller.
+     */
+    status: 'active' | 'reauth_needed' | 'not_connected' | 'per_person';
     /** Used by calls without `connection_id`. */
     default: boolean;
   })[];

@@ -1,0 +1,171 @@
+/** Several connections of one platform that holds a token per person: which one is meant, and what agents are told of them. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { govern } from '../world/docs-platform.ts';
+import { confirmAll, consentAsserted, documentOf } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const ANN = slack('U-ANN');
+const CONNECTIONS = { first: { platform: 'docs', default: true }, second: { platform: 'docs' } };
+
+describe.each(STORES)(`connections that people give tokens for on %s${postgresNote}`, (store) => {
+  const { server, world, organisation, agent, document, act } = givenPeople(store);
+  let first: string;
+  let second: string;
+  beforeEach(async () => {
+    const applied = await govern(organisation, document({ connections: CONNECTIONS }));
+    expect(applied.status, applied.text).toBe(200);
+    const listed = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    [first, second] = ['first', 'second'].map(
+      (label) => listed.find((one: { label: string }) => one.label === label).id,
+    ) as [string, string];
+    await grant({ connection: 'second', scopes: ['docs:read'] });
+  });
+
+  const grant = async (terms: object, to: TestAgent = agent) => {
+    const { status, text } = await organisation.ask('POST', `/owner/agents/${to.id}/grants/docs`, terms);
+    expect(status, text).toBeLessThan(300);
+  };
+  const start = (more: object = {}, by = agent) =>
+    by.request('POST', '/v1/consent/caller/start', {
+      body: JSON.stringify({ platform: 'docs', caller: ANN, ...more }),
+      headers: { 'content-type': 'application/json' },
+    });
+  const give = async (connectionId: string, login: string) => {
+    const { body } = await start({ connection_id: connectionId });
+    await consentAsserted(server, body.consent_url, login);
+    await confirmAll(organisation);
+  };
+  const permissions = async (by = agent) => (await by.get('/v1/agent/permissions')).body.data;
+  const on = (connectionId: string) => act(ANN, { connection_id: connectionId });
+
+  test('what a person gives is for one connection; without connection_id it is the default one everywhere', async () => {
+    await give(second, 'ann-second');
+    expect((await on(second)).body.data.who).toBe('ann-second');
+    // Nothing for the default one yet: not for a call that names it, and not for one that names none.
+    for (const answer of [await on(first), await act(ANN)])
+      expect([answer.status, answer.body.reason]).toEqual([412, 'not_consented']);
+    const { body } = await start();
+    expect((await act(ANN)).body.consent_token).toBe(body.consent_token);
+    expect((await on(first)).body.consent_token).toBe(body.consent_token);
+    await consentAsserted(server, body.consent_url, 'ann-first');
+    await confirmAll(organisation);
+    expect((await act(ANN)).body.data.who).toBe('ann-first');
+    expect((await on(second)).body.data.who).toBe('ann-second');
+    const [platform] = (await permissions()).platforms;
+    expect(
+      platform.connections.map((one: { connection_id: string; default: boolean }) => [one.connection_id, one.default]),
+    ).toEqual([
+      [first, true],
+      [second, false],
+    ]);
+    // One of them is ended, and the other stays.
+    expect((await organisation.ask('POST', '/owner/people/end', { connection_id: first })).body.ended).toBe(1);
+    expect((await act(ANN)).status).toBe(412);
+    expect((await on(second)).body.data.who).toBe('ann-second');
+  });
+
+  test('an agent with grants on several connections and none on the default one has to name it', async () => {
+    const other = await organisation.agent({ rules: [{ effect: 'allow' }], grants: {} });
+    await govern(organisation, document({ connections: { ...CONNECTIONS, third: { platform: 'docs' } } }));
+    for (const connection of ['second', 'third']) await grant({ connection, scopes: ['docs:read'] }, other);
+    const started = await start({}, other);
+    expect([started.status, started.body.detail]).toEqual([409, expect.stringContaining('connection_id')]);
+    const called = await act(ANN, {}, other);
+    expect([called.status, called.body.reason]).toEqual([403, 'scope_not_granted']);
+    expect((await permissions(other)).platforms[0].connections.some((one: { default: boolean }) => one.default)).toBe(
+      false,
+    );
+    expect((await start({ connection_id: second }, other)).status).toBe(202);
+    expect((await start({ connection_id: first }, other)).status).toBe(409);
+  });
+
+  test('each is shown as one that people give tokens for, whatever is stored for the organisation, with its own holds and limits', async () => {
+    // As if the platform had been connected by an owner before.
+    const { vault, store: stored } = world.running.broker;
+    const place = { table: 'connections', organisationId: organisation.id, rowId: first } as const;
+    const credential = vault.seal(place, 'the-token-of-the-organisation');
+    await stored.db.updateTable('connections').set({ credential }).where('id', '=', first).execute();
+    await grant({ connection: 'second', scopes: ['docs:read'], require_approval: true, expires_in_seconds: 3600 });
+    const before = await permissions();
+    expect(before.platforms[0].connections).toEqual([
+      {
+        connection_id: first,
+        label: 'first',
+        status: 'per_person',
+        default: true,
+        scopes: ['docs:read', 'docs:write'],
+        requireApproval: false,
+      },
+      {
+        connection_id: second,
+        label: 'second',
+        status: 'per_person',
+        default: false,
+        scopes: ['docs:read'],
+        requireApproval: true,
+        expiresInSeconds: expect.any(Number),
+      },
+    ]);
+    await give(second, 'ann');
+    expect([(await on(second)).status, (await permissions()).version]).toEqual([202, before.version]);
+    const policy = await organisation.policy([
+      { effect: 'allow' },
+      { effect: 'require_approval', scopes: ['docs:write'] },
+    ]);
+    await organisation.ask('POST', `/owner/agents/${agent.id}/policy`, { policy });
+    const after = await permissions();
+    expect(after.version).not.toBe(before.version);
+    expect(after.platforms[0].connections.map((one: { approvalScopes?: string[] }) => one.approvalScopes)).toEqual([
+      ['docs:write'],
+      undefined,
+    ]);
+    // Switched off, they are the organisation's again.
+    const shared = documentOf(server, { enabled: false }, { connections: CONNECTIONS });
+    expect((await govern(organisation, shared)).status).toBe(200);
+    const { platforms } = await permissions();
+    expect(platforms[0].connections.map(({ status }: { status: string }) => status)).toEqual([
+      'active',
+      'not_connected',
+    ]);
+  });
+
+  test('a standing question is about the agent: nobody has consented, and a rule about the person depends on the call', async () => {
+    const authzen = (subject: TestAgent) =>
+      subject.request('POST', '/v1/authzen/access', {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          subject: { type: 'agent', id: subject.id },
+          action: { name: 'docs:read' },
+          resource: { type: 'platform', id: 'docs' },
+        }),
+      });
+    const host = new URL(world.running.baseUrl).host.replace(':', '%3A');
+    const trqp = (subject: TestAgent, context: object = {}) =>
+      subject.request('POST', '/v1/trqp/authorization', {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          entity_id: `did:web:${host}:agents:${subject.agentId}`,
+          authority_id: `did:web:${host}`,
+          action: 'docs:read',
+          resource: 'docs',
+          context,
+        }),
+      });
+    expect((await authzen(agent)).body).toMatchObject({ decision: true, reason: 'approved' });
+    for (const context of [{}, { connection_id: second }])
+      expect((await trqp(agent, context)).body).toMatchObject({ authorized: true, context: { decision: 'allow' } });
+    const strict = await organisation.agent({
+      rules: [{ effect: 'allow' }, { effect: 'deny', when: '!has(caller.verified) || !caller.verified' }],
+      grants: { docs: { scopeList: ['docs:read'] } },
+    });
+    expect((await authzen(strict)).body).toMatchObject({ decision: true, context: { conditional: true } });
+    expect((await trqp(strict)).body).toMatchObject({ authorized: true, context: { conditional: true } });
+    expect((await permissions(strict)).platforms[0].conditionalScopes).toEqual(['docs:read']);
+    expect((await act(ANN, {}, strict)).body.reason).toBe('denied_by_policy');
+    // A held one is told as such, whoever it will be for.
+    await grant({ require_approval: true });
+    expect((await authzen(agent)).body).toMatchObject({ decision: false, require_approval: true });
+  });
+});
