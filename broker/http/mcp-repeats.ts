@@ -1,9 +1,11 @@
 /** Which calls of an MCP client are the same call: in the store, because the next request may come to another replica. */
+import { type PersonKey, textKey } from '../../mcp/tools/person-key.ts';
 import { newRepeat, type Repeats } from '../../mcp/tools/repeats.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Services } from '../services.ts';
 import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
 import type { McpRepeatTable } from '../store/schema.ts';
+import { CallerIdentity } from '../wire/action.ts';
 
 /** As long as an Idempotency-Key is good for. */
 const KEPT_MS = 24 * 3600 * 1000;
@@ -35,6 +37,15 @@ export function storedRepeats({ broker }: Services, { agent }: AgentPrincipal): 
     drop: (hash, { key, turn }) => endMcpRepeat(db, { ...place, hash, key, expires_at: turn }),
   };
 }
+
+/** By the hash that the organisation knows the person by, which an assertion has to be verified for. */
+export const personKeyOf =
+  ({ people }: Services, { agent }: AgentPrincipal): PersonKey =>
+  async (caller) => {
+    const read = CallerIdentity.safeParse(caller);
+    const identified = read.success ? await people.identify(agent.organisation_id, read.data) : undefined;
+    return identified?.ok ? identified.who.hash : textKey(JSON.stringify(caller));
+  };
 
 const shown = ({ key, reason, approval_id }: McpRepeatTable) => ({
   key,

@@ -11,7 +11,7 @@ import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
 import { countMessages, takeOpenPlace } from './mcp-places.ts';
 import { brokerPort } from './mcp-port.ts';
-import { storedRepeats } from './mcp-repeats.ts';
+import { personKeyOf, storedRepeats } from './mcp-repeats.ts';
 import { insufficientScope, mayLook } from './mcp-scopes.ts';
 import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
@@ -56,7 +56,8 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   const session = sessionOf(request.headers);
   const client = brokerPort(context, gone);
   const permissions = permissionWatch(client, () => handler.notify.toolsChanged());
-  const host = { client, permissions, repeats: storedRepeats(services, who), waitMs: MOST_WAIT_MS };
+  const repeats = storedRepeats(services, who);
+  const host = { client, permissions, repeats, personKey: personKeyOf(services, who), waitMs: MOST_WAIT_MS };
   const untold = !mayLook(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(

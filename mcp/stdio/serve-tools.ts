@@ -2,6 +2,7 @@
 import type { Writable } from 'node:stream';
 import { serveStdio } from '../../bundled/mcp-stdio.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
+import { personKeyAsNamed } from '../tools/person-key.ts';
 import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';
 import type { ToolClient } from '../tools/tool-client.ts';
 import { toolServer } from '../tools/tool-server.ts';
@@ -31,7 +32,8 @@ export function serveTools(lines: FirstLines, output: Writable, given: Given): (
   const transport = lineTransport(lines, output);
   serveStdio(
     () => {
-      const server = toolServer({ client, repeats, underway, permissions, waitMs }, { version, tellsChanges: true });
+      const host = { client, repeats, underway, permissions, waitMs, personKey: personKeyAsNamed };
+      const server = toolServer(host, { version, tellsChanges: true });
       servers.add(server);
       server.onclose = () => {
         servers.delete(server);

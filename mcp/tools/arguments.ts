@@ -1,5 +1,6 @@
 /** Input schemas of the tools. */
 import { z } from 'zod';
+import type { Caller } from '../client/action.ts';
 
 const platform = z.string().min(1).max(64).describe('Id of the platform, as list_permissions names it.');
 const scope = z.string().min(1).max(256).describe('The scope that covers the call, one that you hold on the platform.');
@@ -38,7 +39,24 @@ const data = objectOf<unknown>({ type: 'object', additionalProperties: true }).d
   'The JSON body for the platform.',
 );
 
-const call = { platform, scope, endpoint, reason, connection_id, headers };
+/** Flat, because not every client's model can write one of two objects. What is in it the broker checks, as for every call. */
+const caller = z
+  .strictObject({
+    source: z.string().optional().describe('Who names the person, such as slack. With id.'),
+    id: z.string().optional().describe('What source calls them.'),
+    assertion: z.string().optional().describe('Instead of both: a JWT about the person.'),
+  })
+  .transform((given, context): Caller => {
+    const { source, id, assertion } = given;
+    if (assertion !== undefined && source === undefined && id === undefined) return { assertion };
+    if (assertion === undefined && source !== undefined && id !== undefined) return { source, id };
+    context.addIssue({ code: 'custom', message: 'give source and id, or assertion alone' });
+    return z.NEVER;
+  })
+  .optional()
+  .describe('The person for whom the call is, on platforms with one token per person. Only whom you really act for.');
+
+const call = { platform, scope, endpoint, reason, connection_id, headers, caller };
 
 export const ReadArguments = z.strictObject(call);
 export const WriteArguments = z.strictObject({

@@ -38,7 +38,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
         next: 'Send less in one call.',
       }),
     );
-  const hash = hashOf(action);
+  const hash = hashOf(action, action.caller && (await host.personKey(action.caller)));
   // The state from a client may name an unknown approval; then the stored one is used.
   for (const approvalId of new Set([resumedApproval(request, hash), (await host.repeats.find(hash))?.approvalId])) {
     const again = approvalId && (await sameCall(host, request, { hash, approvalId, endsAt }));

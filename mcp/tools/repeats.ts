@@ -46,9 +46,14 @@ export type Repeats = {
   drop(hash: string, begun: Begun): Awaitable<void>;
 };
 
-/** Hash of the call's content, without the reason, which models word differently each time. */
-export function hashOf({ reason: _, ...action }: Action): string {
-  return createHash('sha256').update(sorted(action)).digest('hex');
+/**
+ * Hash of the call's content, without the reason, which models word differently each time. `person`: for whom it is, by PersonKey, in
+ * place of the caller, whose assertion is another one each time.
+ */
+export function hashOf({ reason: _, caller: _caller, ...action }: Action, person: string | undefined): string {
+  return createHash('sha256')
+    .update(sorted(person === undefined ? action : { ...action, person }))
+    .digest('hex');
 }
 
 /** JSON with sorted members. */

@@ -1,5 +1,6 @@
 /** Dependencies of the tools of one agent. */
 import type { PermissionWatch } from './permission-watch.ts';
+import type { PersonKey } from './person-key.ts';
 import type { Repeats } from './repeats.ts';
 import type { ToolClient } from './tool-client.ts';
 import type { Written } from './written.ts';
@@ -10,6 +11,7 @@ export type ToolHost = {
   /** Writes in progress by hash, if one process has all of an agent's: a concurrent identical one joins. */
   underway?: Map<string, Promise<Written>>;
   permissions: PermissionWatch;
+  personKey: PersonKey;
   /** How long a request is kept open for a decision, in milliseconds: MOST_WAIT_MS, or less for clients with a shorter timeout. */
   waitMs: number;
 };

@@ -2,13 +2,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseStrictJson } from '../../json/strict.ts';
-import type { Action } from '../../mcp/client/action.ts';
+import type { Action, Caller } from '../../mcp/client/action.ts';
 import { parseExactJson } from '../../mcp/client/exact-json.ts';
 import { type Line, lineReader } from '../../mcp/stdio/lines.ts';
 import { misreadIn } from '../../mcp/stdio/misread.ts';
 import { toolAnswer } from '../../mcp/tools/answer.ts';
 import { describePermissions } from '../../mcp/tools/describe.ts';
 import type { ToolRequest } from '../../mcp/tools/peer.ts';
+import { personKeyAsNamed } from '../../mcp/tools/person-key.ts';
 import { hashOf, repeatsInMemory } from '../../mcp/tools/repeats.ts';
 import { waitFor } from '../../mcp/tools/waiting.ts';
 
@@ -54,7 +55,7 @@ describe('the hash of a call', () => {
     const turned = Object.fromEntries(Object.entries(CALL).toReversed()) as unknown as Action;
     const data = { b: [1, { c: null }], a: 1 };
     for (const same of [turned, { ...CALL, data }, { ...CALL, reason: 'because' }])
-      expect(hashOf(same)).toBe(hashOf(CALL));
+      expect(hashOf(same, undefined)).toBe(hashOf(CALL, undefined));
     const others: Action[] = [
       { ...CALL, method: 'PUT' },
       { ...CALL, data: { ...CALL.data, a: '1' } },
@@ -62,18 +63,42 @@ describe('the hash of a call', () => {
       { ...CALL, connection_id: 'c' },
       { ...CALL, headers: {} },
     ];
-    expect(new Set([CALL, ...others].map(hashOf)).size).toBe(others.length + 1);
+    expect(new Set([CALL, ...others].map((one) => hashOf(one, undefined))).size).toBe(others.length + 1);
+  });
+
+  test('is another for another person, and the same for one whose assertion is another', () => {
+    const assertion = (claims: unknown) => ({
+      assertion: ['{}', JSON.stringify(claims), 'x'].map((part) => Buffer.from(part).toString('base64url')).join('.'),
+    });
+    const ann = { iss: 'https://id.example', sub: 'ann' };
+    const people: Caller[] = [
+      { source: 'slack', id: 'U1' },
+      { source: 'slack', id: 'u1' },
+      { source: 'teams', id: 'U1' },
+      assertion(ann),
+      assertion({ ...ann, sub: 'bob' }),
+      assertion({ ...ann, iss: 'https://other.example' }),
+      // Only the broker knows which claim names the person.
+      assertion({ ...ann, email: 'ann@example.com' }),
+      assertion([ann]),
+      { assertion: 'x' },
+      { assertion: 'y' },
+    ];
+    const hashes = people.map((caller) => hashOf({ ...CALL, caller }, personKeyAsNamed(caller)));
+    expect(new Set([hashOf(CALL, undefined), ...hashes]).size).toBe(people.length + 1);
+    const later = assertion({ exp: 2, jti: 'j', nbf: 1, sub: 'ann', iat: 1, iss: 'https://id.example' });
+    expect(personKeyAsNamed(later)).toBe(personKeyAsNamed(assertion(ann)));
   });
 
   test('two values with one hash are the same JSON', () => {
     const data = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 3 });
     fc.assert(
       fc.property(data, data, (a, b) => {
-        const same = hashOf({ ...CALL, data: a }) === hashOf({ ...CALL, data: b });
+        const same = hashOf({ ...CALL, data: a }, undefined) === hashOf({ ...CALL, data: b }, undefined);
         // -0 is 0 in JSON.
         const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
         if (same) expect(plain(a)).toEqual(plain(b));
-        expect(hashOf({ ...CALL, data: plain(a) })).toBe(hashOf({ ...CALL, data: a }));
+        expect(hashOf({ ...CALL, data: plain(a) }, undefined)).toBe(hashOf({ ...CALL, data: a }, undefined));
       }),
       { numRuns: 200 },
     );

@@ -1,0 +1,77 @@
+/** `caller` of the MCP tools: each person's own data, and nobody gets the call or the answer of somebody else. */
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { consentVerified, DOORS, waitingCalls } from '../world/mcp-people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DEMO_RULES } from '../world/world.ts';
+
+const [ANN, BOB] = [slack('U-ANN'), slack('U-BOB')];
+const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
+const WRITE = { platform: 'docs', scope: 'docs:write', endpoint: '/items', data: { title: 'the same for all' } };
+
+describe.each(STORES)(`the MCP tools for people on %s${postgresNote}`, (store) => {
+  const people = givenPeople(store);
+  const { world, organisation, issuer, act, connected } = people;
+  beforeEach(async () => {
+    // A read is allowed, and a POST is held.
+    expect((await organisation.ask('POST', '/owner/policies/default', { rules: DEMO_RULES })).status).toBe(200);
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+  });
+
+  describe.each(DOORS)('over %s', (_name, connect) => {
+    test('each person has their own data; who is said in a wrong way is told what is wrong', async () => {
+      const call = await connect(world, organisation);
+      const whoReads = async (caller: object) => (await call('read_platform', { ...READ, caller })).data?.who;
+      expect([await whoReads(ANN), await whoReads(BOB), await whoReads(ANN)]).toEqual(['ann', 'bob', 'ann']);
+      expect(await call('read_platform', READ)).toMatchObject({ status: 'not_ready', code: 'consent_required' });
+      for (const caller of [{}, { source: 'slack' }, { ...ANN, assertion: 'x' }, { who: 'ann' }, 'slack:U-ANN'])
+        expect(await call('read_platform', { ...READ, caller })).toMatchObject({
+          status: 'failed',
+          code: 'invalid_arguments',
+          detail: expect.stringContaining('caller'),
+        });
+      for (const caller of [slack(''), slack('x'.repeat(257)), { source: 'Slack', id: 'U-ANN' }])
+        expect(await call('read_platform', { ...READ, caller })).toMatchObject({
+          status: 'failed',
+          code: 'invalid_request',
+          detail: expect.stringContaining('caller'),
+        });
+    });
+
+    test('equal calls of two people are two calls, each with its own answer; repeated they stay what they are', async () => {
+      const call = await connect(world, organisation);
+      const write = (caller: object) => call('write_platform', { ...WRITE, caller });
+      const answers = Promise.all([write(ANN), write(BOB), write(ANN), write(BOB)]);
+      for (const id of await waitingCalls(world, organisation, 2))
+        await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      const [ann, bob, annAgain, bobAgain] = await answers;
+      expect([ann, bob, annAgain, bobAgain].map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann', 'bob']);
+      expect(annAgain.approval_id).toBe(ann.approval_id);
+      expect(bobAgain.approval_id).toBe(bob.approval_id);
+      expect(bob.approval_id).not.toBe(ann.approval_id);
+    });
+
+    test('a person is who they are by any of their assertions, and nobody by one that is not good', async () => {
+      const assertion = async (sub: string) => ({
+        assertion: await issuer.assertion(sub, { jti: randomUUID() }),
+      });
+      for (const person of ['ann', 'bob'])
+        await consentVerified(people, (await act(await assertion(person))).body.consent_url, person);
+      const call = await connect(world, organisation);
+      const write = async (sub: string) => call('write_platform', { ...WRITE, caller: await assertion(sub) });
+      const answers = Promise.all([write('ann'), write('bob'), write('ann')]);
+      for (const id of await waitingCalls(world, organisation, 2))
+        await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      expect((await answers).map(({ data }) => data?.who)).toEqual(['ann', 'bob', 'ann']);
+      const over = Math.floor(Date.now() / 1000) - 600;
+      const bad = { assertion: await issuer.assertion('ann', { iat: over, exp: over + 300 }) };
+      for (const caller of [bad, { assertion: 'x' }])
+        expect(await call('read_platform', { ...READ, caller })).toMatchObject({
+          status: 'not_ready',
+          code: 'consent_required',
+        });
+    });
+  });
+});

@@ -1,0 +1,105 @@
+/** MCP clients that call for people, through every door; on a platform that holds one token per person. */
+import { Client, type ClientCapabilities } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { expect, onTestFinished, vi } from 'vitest';
+import { Browser } from './browser.ts';
+import { BIN } from './checkout.ts';
+import { BARE, writeProfile } from './mcp.ts';
+import { browserOf, connectClient } from './mcp-person.ts';
+import { authorise, onward, start } from './people.ts';
+import type { PeopleWorld } from './people-world.ts';
+import type { Organisation, World } from './world.ts';
+
+const SCOPES = ['docs:read', 'docs:write'];
+
+/** The consent of a person whom the issuer vouches for: they sign in there first. */
+export async function consentVerified(
+  { server, issuer }: PeopleWorld,
+  consentUrl: string,
+  login: string,
+): Promise<void> {
+  const browser = new Browser();
+  const signedIn = await issuer.signIn(browser, login, await start(browser, consentUrl));
+  await authorise(server, browser, login, onward(signedIn));
+  expect((await browser.post(`${consentUrl}/keep`, {})).status).toBe(200);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+type Json = any;
+
+export type DoorOptions = {
+  capabilities?: ClientCapabilities;
+  /** Of `agent-broker mcp`, and its environment. */
+  words?: readonly string[];
+  environment?: Record<string, string>;
+  /** What the person does with a link that the client is asked to open. */
+  onLink?: (url: string) => Promise<unknown>;
+};
+
+/** Calls a tool as a new agent of the organisation. Answers the structured content, and all of the result in `whole`. */
+export type CallTool = (name: string, args: object, options?: object) => Promise<Json>;
+
+type Door = (world: World, organisation: Organisation, options?: DoorOptions) => Promise<CallTool>;
+
+let names = 0;
+
+function clientOf(era: 'modern' | 'legacy', { capabilities = {}, onLink }: DoorOptions): Client {
+  const versionNegotiation = { mode: era === 'modern' ? { pin: '2026-07-28' } : 'legacy' } as const;
+  const client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation });
+  if (onLink)
+    client.setRequestHandler('elicitation/create', async ({ params }: Json) => ({
+      action: ((await onLink(params.url)) as 'decline' | undefined) ?? 'accept',
+    }));
+  onTestFinished(() => client.close());
+  return client;
+}
+
+const callOf =
+  (client: Client): CallTool =>
+  async (name, args, options = {}) => {
+    const whole = (await client.callTool({ name, arguments: { ...args } }, options as never)) as Json;
+    return { ...whole.structuredContent, whole };
+  };
+
+const remote =
+  (era: 'modern' | 'legacy'): Door =>
+  async (world, organisation, options = {}) => {
+    const client = clientOf(era, options);
+    const decision = { name: `client-${++names}`, grants: [{ platformId: 'docs', scopes: SCOPES }] };
+    await connectClient(world, browserOf(world, organisation.owner), { client, decision });
+    return callOf(client);
+  };
+
+const stdio: Door = async (_world, organisation, options = {}) => {
+  const agent = await organisation.agent({ grants: { docs: { scopeList: SCOPES } } });
+  const client = clientOf('legacy', options);
+  const { words = [], environment = {} } = options;
+  const args = [BIN, 'mcp', '--profile', writeProfile(agent), ...words];
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args, env: { ...BARE, ...environment }, stderr: 'ignore' }),
+  );
+  return callOf(client);
+};
+
+export const STDIO = stdio;
+export const STATELESS = remote('modern');
+export const HANDSHAKE = remote('legacy');
+
+export const DOORS: readonly (readonly [string, Door])[] = [
+  ['/mcp, stateless', STATELESS],
+  ['/mcp, shaking hands', HANDSHAKE],
+  ['agent-broker mcp', STDIO],
+];
+
+/** The held calls that wait, once there are so many and each of them is waited for. */
+export async function waitingCalls(world: World, organisation: Organisation, many: number): Promise<string[]> {
+  return await vi.waitUntil(
+    async () => {
+      const { approvals } = (await organisation.ask('GET', '/owner/approvals?status=pending')).body;
+      const ids: string[] = approvals.map(({ approval_id }: { approval_id: string }) => approval_id);
+      const all = ids.length === many && ids.every((id) => world.running.services.changes.waiting(id) > 0);
+      return all ? ids : undefined;
+    },
+    { timeout: 15_000, interval: 20 },
+  );
+}
