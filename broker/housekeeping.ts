@@ -15,6 +15,7 @@ import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeObtainedTokens, purgePeople } from './store/people.ts';
 import { purgePersonConsents } from './store/person-consents.ts';
+import { purgePersonSessions } from './store/person-sessions.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
@@ -58,6 +59,7 @@ export function startHousekeeping(
     'forgetting access tokens that ended': (now) => purgeUpstreamTokens(db, now),
     'forgetting consents of people': (now) => purgePersonConsents(db, now - DAY_MS),
     'forgetting tokens that nobody kept': (now) => purgeObtainedTokens(db, now - UNUSABLE_AFTER_MS),
+    'forgetting browsers of people': (now) => purgePersonSessions(db, now),
     'forgetting people who gave nothing': (now) => purgePeople(db, now - DAY_MS),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),

@@ -115,13 +115,14 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await step();
     await open.recovery.beginReplays();
     await step();
-    const expiring = {
+    const more = {
       'expiring held calls': (now: number) => expireHeld(services, now),
       'expiring access requests': (now: number) => expireRequests(broker, services.changes, now),
       'expiring registrations': (now: number) => expireRegistrations(broker, services.changes, now),
       'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(services, now),
+      'writing when tokens of people were used last': () => services.tokenUses.write(),
     };
-    open.housekeeping = startHousekeeping(broker, expiring, options.choresMs);
+    open.housekeeping = startHousekeeping(broker, more, options.choresMs);
     open.local = writeRunFile(config, listener.localUrl, services);
     listener.serve(makeApp(services, servedRoutes()));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
@@ -176,6 +177,7 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('recovery', () => recovery?.stop());
   await step('the recorder', () => services?.recorder.close());
   await step('news of held calls', () => services?.changes.close());
+  await step('what was used last', () => services?.tokenUses.write());
   await step('the store', () => store.close());
 }
 

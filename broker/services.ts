@@ -29,6 +29,7 @@ import { type Lab, makeLab } from './lab.ts';
 import { makeOAuthConnections } from './oauth-client/oauth-connections.ts';
 import { mcpResource } from './oauth-server/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from './oauth-server/server.ts';
+import { tokenUses } from './people/last-used.ts';
 import { makePeople } from './people/people.ts';
 import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { factsReaders } from './store/facts-reader.ts';
@@ -79,6 +80,7 @@ export function makeServices(broker: Broker): Services {
     toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
     people: makePeople(broker),
+    tokenUses: tokenUses(broker),
     appTokens: appTokens(broker),
   };
   return {

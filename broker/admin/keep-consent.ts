@@ -1,6 +1,7 @@
 /** A person says whether what was obtained in a consent is to be kept. */
 import { recordChange } from '../audit/record-change.ts';
 import { announceConsent, changeOfConsent } from '../people/consents.ts';
+import { beginAfterConsent, type SessionCookie } from '../people/sessions.ts';
 import { findObtainedTokens, movePersonTokens } from '../store/people.ts';
 import { completeConsent } from '../store/person-consents.ts';
 import type { PersonConsentTable } from '../store/schema.ts';
@@ -19,7 +20,7 @@ export async function discardByPerson(
 
 /**
  * Keeps what was obtained, as the person says in the browser that went through it, and completes the consent. Of a person whom only a
- * source vouches for an owner confirms it before its first use.
+ * source vouches for an owner confirms it before its first use. From then on the browser with this cookie shows it to the person.
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing is kept
  */
@@ -27,7 +28,7 @@ export async function keep(
   services: Consenting,
   consent: PersonConsentTable,
   browserHash: string,
-  correlationId: string,
+  { correlationId, cookie }: { correlationId: string; cookie: SessionCookie },
 ): Promise<{ confirms: boolean }> {
   const { broker, changes } = services;
   if (!isBrowserOf(consent, browserHash)) throw over();
@@ -49,6 +50,7 @@ export async function keep(
     const before = confirms ? [] : await endKept(tx, obtained);
     const place = { organisationId, id: obtained.id };
     if (!(await movePersonTokens(tx, place, 'obtained', confirms ? 'unconfirmed' : 'kept'))) throw over();
+    await beginAfterConsent(broker, tx, consent, cookie);
     await announceConsent(changes, tx, consent);
     return { before, obtained };
   });

@@ -3,6 +3,7 @@ import type { Changing } from '../audit/record-change.ts';
 import type { CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import type { TokenUses } from '../people/last-used.ts';
 import type { People } from '../people/people.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { AppTokens } from '../token-source/app-tokens.ts';
@@ -26,6 +27,8 @@ export type CallServices = Changing & {
   oauth: OAuthConnections;
   /** For whom calls are made, where a platform holds one token per person. */
   people: People;
+  /** When tokens of people were used last. */
+  tokenUses: TokenUses;
   /** Tokens of Apps' installations. */
   appTokens: AppTokens;
 };

@@ -19,6 +19,7 @@ export async function sendCall(
   { platform, connection, credential, ask, verdict, isApproved }: Allowed,
 ): Promise<Fresh> {
   const { grant } = verdict;
+  if (connection.personTokens !== undefined) services.tokenUses.note(connection.personTokens);
   return await forwardFresh(
     services,
     call,

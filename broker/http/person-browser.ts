@@ -1,34 +1,96 @@
-/** The browser in which a person goes through a consent: a cookie of random bits, of which only the hash is stored. */
+/** The browser of a person: cookies of random bits, of which only the hash is stored, for a consent and for what was given. */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { z } from 'zod';
+import type { PersonSignIn } from '../admin/person-sign-in.ts';
 import { foreignOrigin, readCookie } from '../auth/session-cookie.ts';
+import type { Broker } from '../broker.ts';
+import { openFromBrowser, sealForBrowser } from '../crypto/browser-seal.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import type { SessionCookie } from '../people/sessions.ts';
 import { Refusal } from './errors.ts';
 
-const SECONDS = 3600;
+/** `svc_consent`: goes through a consent. `svc_person`: may see what was given. `svc_person_flow`: signs in to see it. */
+type Name = 'svc_consent' | 'svc_person' | 'svc_person_flow';
+
+const CONSENT_SECONDS = 3600;
+/** What it shows ends earlier for whoever signed in (people/sessions.ts). */
+const SESSION_SECONDS = 30 * 24 * 3600;
+const FLOW_SECONDS = 600;
 const FORM = /^[A-Za-z0-9_-]{43}$/;
+const PURPOSE = 'sign-in of a person';
 
-const nameOf = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '__Host-svc_consent' : 'svc_consent');
+const nameOf = (baseUrl: string, name: Name): string => (baseUrl.startsWith('https:') ? `__Host-${name}` : name);
 
-/** The hash of this browser's cookie; undefined: it has none. */
-export function browserHashOf(request: IncomingMessage, baseUrl: string): string | undefined {
-  const value = readCookie(request, nameOf(baseUrl));
+/** `Set-Cookie`. Lax, because callbacks, and links in messages, come from other sites. */
+const cookie = (baseUrl: string, name: Name, value: string, seconds: number): string =>
+  `${nameOf(baseUrl, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
+
+function hashIn(request: IncomingMessage, baseUrl: string, name: Name): string | undefined {
+  const value = readCookie(request, nameOf(baseUrl, name));
   return value !== undefined && FORM.test(value) ? sha256Hex(value) : undefined;
 }
 
-/** The hash, and the `Set-Cookie` that gives a browser without one its cookie. Lax, because callbacks come from other sites. */
+/** The hash of the cookie of this browser that goes through a consent; undefined: it has none. */
+export const browserHashOf = (request: IncomingMessage, baseUrl: string): string | undefined =>
+  hashIn(request, baseUrl, 'svc_consent');
+
+/** The hash, and the `Set-Cookie` that gives a browser without one its cookie. */
 export function browserCookie(request: IncomingMessage, baseUrl: string): { hash: string; cookies: string[] } {
   const known = browserHashOf(request, baseUrl);
   if (known !== undefined) return { hash: known, cookies: [] };
   const value = randomBytes(32).toString('base64url');
-  const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
-  const cookie = `${nameOf(baseUrl)}=${value}; Path=/; Max-Age=${SECONDS}; HttpOnly; SameSite=Lax${secure}`;
-  return { hash: sha256Hex(value), cookies: [cookie] };
+  return { hash: sha256Hex(value), cookies: [cookie(baseUrl, 'svc_consent', value, CONSENT_SECONDS)] };
 }
+
+/** The hash of the cookie of this browser that may see what was given; undefined: it has none. */
+export const sessionHashOf = (request: IncomingMessage, baseUrl: string): string | undefined =>
+  hashIn(request, baseUrl, 'svc_person');
+
+/** A new one each time, so that a cookie that somebody else put there shows nothing. */
+export function newSessionCookie(request: IncomingMessage, baseUrl: string): SessionCookie & { cookies: string[] } {
+  const value = randomBytes(32).toString('base64url');
+  const cookies = [cookie(baseUrl, 'svc_person', value, SESSION_SECONDS)];
+  return { hash: sha256Hex(value), replaces: sessionHashOf(request, baseUrl), cookies };
+}
+
+export const endedSessionCookie = (baseUrl: string): string => cookie(baseUrl, 'svc_person', '', 0);
+
+const Flow = z.strictObject({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  organisation: z.string(),
+  issuer: z.string(),
+  /** Milliseconds since the epoch. */
+  until: z.number(),
+});
+
+/** `Set-Cookie` that keeps a sign-in for 10 minutes, sealed; of a browser the last one counts. */
+export function personFlowCookie({ vault, clock, baseUrl }: Broker, flow: PersonSignIn): string {
+  const text = JSON.stringify({ ...flow, until: clock() + FLOW_SECONDS * 1000 } satisfies z.infer<typeof Flow>);
+  return cookie(baseUrl, 'svc_person_flow', sealForBrowser(vault.masterKeys(), PURPOSE, text), FLOW_SECONDS);
+}
+
+/** The sign-in of this browser to which a callback belongs; undefined: to none. */
+export function readPersonFlow(
+  { vault, clock, baseUrl }: Broker,
+  request: IncomingMessage,
+  query: URLSearchParams,
+): PersonSignIn | undefined {
+  const sealed = readCookie(request, nameOf(baseUrl, 'svc_person_flow'));
+  const text = sealed && openFromBrowser(vault.masterKeys(), PURPOSE, sealed);
+  if (!text) return undefined;
+  const { until, ...flow } = Flow.parse(JSON.parse(text));
+  const states = query.getAll('state');
+  return until > clock() && states.length === 1 && states[0] === flow.state ? flow : undefined;
+}
+
+export const endedPersonFlow = ({ baseUrl }: Broker): string => cookie(baseUrl, 'svc_person_flow', '', 0);
 
 /** Throws Refusal unless a form of our own pages sent it. */
 export function checkOwnForm(request: IncomingMessage, baseUrl: string): void {
   const foreign = foreignOrigin(request, baseUrl);
   if (foreign !== undefined)
-    throw new Refusal('forbidden', 'This request comes from another site. Use the page of the consent itself.');
+    throw new Refusal('forbidden', 'This request comes from another site. Use the page itself.');
 }

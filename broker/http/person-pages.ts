@@ -1,6 +1,6 @@
 /** The pages of a person who is asked for a consent: what is asked, and what came of it. */
 import type { ConsentShown } from '../admin/person-consent.ts';
-import { FORM_PAGE_HEADERS, type FormButton, formButton, paragraph } from '../small-page.ts';
+import { FORM_PAGE_HEADERS, type FormButton, formButton, linkButton, paragraph } from '../small-page.ts';
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 import { pageOf, wordsPage } from './sign-in-page.ts';
@@ -22,7 +22,7 @@ const sheet = (
   );
 
 const WITHDRAW =
-  'You can withdraw at any time: in your account settings at the platform, or by asking the owners of the organisation to end it.';
+  'You can withdraw at any time: on the page to which this leads at the end, in your account settings at the platform, or by asking the owners of the organisation to end it.';
 
 /** What is asked of the person. `path`: of the consent's page. */
 export function offerPage(path: string, shown: ConsentShown): Reply {
@@ -83,16 +83,24 @@ export const leadPage = (to: string, cookies: Cookies): Reply =>
 /** Back to the page of the consent. */
 export const backTo = (path: string): Reply => ({ status: 303, headers: { ...FORM_PAGE_HEADERS, Location: path } });
 
-export const donePage = (confirms: boolean): Reply =>
-  sheet(200, {
-    title: 'Done',
-    paragraphs: [
-      confirms
-        ? 'Your account is connected. An owner of the organisation has to confirm it before agents use it.'
-        : 'Your account is connected. The agent can go on.',
-      'You can close this page.',
-    ],
-  });
+/** `mine`: where the person sees what they gave. */
+export const donePage = (confirms: boolean, mine: string, cookies: Cookies): Reply =>
+  pageOf(
+    200,
+    {
+      title: 'Done',
+      parts: [
+        paragraph(
+          confirms
+            ? 'Your account is connected. An owner of the organisation has to confirm it before agents use it.'
+            : 'Your account is connected. The agent can go on.',
+        ),
+        paragraph('You can close this page, or see what you gave, and withdraw it.'),
+        linkButton(mine, 'See what you gave'),
+      ],
+    },
+    cookies.length > 0 ? { 'Set-Cookie': [...cookies] } : {},
+  );
 
 export const discardedPage = (): Reply =>
   sheet(200, { title: 'Not connected', paragraphs: ['Nothing was kept. You can close this page.'] });

@@ -22,6 +22,7 @@ import { health, live, ready } from './routes/health.ts';
 import { labMcp } from './routes/lab-mcp.ts';
 import { mcp } from './routes/mcp.ts';
 import { metadata } from './routes/metadata.ts';
+import { myConnectionRoutes } from './routes/my-connections.ts';
 import { oauthRoutes } from './routes/oauth.ts';
 import { agentOpenApi } from './routes/openapi.ts';
 import {
@@ -125,6 +126,7 @@ export const ROUTES: readonly Route[] = [
   callerConsentStart,
   callerConsentStatus,
   ...personConsentRoutes,
+  ...myConnectionRoutes,
   consentRequest,
   consentDecision,
   labMcp,

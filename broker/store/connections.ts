@@ -120,6 +120,34 @@ export async function listAgentsNaming(
     .execute();
 }
 
+/** The agents that may use a connection now, without children, by name, with the scopes of their grants. */
+export async function listAgentsUsing(
+  db: Db,
+  { organisation_id: organisationId, id, platform_id: platformId, is_default: isDefault }: ConnectionTable,
+  now: number,
+): Promise<{ name: string; grant_id: string; scopes: string }[]> {
+  return await db
+    .selectFrom('grants as g')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'g.organisation_id').onRef('a.id', '=', 'g.agent_id'),
+    )
+    .select(['a.name', 'g.id as grant_id', 'g.scopes'])
+    .where('g.organisation_id', '=', organisationId)
+    .where('g.platform_id', '=', platformId)
+    .where((eb) =>
+      isDefault === 1
+        ? eb.or([eb('g.connection_id', '=', id), eb('g.connection_id', 'is', null)])
+        : eb('g.connection_id', '=', id),
+    )
+    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', now)]))
+    .where((eb) => eb.or([eb('a.expires_at', 'is', null), eb('a.expires_at', '>', now)]))
+    .where('a.status', 'not in', ['revoked', 'deleted'])
+    .where('a.parent_id', 'is', null)
+    .orderBy('a.name')
+    .orderBy('g.id')
+    .execute();
+}
+
 /** Records that the upstream refused the credential in this row, or accepted it again. */
 export async function setCredentialStatus(
   db: Db,

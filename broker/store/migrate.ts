@@ -19,6 +19,7 @@ import { derivedReceipts } from './migrations/0019-derived-receipts.ts';
 import { bulkChanges } from './migrations/0020-bulk-changes.ts';
 import { upstreamTokens } from './migrations/0023-upstream-tokens.ts';
 import { people } from './migrations/0024-people.ts';
+import { personSessions } from './migrations/0025-person-sessions.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A published migration is never edited: a later one fixes it. */
@@ -42,6 +43,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0020-bulk-changes': { up: (db: Kysely<unknown>) => bulkChanges(db, dialect) },
   '0023-upstream-tokens': { up: (db: Kysely<unknown>) => upstreamTokens(db, types) },
   '0024-people': { up: (db: Kysely<unknown>) => people(db, types) },
+  '0025-person-sessions': { up: personSessions },
 });
 
 const migratorOf = (store: Store): Migrator =>

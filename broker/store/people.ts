@@ -67,7 +67,14 @@ export async function purgePeople(db: Db, before: number): Promise<void> {
 
 export type NewPersonTokens = Omit<
   PersonTokenTable,
-  'credential' | 'refresh_token' | 'token_id' | 'oauth' | 'upstream_scopes' | 'refresh_claim' | 'refresh_claim_until'
+  | 'credential'
+  | 'refresh_token'
+  | 'token_id'
+  | 'oauth'
+  | 'upstream_scopes'
+  | 'refresh_claim'
+  | 'refresh_claim_until'
+  | 'last_used_at'
 >;
 
 /** Stores tokens that a person gave in a consent, sealed for this row. */
@@ -83,6 +90,7 @@ export async function addPersonTokens(db: Db, row: NewPersonTokens, tokens: NewT
       upstream_scopes: tokens.upstreamScopes,
       refresh_claim: null,
       refresh_claim_until: null,
+      last_used_at: null,
     })
     .execute();
 }

@@ -149,7 +149,18 @@ export type PersonTokenTable = VouchedFor &
      */
     standing: 'obtained' | 'unconfirmed' | 'kept';
     consent_id: string;
+    /** To within some minutes; null: never. */
+    last_used_at: number | null;
   };
+
+/** A browser in which a person is known for a while. `consent_id`: what is shown; empty: all that the person gave. */
+export type PersonSessionTable = {
+  cookie_hash: string;
+  organisation_id: string;
+  person_id: string;
+  consent_id: string;
+  expires_at: number;
+};
 
 /** A person's consent that was begun (specification, Per-person consent). */
 export type PersonConsentTable = VouchedFor & {
@@ -639,6 +650,7 @@ export type Schema = {
   persons: PersonTable;
   person_tokens: PersonTokenTable;
   person_consents: PersonConsentTable;
+  person_sessions: PersonSessionTable;
   ended_sessions: EndedSessionTable;
   used_challenges: UsedChallengeTable;
   idempotency_keys: IdempotencyTable;

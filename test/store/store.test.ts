@@ -53,6 +53,7 @@ const MIGRATIONS = [
   '0020-bulk-changes',
   '0023-upstream-tokens',
   '0024-people',
+  '0025-person-sessions',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -48,8 +48,12 @@ export async function authorise(
 }
 
 /** All of it, for a person whom a source vouches for. */
-export async function consentAsserted(server: AuthorizationServer, consentUrl: string, login: string): Promise<Visit> {
-  const browser = new Browser();
+export async function consentAsserted(
+  server: AuthorizationServer,
+  consentUrl: string,
+  login: string,
+  browser = new Browser(),
+): Promise<Visit> {
   const asked = await authorise(server, browser, login, await start(browser, consentUrl));
   expect(asked.text).toContain(`Use the account ${login}@docs.example?`);
   return await browser.post(`${consentUrl}/keep`, {});

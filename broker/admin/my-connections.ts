@@ -1,0 +1,98 @@
+/** What a person gave, as they see it in their own browser, and withdrawing it. */
+import { recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
+import { readFacts } from '../oauth-client/facts.ts';
+import type { PersonSession } from '../people/sessions.ts';
+import type { Instant } from '../policy/facts.ts';
+import { findConnection, listAgentsUsing } from '../store/connections.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import { deletePersonTokens, listGivenTokens } from '../store/people.ts';
+import type { PersonTokenTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
+import { readScopes } from '../store/stored-terms.ts';
+import type { Connecting } from './connections.ts';
+import { revokePersonTokens } from './person-tokens.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** `agents`: those that may use it now, with their scopes. */
+export type Given = {
+  id: string;
+  platform: string;
+  organisation: string;
+  account: string | null;
+  /** `unconfirmed`: an owner has to confirm it first. `reauth_needed`: the platform takes it no more. */
+  state: 'unconfirmed' | 'active' | 'reauth_needed';
+  /** At the platform; null: it did not say. */
+  rights: readonly string[] | null;
+  agents: readonly { name: string; scopes: readonly string[] }[];
+  givenAt: Instant;
+  /** To within some minutes; null: never. */
+  lastUsedAt: Instant | null;
+};
+
+/** What the person of these sessions gave, oldest first. */
+export async function listMine(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  sessions: readonly PersonSession[],
+): Promise<Given[]> {
+  const rows = await rowsOf(store.db, sessions);
+  return await Promise.all(rows.map((row) => shown(store.db, row, clock())));
+}
+
+/** A session after a consent shows only what was given in it. */
+async function rowsOf(db: Db, sessions: readonly PersonSession[]): Promise<PersonTokenTable[]> {
+  const rows = new Map<string, PersonTokenTable>();
+  for (const { organisation_id: organisationId, person_id: personId, consent_id: consentId } of sessions)
+    for (const row of await listGivenTokens(db, organisationId, { personId }))
+      if (consentId === '' || consentId === row.consent_id) rows.set(row.id, row);
+  return [...rows.values()].sort((one, other) => one.created_at - other.created_at);
+}
+
+async function shown(db: Db, row: PersonTokenTable, now: Instant): Promise<Given> {
+  const { organisation_id: organisationId, id, platform_id: platformId, connection_id: connectionId } = row;
+  const connection = await findConnection(db, organisationId, connectionId);
+  const manifest = (await loadManifests(db, organisationId)).get(platformId);
+  const agents = connection ? await listAgentsUsing(db, connection, now) : [];
+  return {
+    id,
+    platform: manifest?.name ?? platformId,
+    organisation: (await findOrganisation(db, organisationId))?.name ?? '',
+    account: readFacts(row.oauth)?.account ?? null,
+    state: row.standing === 'unconfirmed' ? 'unconfirmed' : row.status,
+    rights: row.upstream_scopes === null ? null : readStored(Texts, row.upstream_scopes, `upstream scopes of ${id}`),
+    agents: agents.map(({ name, grant_id: grant, scopes }) => ({ name, scopes: readScopes(scopes, grant) })),
+    givenAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+  };
+}
+
+/**
+ * Ends what the person gave, at once, and revokes it at the platform. `revoked` false: the platform has no place for that, or did not
+ * answer.
+ *
+ * @throws ChangeRefused not_found: nothing of these sessions has this id; AuditUnavailable, and then nothing is changed
+ */
+export async function withdraw(
+  services: Connecting,
+  sessions: readonly PersonSession[],
+  { id, correlationId }: { id: string; correlationId: string },
+): Promise<{ platform: string; revoked: boolean }> {
+  const { db } = services.broker.store;
+  const row = (await rowsOf(db, sessions)).find((one) => one.id === id);
+  if (!row) throw notThere();
+  const { organisation_id: organisationId, person_id: personId, platform_id, connection_id } = row;
+  const { platform } = await shown(db, row, services.broker.clock());
+  const by = { owner: { id: personId, organisation_id: organisationId }, how: 'person', correlationId } as const;
+  const change = { reason: 'person_withdrew', platform: platform_id, connection: connection_id };
+  const ended = await recordChange(services, by, change, async (tx, note) => {
+    note({ person_id: personId });
+    const deleted = await deletePersonTokens(tx, organisationId, [id]);
+    if (deleted.length === 0) throw notThere();
+    return deleted;
+  });
+  return { platform, revoked: (await revokePersonTokens(services, ended)) > 0 };
+}
+
+const notThere = () => new ChangeRefused('not_found', 'There is nothing to withdraw any more: it was ended already.');

@@ -1,0 +1,67 @@
+/** People sign in at an issuer of assertions that an organisation trusts, to see what they gave. */
+import type { CallerIssuer } from '../people/caller-issuer.ts';
+import { readCallerIssuers } from '../people/caller-issuer.ts';
+import { beginSignedIn, type SessionCookie } from '../people/sessions.ts';
+import type { SignInState } from '../people/sign-in.ts';
+import { findOrganisation, listOrganisations } from '../store/organisations.ts';
+import { findPersonId } from '../store/people.ts';
+import { inTransaction } from '../store/transaction.ts';
+import type { Consenting } from './person-consent.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** Where people of an organisation can sign in. */
+export type SignInPlaces = { id: string; name: string; issuers: readonly string[] };
+
+/** Of the organisation with this id, or, without one, of the only one that there is; undefined: of none. */
+export async function signInPlaces(
+  { broker }: Pick<Consenting, 'broker'>,
+  organisationId: string | undefined,
+): Promise<SignInPlaces | undefined> {
+  const { db } = broker.store;
+  const [only, ...others] = organisationId === undefined ? await listOrganisations(db) : [];
+  const found = organisationId === undefined ? others.length === 0 && only : await findOrganisation(db, organisationId);
+  if (!found) return undefined;
+  const issuers = readCallerIssuers(found.caller_issuers).filter(({ client_id: id }) => id !== undefined);
+  return { id: found.id, name: found.name, issuers: issuers.map(({ issuer }) => issuer) };
+}
+
+/** What a browser keeps until it comes back. */
+export type PersonSignIn = SignInState & { organisation: string; issuer: string };
+
+/** @throws ChangeRefused */
+export async function beginPersonSignIn(
+  services: Consenting,
+  at: { organisation: string; issuer: string },
+): Promise<{ url: string; kept: PersonSignIn }> {
+  const begun = await services.signIns.begin(await trusted(services, at));
+  if ('problem' in begun) throw new ChangeRefused('conflict', begun.problem);
+  return { url: begun.url, kept: { ...begun.kept, ...at } };
+}
+
+/** Begins the person's session. False: this person gave nothing here. @throws ChangeRefused */
+export async function finishPersonSignIn(
+  services: Consenting,
+  query: URLSearchParams,
+  { organisation, issuer, ...kept }: PersonSignIn,
+  cookie: SessionCookie,
+): Promise<boolean> {
+  const { broker, people, signIns } = services;
+  const identity = await signIns.finish(await trusted(services, { organisation, issuer }), query, kept);
+  if ('problem' in identity) throw new ChangeRefused('forbidden', identity.problem);
+  const hash = await people.hasher.hash(organisation, identity);
+  const personId = await findPersonId(broker.store.db, organisation, hash);
+  if (personId === undefined) return false;
+  await inTransaction(broker.store.db, (tx) =>
+    beginSignedIn(broker, tx, { organisationId: organisation, personId }, cookie),
+  );
+  return true;
+}
+
+async function trusted(
+  { people }: Consenting,
+  { organisation, issuer }: { organisation: string; issuer: string },
+): Promise<CallerIssuer> {
+  const found = await people.assertions.issuer(organisation, issuer);
+  if (!found) throw new ChangeRefused('not_found', 'The organisation does not trust this issuer.');
+  return found;
+}

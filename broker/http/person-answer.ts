@@ -1,0 +1,37 @@
+/** What the routes of people's pages have in common. */
+
+import { errorReply } from './envelope.ts';
+import { asRefusal } from './errors.ts';
+import { noConsentPage } from './person-pages.ts';
+import type { Reply } from './reply.ts';
+import type { Context } from './route.ts';
+
+export type PersonAsks = Context<'none', undefined>;
+
+export const PERSON_ROUTE = {
+  auth: 'none',
+  limit: { name: 'person-consents', perMinute: 60, per: 'address' },
+  errors: [
+    'invalid_request',
+    'forbidden',
+    'not_found',
+    'conflict',
+    'rate_limited',
+    'upstream_unreachable',
+    'audit_unavailable',
+  ],
+} as const;
+
+export const pageAnswer = (description: string) => ({ 200: { description, type: 'text/html' } });
+
+/** Tells a person in a browser why something cannot go on; a program gets the envelope. */
+export async function answeringPerson(context: PersonAsks, step: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await step();
+  } catch (error) {
+    const refusal = asRefusal(error);
+    if (!refusal) throw error;
+    if (context.request.headers.accept?.includes('text/html')) return noConsentPage(refusal, context.correlationId);
+    return errorReply(refusal, context);
+  }
+}

@@ -1,0 +1,238 @@
+/** People see what they gave, and withdraw it: in the browser that gave it, or signed in; and nothing of anybody else. */
+import { describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { Browser, type Visit } from '../world/browser.ts';
+import {
+  agentOfPeople,
+  authorise,
+  confirmAll,
+  consentAsserted,
+  onward,
+  outlivePerson,
+  start,
+} from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const ANN = slack('U-ANN');
+const BOB = slack('U-BOB');
+
+describe.each(STORES)(`what a person gave on %s${postgresNote}`, (store) => {
+  const { server, issuer, world, organisation, act } = givenPeople(store);
+  const ann = async () => ({ assertion: await issuer.assertion('ann') });
+  const mine = () => `${world.running.baseUrl}/me/connections`;
+  const signInAt = () =>
+    `${mine()}/sign-in?${new URLSearchParams({ organisation: organisation.id, issuer: issuer.issuer })}`;
+  const shown = async (browser: Browser) => await browser.get(mine());
+  const withdrawal = ({ text }: Visit): string => {
+    const [, path = ''] = /action="(\/me\/connections\/[0-9a-f-]{36}\/withdraw)"/.exec(text) ?? [];
+    expect(path, text).not.toBe('');
+    return world.running.baseUrl + path;
+  };
+  const gave = async (caller: object, login: string, browser = new Browser()): Promise<Browser> => {
+    const done = await consentAsserted(server, (await act(caller)).body.consent_url, login, browser);
+    expect(done.text).toContain('See what you gave');
+    await confirmAll(organisation);
+    return browser;
+  };
+  const gaveVerified = async (browser: Browser): Promise<void> => {
+    const { consent_url } = (await act(await ann())).body;
+    const signedIn = await issuer.signIn(browser, 'ann', await start(browser, consent_url));
+    await authorise(server, browser, 'ann', onward(signedIn));
+    expect((await browser.post(`${consent_url}/keep`, {})).status).toBe(200);
+  };
+  const signIn = async (browser: Browser, login: string): Promise<Visit> =>
+    await issuer.signIn(browser, login, onward(await browser.post(signInAt(), {})));
+
+  test('the browser that consented sees whose account, for whom, with which rights, and by which agents', async () => {
+    const done = await consentAsserted(server, (await act(ANN)).body.consent_url, 'ann');
+    const [, link] = /href="(\/me\/connections[^"]*)"/.exec(done.text) ?? [];
+    expect(link).toBe(`/me/connections?organisation=${organisation.id}`);
+    const browser = new Browser();
+    await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob', browser);
+    const waiting = await shown(browser);
+    expect(waiting.text).toContain('An owner of the organisation has to confirm it first');
+    await confirmAll(organisation);
+    const { text, headers } = await shown(browser);
+    for (const said of [
+      '>Docs<',
+      'bob@docs.example',
+      'In use',
+      'openid',
+      'docs.read',
+      'docs:read, docs:write',
+      'never',
+    ])
+      expect(text).toContain(said);
+    expect(text).not.toContain('ann@docs.example');
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'; style-src 'self'");
+    expect(headers.get('cache-control')).toContain('no-store');
+  });
+
+  test('names are text: of agents, accounts and organisations', async () => {
+    await organisation.agent({
+      name: '<img src=x onerror=alert(1)>',
+      policy: await organisation.policy([{ effect: 'allow' }] as never),
+      grants: { docs: { scopeList: ['docs:read'] } },
+    });
+    const browser = await gave(ANN, 'ann');
+    const { text } = await shown(browser);
+    expect(text).not.toContain('<img src=x');
+    expect(text).toContain('&#60;img src=x onerror=alert(1)&#62;');
+  });
+
+  test('when it was used last: noted with the call, written later for all at once', async () => {
+    const browser = await gave(ANN, 'ann');
+    expect((await act(ANN)).status).toBe(200);
+    await world.running.services.tokenUses.write();
+    const rows = () =>
+      world.running.broker.store.db
+        .selectFrom('person_tokens')
+        .select('last_used_at')
+        .where('organisation_id', '=', organisation.id)
+        .execute();
+    const [first] = await rows();
+    expect(first?.last_used_at).toBeGreaterThan(0);
+    expect((await shown(browser)).text).not.toContain('never');
+    // Again within some minutes is not written, later it is.
+    world.clock.skewMs = 60_000;
+    await act(ANN);
+    await world.running.services.tokenUses.write();
+    expect(await rows()).toEqual([first]);
+    world.clock.skewMs = 10 * 60_000;
+    await act(ANN);
+    await world.running.services.tokenUses.write();
+    expect((await rows())[0]?.last_used_at).toBeGreaterThanOrEqual(Number(first?.last_used_at) + 9 * 60_000);
+  });
+
+  test('withdrawn: ended here at once, revoked at the platform, on record, and the next call asks for a consent', async () => {
+    const browser = await gave(ANN, 'ann');
+    await gave(BOB, 'bob');
+    expect((await act(ANN)).body.data.who).toBe('ann');
+    const token = server.bearers.at(-1);
+    const done = await browser.post(withdrawal(await shown(browser)), {});
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining('was told, too')]);
+    const refused = await act(ANN);
+    expect([refused.status, refused.body.reason]).toEqual([412, 'not_consented']);
+    expect(refused.body.consent_url).toBeDefined();
+    const used = await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } });
+    expect(used.status).toBe(401);
+    expect((await shown(browser)).text).toContain('hold nothing of yours');
+    const { rows } = (await organisation.ask('GET', '/owner/audit?limit=50')).body;
+    const [event] = rows.filter(({ reason }: { reason: string }) => reason === 'person_withdrew');
+    expect(JSON.stringify(event)).not.toContain('U-ANN');
+    expect((await act(BOB)).body.data.who).toBe('bob');
+  });
+
+  test('withdrawn while the authorization server is down: ended here all the same, and the page says so', async () => {
+    const browser = await gave(ANN, 'ann');
+    const form = withdrawal(await shown(browser));
+    await server.down();
+    const done = await browser.post(form, {}).finally(() => server.up());
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining('could not be told')]);
+    expect((await act(ANN)).status).toBe(412);
+  });
+
+  test('withdrawn while a call is under way: the call ends one way or the other, and the next one is refused', async () => {
+    const browser = await gave(ANN, 'ann');
+    await outlivePerson(world, organisation, 'ann@docs.example');
+    const form = withdrawal(await shown(browser));
+    server.slowMs = 500;
+    const before = server.seen.length;
+    const call = act(ANN);
+    while (!server.seen.slice(before).includes('POST /token')) await new Promise((later) => setTimeout(later, 5));
+    expect((await browser.post(form, {})).status).toBe(200);
+    const ended = await call;
+    expect([200, 409, 412, 502, 503]).toContain(ended.status);
+    const next = await act(ANN);
+    expect([next.status, next.body.reason]).toEqual([412, 'not_consented']);
+    // What the refresh obtained for a row that is gone works no more, either.
+    const used = await fetch(`${server.issuer}/api/items`, {
+      headers: { authorization: `Bearer ${server.given.access.at(-1)}` },
+    });
+    expect(used.status).toBe(401);
+  });
+
+  test('somebody whom a source vouches for sees what this browser gave, and nothing else of that person', async () => {
+    // Two agents ask for Ann; whoever gets the link of one gives an own account, and becomes Ann nowhere.
+    const links = [await act(ANN), await act(ANN, {}, await agentOfPeople(organisation))];
+    const [eves, anns] = [new Browser(), new Browser()];
+    await consentAsserted(server, links[0]?.body.consent_url, 'eve', eves);
+    await consentAsserted(server, links[1]?.body.consent_url, 'ann', anns);
+    const [seen, own] = [await shown(eves), await shown(anns)];
+    expect([seen.text.includes('eve@docs.example'), seen.text.includes('ann@docs.example')]).toEqual([true, false]);
+    expect([own.text.includes('eve@docs.example'), own.text.includes('ann@docs.example')]).toEqual([false, true]);
+    expect((await eves.post(withdrawal(own), {})).status).toBe(404);
+    expect((await eves.post(withdrawal(seen), {})).status).toBe(200);
+    await confirmAll(organisation);
+    expect((await act(ANN)).body.data.who).toBe('ann');
+  });
+
+  test('whoever signs in sees all that they gave, in any browser, and nobody else’s', async () => {
+    await gaveVerified(new Browser());
+    const elsewhere = new Browser();
+    expect((await signIn(elsewhere, 'ann')).text).toContain('You are signed in');
+    const { text } = await shown(elsewhere);
+    expect(text).toContain('ann@docs.example');
+    const bobs = new Browser();
+    expect((await signIn(bobs, 'bob')).text).toContain('hold nothing of yours');
+    const page = await bobs.get(`${mine()}?organisation=${organisation.id}`);
+    expect(page.text).toContain(`Sign in at ${new URL(issuer.issuer).host}`);
+    expect(page.text).not.toContain('docs.example');
+    const other = await world.organisation();
+    expect((await bobs.get(`${mine()}?organisation=${other.id}`)).text).toContain('not known here');
+    expect((await bobs.post(withdrawal(await shown(elsewhere)), {})).status).toBe(403);
+    expect((await elsewhere.post(withdrawal(await shown(elsewhere)), {})).status).toBe(200);
+    expect((await act(await ann())).status).toBe(412);
+  });
+
+  test('the answer to a sign-in counts in the browser that began it, and once', async () => {
+    await gaveVerified(new Browser());
+    const [one, other] = [new Browser(), new Browser()];
+    one.stopAt = (url) => url.pathname === '/me/consent/signed-in';
+    const stopped = await signIn(one, 'ann');
+    expect((await other.get(stopped.url)).status).toBe(400);
+    expect((await shown(other)).text).not.toContain('ann@docs.example');
+    one.stopAt = undefined;
+    expect((await one.get(stopped.url)).text).toContain('You are signed in');
+    expect((await one.get(stopped.url)).status).toBe(400);
+  });
+
+  test('cookies are kept from scripts and other sites, a new one each time, and end', async () => {
+    const browser = new Browser();
+    await gaveVerified(browser);
+    const before = browser.cookieFor(mine());
+    await signIn(browser, 'ann');
+    const after = browser.cookieFor(mine());
+    const value = (text: string) => /svc_person=([^;]+)/.exec(text)?.[1];
+    expect(value(after)).toBeDefined();
+    expect(value(after)).not.toBe(value(before));
+    const withOld = await send(mine(), { headers: { cookie: `svc_person=${value(before)}`, accept: 'text/html' } });
+    expect(withOld.text).not.toContain('ann@docs.example');
+    world.clock.skewMs = 61 * 60_000;
+    expect((await shown(browser)).text).not.toContain('ann@docs.example');
+    world.clock.skewMs = 0;
+    expect((await browser.post(`${mine()}/leave`, {})).text).toContain('shows nothing of yours');
+    const left = await send(mine(), { headers: { cookie: after, accept: 'text/html' } });
+    expect(left.text).not.toContain('ann@docs.example');
+    const signedIn = await send(`${world.running.baseUrl}/me/connections/leave`, { method: 'POST' });
+    expect(signedIn.headers.getSetCookie().join()).toMatch(/svc_person=; Path=\/; Max-Age=0; HttpOnly; SameSite=Lax/);
+  });
+
+  test('a form of another site withdraws nothing, signs nobody in, and a consent token is no way in', async () => {
+    const browser = await gave(ANN, 'ann');
+    const form = withdrawal(await shown(browser));
+    for (const url of [form, signInAt(), `${mine()}/leave`]) {
+      const foreign = await send(url, {
+        method: 'POST',
+        headers: { cookie: browser.cookieFor(url), origin: 'https://evil.example', accept: 'text/html' },
+      });
+      expect(foreign.status).toBe(403);
+    }
+    expect((await act(ANN)).status).toBe(200);
+    const token = (await act(BOB)).body.consent_token;
+    const tried = await send(mine(), { headers: { cookie: `svc_person=${token}`, accept: 'text/html' } });
+    expect(tried.text).toContain('not known here');
+    expect(tried.text).not.toContain('docs.example');
+  });
+});
