@@ -21,11 +21,8 @@ export function formsOf(secrets: readonly string[]): Form[] {
 }
 
 /** The credentials as they are: for data whose other bytes are compressed. */
-export function rawForms(secrets: readonly string[]): Form[] {
-  return longEnough(secrets).map((secret) => ({
-    characters: [...Buffer.from(secret)].map((byte) => [Uint8Array.of(byte)]),
-    gaps: false,
-  }));
+export function rawForms(secrets: readonly string[]): Buffer[] {
+  return longEnough(secrets).map((secret) => Buffer.from(secret));
 }
 
 const longEnough = (secrets: readonly string[]) => secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL);

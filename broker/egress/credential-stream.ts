@@ -1,8 +1,8 @@
 /** The search for a credential in an answer that comes in pieces (decisions, Streams and raw doors). */
 import type { Secret } from '../crypto/secret.ts';
-import { type Form, formsOf, rawForms } from './credential-forms.ts';
-import { matchForm, startsBefore } from './form-match.ts';
-import { FormWindows, MAX_UNSEEN } from './form-windows.ts';
+import { formsOf, rawForms } from './credential-forms.ts';
+import { type FindForms, formSearch, type Span } from './form-search.ts';
+import { rawSearch } from './raw-search.ts';
 
 /** What stands in the place of each byte of a credential in a text. */
 const MASK = 0x2a;
@@ -11,13 +11,13 @@ const NOTHING = Buffer.alloc(0);
 /** Which forms are looked for: `raw` in compressed data, where any other form would be there by chance only. */
 export type SearchForms = 'all' | 'raw';
 
-/** `byFirst`: the forms that may begin with a byte. */
-type Prepared = { windows: FormWindows | undefined; byFirst: readonly (readonly Form[] | undefined)[] };
+/** Of a credential that is too short to be looked for. */
+const findNothing: FindForms = ({ length }) => ({ spans: [], free: length });
 
 /** A credential prepared for searches. Like `Secret` it cannot be printed or serialised. */
 export class StreamedCredential {
   readonly #secrets: readonly string[];
-  readonly #prepared = new Map<SearchForms, Prepared>();
+  readonly #prepared = new Map<SearchForms, FindForms>();
 
   /** `options.basic`: the credential is `user:password`, and the password alone is looked for as well. */
   constructor(secret: Secret, options: { basic?: boolean } = {}) {
@@ -29,12 +29,13 @@ export class StreamedCredential {
   /** Begins a search through one answer. `mask`: replace what is found; otherwise the answer is to be broken off. */
   search(options: { mask: boolean; forms?: SearchForms }): CredentialSearch {
     const which = options.forms ?? 'all';
-    let prepared = this.#prepared.get(which);
-    if (prepared === undefined) {
-      prepared = prepare(which === 'all' ? formsOf(this.#secrets) : rawForms(this.#secrets));
-      this.#prepared.set(which, prepared);
+    let find = this.#prepared.get(which);
+    if (find === undefined) {
+      find =
+        which === 'all' ? prepare(formsOf(this.#secrets), formSearch) : prepare(rawForms(this.#secrets), rawSearch);
+      this.#prepared.set(which, find);
     }
-    return new CredentialSearch(prepared, options.mask);
+    return new CredentialSearch(find, options.mask);
   }
 
   toJSON(): string {
@@ -46,23 +47,15 @@ export class StreamedCredential {
   }
 }
 
-function prepare(forms: readonly Form[]): Prepared {
-  const byFirst: Form[][] = [];
-  for (const form of forms)
-    for (const byte of new Set(form.characters[0]?.map((spelling) => spelling[0]))) {
-      if (byte === undefined) continue;
-      byFirst[byte] ??= [];
-      byFirst[byte].push(form);
-    }
-  return { windows: forms.length === 0 ? undefined : new FormWindows(forms), byFirst: Array.from(byFirst) };
-}
+const prepare = <F>(forms: readonly F[], search: (forms: readonly F[]) => FindForms): FindForms =>
+  forms.length === 0 ? findNothing : search(forms);
 
 /**
  * One search. Only bytes that may begin a form are held back, so that an event is never late; whatever the pieces, the result
  * is that of the whole.
  */
 export class CredentialSearch {
-  readonly #prepared: Prepared;
+  readonly #find: FindForms;
   /** Whether what is found is replaced. */
   readonly mask: boolean;
   /** Bytes that may begin a form: the last ones that came. */
@@ -72,8 +65,8 @@ export class CredentialSearch {
   #found = false;
 
   /** Use `StreamedCredential.search`. */
-  constructor(prepared: Prepared, mask: boolean) {
-    this.#prepared = prepared;
+  constructor(find: FindForms, mask: boolean) {
+    this.#find = find;
     this.mask = mask;
   }
 
@@ -84,7 +77,6 @@ export class CredentialSearch {
 
   /** Takes the next piece and gives what may be passed on, without copying it when it can. The piece must not change later. */
   push(piece: Buffer): Buffer {
-    if (this.#prepared.windows === undefined) return piece;
     return this.#pass(this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]), false);
   }
 
@@ -94,26 +86,12 @@ export class CredentialSearch {
   }
 
   #pass(bytes: Buffer, isEnd: boolean): Buffer {
-    const { windows, byFirst } = this.#prepared;
-    const { length } = bytes;
-    const spans: { from: number; to: number }[] = [];
-    let free = length;
-    const readFrom = (form: Form, start: number) => {
-      const { end, partial } = matchForm(form, bytes, length, start);
-      if (end !== -1) spans.push({ from: start, to: end });
-      if (partial && !isEnd && start < free) free = start;
-    };
-    windows?.scan(bytes, (at, places) => {
-      for (const { form, index, back } of places)
-        if (at >= back) for (const start of startsBefore(form, bytes, index, at - back)) readFrom(form, start);
-    });
-    for (let at = Math.max(0, length - MAX_UNSEEN); at < length; at++)
-      for (const form of byFirst[bytes[at] ?? 0] ?? []) readFrom(form, at);
+    const { spans, free } = this.#find(bytes, isEnd);
     if (spans.length > 0) this.#found = true;
     return this.#release(bytes, free, spans);
   }
 
-  #release(bytes: Buffer, free: number, spans: readonly { from: number; to: number }[]): Buffer {
+  #release(bytes: Buffer, free: number, spans: readonly Span[]): Buffer {
     if (this.#found && !this.mask) {
       this.#held = NOTHING;
       return NOTHING;

@@ -260,6 +260,21 @@ describe('any pieces of any text', () => {
     );
   });
 
+  test('of the raw form, too', () => {
+    fc.assert(
+      fc.property(cases, ([secret, text, sizes]) => {
+        const subject = text.toString('latin1');
+        const expected = Buffer.from(text);
+        for (let at = 0; at < subject.length; at++)
+          if (subject.startsWith(secret, at)) expected.fill('*', at, at + secret.length);
+        const search = credential(secret).search({ mask: true, forms: 'raw' });
+        expect(feed(search, text, sizes).toString('latin1')).toBe(expected.toString('latin1'));
+        expect(search.found).toBe(subject.includes(secret));
+      }),
+      { numRuns: 400 },
+    );
+  });
+
   test('without a mask nothing of a credential goes out, whatever the pieces', () => {
     fc.assert(
       fc.property(cases, ([secret, text, sizes]) => {
