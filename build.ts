@@ -1,54 +1,94 @@
 /**
- * `npm run build`, or `node build.ts FOLDER`: plain JavaScript in dist/, because Node strips no types under node_modules; what
- * is used of large packages, as one file each; and what build it is.
+ * `npm run build`, or `node build.ts FOLDER`: plain JavaScript in dist/, because Node strips no types under node_modules; and what
+ * build it is. The sources, and what they use of large packages, become a few files, which Node loads in half the time that one
+ * file for each module takes. Packages in `dependencies` stay packages.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { rolldown } from 'rolldown';
+import { basename, join, relative } from 'node:path';
+import { type Plugin, rolldown } from 'rolldown';
 
-const OUT = process.argv[2] ?? 'dist';
-rmSync(OUT, { recursive: true, force: true });
-// The second: types of what others import, which is the client alone.
-for (const project of ['tsconfig.build.json', 'tsconfig.client.json']) {
-  const words = ['-p', project, '--outDir', OUT];
-  const compiled = spawnSync(join('node_modules', '.bin', 'tsc'), words, {
+const ROOT = import.meta.dirname;
+/**
+ * What is loaded by its path. The command line; the threads, each at the path of its source, where the module that starts it
+ * looks; and the client, which is all that others can import.
+ */
+const ENTRIES = {
+  cli: 'bin/cli.ts',
+  'quick-mcp': 'bin/quick-mcp.ts',
+  'broker/audit/recording-thread': 'broker/audit/recording-thread.ts',
+  'broker/config-file/parse-thread': 'broker/config-file/parse-thread.ts',
+  'broker/egress/answer-thread': 'broker/egress/answer-thread.ts',
+  'mcp/client/connect-agent': 'mcp/client/connect-agent.ts',
+};
+
+/** A module finds the files beside it by `import.meta.url`, also when it has become part of a file in another folder. */
+const placesOfModules: Plugin = {
+  name: 'places-of-modules',
+  transform(code, id) {
+    if (id.includes('node_modules') || !code.includes('import.meta.url')) return null;
+    const place = `./${relative(ROOT, id).replaceAll('\\', '/').replace(/\.ts$/, '.js')}`;
+    return code.replaceAll('import.meta.url', `new URL(${JSON.stringify(place)}, import.meta.url).href`);
+  },
+  renderChunk(code, { fileName }) {
+    if (fileName.includes('/') && code.includes('import.meta.url'))
+      this.error(`${fileName} is not at the root, where import.meta.url has to be.`);
+    return null;
+  },
+};
+
+if (import.meta.main) {
+  const out = process.argv[2] ?? 'dist';
+  rmSync(out, { recursive: true, force: true });
+  // Types of what others import, which is the client alone.
+  const compiled = spawnSync(join('node_modules', '.bin', 'tsc'), ['-p', 'tsconfig.client.json', '--outDir', out], {
     stdio: 'inherit',
     shell: process.platform === 'win32',
   });
   if (compiled.status !== 0) process.exit(compiled.status ?? 1);
+  writeFileSync(join(out, 'LICENSES.txt'), licences(await writePrograms(out)));
+  const info = { sha: git('rev-parse', 'HEAD') ?? 'unknown', builtAt: new Date().toISOString() };
+  writeFileSync(join(out, 'build-info.json'), `${JSON.stringify(info)}\n`);
 }
 
-// The console's pages are files, not modules.
-cpSync('broker/console/static', join(OUT, 'broker/console/static'), { recursive: true });
-cpSync('broker/docs/static', join(OUT, 'broker/docs/static'), { recursive: true });
-// The reference's renderer is shipped and not depended on: what it depends on reports installations to its maker.
-for (const file of ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css', 'LICENSE', 'NOTICE'])
-  cpSync(`node_modules/swagger-ui-dist/${file}`, join(OUT, 'broker/docs/vendor', file));
+/**
+ * Writes everything that is run, and the files that it reads. `more`: further entries, sources by the name of the file to write.
+ * Answers the files that the JavaScript was made of.
+ */
+export async function writePrograms(out: string, more: Readonly<Record<string, string>> = {}): Promise<string[]> {
+  // The console's pages are files, not modules.
+  for (const pages of ['broker/console/static', 'broker/docs/static'])
+    cpSync(join(ROOT, pages), join(out, pages), { recursive: true });
+  // The reference's renderer is shipped and not depended on: what it depends on reports installations to its maker.
+  for (const file of [
+    'swagger-ui-bundle.js',
+    'swagger-ui-bundle.js.LICENSE.txt',
+    'swagger-ui.css',
+    'LICENSE',
+    'NOTICE',
+  ])
+    cpSync(join(ROOT, 'node_modules/swagger-ui-dist', file), join(out, 'broker/docs/vendor', file));
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const names = Object.keys(dependencies);
+  const bundling = await rolldown({
+    cwd: ROOT,
+    input: { ...ENTRIES, ...more },
+    platform: 'node',
+    external: (id) => names.some((name) => id === name || id.startsWith(`${name}/`)),
+    plugins: [placesOfModules],
+  });
+  const { output } = await bundling.write({ dir: out, chunkFileNames: '[name]-[hash].js' });
+  return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+}
 
-writeFileSync(join(OUT, 'bundled', 'LICENSES.txt'), licences(await bundle()));
-
-const git = (...words: string[]): string | undefined => {
+function git(...words: string[]): string | undefined {
   try {
     return execFileSync('git', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   } catch {
     return undefined;
   }
-};
-const info = { sha: git('rev-parse', 'HEAD') ?? 'unknown', builtAt: new Date().toISOString() };
-writeFileSync(join(OUT, 'build-info.json'), `${JSON.stringify(info)}\n`);
-
-/** Writes what bundled/ names over what tsc made of it, whole but for dependencies of the package. Answers the files in it. */
-async function bundle(): Promise<string[]> {
-  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
-  const names = Object.keys(dependencies);
-  const bundling = await rolldown({
-    input: readdirSync('bundled').map((file) => join('bundled', file)),
-    platform: 'node',
-    external: (id) => names.some((name) => id === name || id.startsWith(`${name}/`)),
-  });
-  const { output } = await bundling.write({ dir: join(OUT, 'bundled'), chunkFileNames: 'shared-[hash].js' });
-  return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
 }
 
 /** The licences of the packages that these files are of, with their versions. */

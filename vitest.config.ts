@@ -44,6 +44,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Nothing is mutable at module level, so files share what they import: a fifth of the time went into importing.
     isolate: false,
+    globalSetup: ['test/world/build-programs.ts'],
     setupFiles: ['test/world/each-file.ts'],
     reporters: ['default', new LeftOut(asked ? [] : LONG)],
     exclude: [...configDefaults.exclude, ...(asked ? [] : LONG)],

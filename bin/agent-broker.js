@@ -17,7 +17,7 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   if (!isServed) {
     // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
     const stop = process.argv[2] === 'serve' ? listenForStop() : undefined;
-    const { main } = await import(source ? './cli.ts' : '../dist/bin/cli.js');
+    const { main } = await import(source ? './cli.ts' : '../dist/cli.js');
     await main(process.argv, stop);
   }
 } else {
@@ -50,7 +50,7 @@ function listenForStop() {
 
 async function quickly(source, words) {
   keepCompiled();
-  const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/bin/quick-mcp.js');
+  const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/quick-mcp.js');
   return await quickMcp(words);
 }
 

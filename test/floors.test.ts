@@ -223,7 +223,7 @@ test('what is shipped imports every dependency of the package, and what is bundl
     return Object.keys(devDependencies).filter(isOf);
   };
   expect(development(shipped)).toEqual([]);
-  // The build writes these into dist/bundled: whoever installs the package does not install them.
+  // The build writes these into dist: whoever installs the package does not install them.
   expect(development(filesBelow('bundled'))).toEqual([
     '@bufbuild/cel',
     '@bufbuild/protobuf',

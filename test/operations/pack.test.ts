@@ -41,7 +41,7 @@ describe('the packed package', () => {
 
   test('it ships JavaScript and no source, test or key', () => {
     const files = readdirSync(join(folder, 'node_modules', 'agent-broker'), { recursive: true }).map(String);
-    expect(files).toContain(join('dist', 'broker', 'main.js'));
+    expect(files).toContain(join('dist', 'cli.js'));
     const types = (file: string) => file.startsWith(join('dist', 'mcp', 'client')) && file.endsWith('.d.ts');
     expect(files.filter((file) => file.endsWith('.ts') && !types(file))).toEqual([]);
     // What depends on this would report that it was installed.
@@ -58,7 +58,7 @@ describe('the packed package', () => {
   });
 
   test('the licences of what is bundled are shipped, with the versions', () => {
-    const file = join(folder, 'node_modules', 'agent-broker', 'dist', 'bundled', 'LICENSES.txt');
+    const file = join(folder, 'node_modules', 'agent-broker', 'dist', 'LICENSES.txt');
     const text = readFileSync(file, 'utf8');
     const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
     for (const name of [

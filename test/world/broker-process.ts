@@ -1,7 +1,7 @@
 /** Drives `child-broker.ts`: a broker that a test may kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { CHILD_BROKER } from './checkout.ts';
 
 export type BrokerProcess = {
   pid: number;
@@ -14,8 +14,6 @@ export type BrokerProcess = {
   output(): { stdout: string; stderr: string };
 };
 
-const ENTRY = fileURLToPath(new URL('./child-broker.ts', import.meta.url));
-
 /**
  * Starts a process with exactly this environment, which then waits to be told to serve. It ends with the test. `flags` are
  * Node's.
@@ -24,7 +22,7 @@ export function spawnBroker(
   environment: Readonly<Record<string, string>>,
   flags: readonly string[] = [],
 ): BrokerProcess {
-  const child = spawn(process.execPath, [...flags, ENTRY], {
+  const child = spawn(process.execPath, [...flags, CHILD_BROKER], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -1,7 +1,11 @@
-/** Where this checkout is. */
+/** Where this checkout is, and the programs that were built of it. */
 import { join, resolve } from 'node:path';
+import { inject } from 'vitest';
 
 export const ROOT = resolve(import.meta.dirname, '..', '..');
 
 /** The command line, as `npx agent-broker` starts it. */
-export const BIN = join(ROOT, 'bin', 'agent-broker.js');
+export const BIN = join(inject('programs'), 'bin', 'agent-broker.js');
+
+/** A broker that a test may kill: see `broker-process.ts`. */
+export const CHILD_BROKER = join(inject('programs'), 'dist', 'child-broker.js');
