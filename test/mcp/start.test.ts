@@ -10,7 +10,7 @@ import { HANDSHAKES } from '../../mcp/stdio/first-answers.ts';
 import SCHEMAS from '../../mcp/tools/tool-schemas.json' with { type: 'json' };
 import { toolSchemas } from '../../mcp/tools/tool-schemas.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { ROOT } from '../world/checkout.ts';
+import { PROGRAMS } from '../world/checkout.ts';
 import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
@@ -126,12 +126,12 @@ describe('before the SDK is loaded', () => {
     const [before = '', after = ''] = readFileSync(log, 'utf8').split('LISTED\n');
     const files = before.split('\n').filter((url) => url.startsWith('file:') && !url.endsWith('watch.mjs'));
     expect(files.filter((url) => url.includes('/node_modules/'))).toEqual([]);
-    expect(files.filter((url) => !url.startsWith(String(pathToFileURL(ROOT))))).toEqual([]);
-    expect(files.length).toBeLessThanOrEqual(28);
+    expect(files.filter((url) => !url.startsWith(String(pathToFileURL(PROGRAMS))))).toEqual([]);
+    expect(files.length).toBeLessThanOrEqual(15);
     const bytes = files.map((url) => readFileSync(fileURLToPath(url)).length);
     expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(100_000);
     // Its twin: what needs the SDK loads it.
-    expect(after).toContain('/node_modules/@modelcontextprotocol/');
+    expect(after).toContain('/dist/mcp-server-');
   });
 
   test('what was compiled is kept for the next start, in a folder of the user’s own', async () => {

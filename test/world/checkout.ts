@@ -4,8 +4,11 @@ import { inject } from 'vitest';
 
 export const ROOT = resolve(import.meta.dirname, '..', '..');
 
+/** The folder of the programs, laid out as the published package. */
+export const PROGRAMS = inject('programs');
+
 /** The command line, as `npx agent-broker` starts it. */
-export const BIN = join(inject('programs'), 'bin', 'agent-broker.js');
+export const BIN = join(PROGRAMS, 'bin', 'agent-broker.js');
 
 /** A broker that a test may kill: see `broker-process.ts`. */
-export const CHILD_BROKER = join(inject('programs'), 'dist', 'child-broker.js');
+export const CHILD_BROKER = join(PROGRAMS, 'dist', 'child-broker.js');
