@@ -5,10 +5,14 @@ import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 
-/** For whom a call is held: by the random id of the person. */
-export type HeldCaller = { person_id: string; verified: boolean };
+const StoredCaller = z.strictObject({
+  person_id: z.string(),
+  verified: z.boolean(),
+  named_by: z.string().exactOptional(),
+});
 
-const StoredCaller = z.strictObject({ person_id: z.string(), verified: z.boolean() });
+/** For whom a call is held: by the random id of the person, and the issuer or the source that named them. */
+export type HeldCaller = z.infer<typeof StoredCaller>;
 
 /**
  * The exact request as a value: what an approver is shown, what is sealed, and what is replayed. Without the caller,
@@ -30,7 +34,13 @@ export function requestOf(call: {
     headers: { ...call.headers },
     connection_id: action.connection_id ?? null,
     reason: action.reason ?? null,
-    ...(caller?.person_id !== undefined && { person: { person_id: caller.person_id, verified: caller.verified } }),
+    ...(caller?.person_id !== undefined && {
+      person: {
+        person_id: caller.person_id,
+        verified: caller.verified,
+        ...(caller.named_by !== undefined && { named_by: caller.named_by }),
+      },
+    }),
   };
 }
 

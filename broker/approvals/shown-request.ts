@@ -6,7 +6,8 @@ import type { CallAsk, JsonObject, JsonValue } from '../policy/facts.ts';
 import { namedRecipients } from '../policy/recipients.ts';
 import { findPlatform } from '../store/governed-versions.ts';
 import type { HeldCall } from '../store/held-calls.ts';
-import { actionOf } from './held-request.ts';
+import { type HeldPerson, shownPerson } from './held-person.ts';
+import { actionOf, callerOf } from './held-request.ts';
 
 export type ShownRequest = {
   method: string;
@@ -17,6 +18,8 @@ export type ShownRequest = {
   headers: Readonly<Record<string, string>>;
   /** Recipients in the body, by the platform's current manifest. */
   recipients: string[];
+  /** For whom it is made; null: for nobody in particular. */
+  caller: HeldPerson | null;
 };
 
 /** `request`: as opened. Untrusted input of the agent. */
@@ -32,6 +35,7 @@ export async function shownRequest(
     body: request.data ?? null,
     headers: action.headers ?? {},
     recipients: await recipientsOf(services, held, request),
+    caller: shownPerson(callerOf(request)),
   };
 }
 

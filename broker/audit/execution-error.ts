@@ -1,6 +1,6 @@
 /** `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
 import type { AuditRow } from '../store/audit.ts';
-import { BLOCKED_DETAIL, type Outcome } from './outcome.ts';
+import { BLOCKED_DETAIL, type Outcome, type OutcomeOf } from './outcome.ts';
 import { mayHaveActed } from './row.ts';
 
 /** Text of recovery for a replay whose process died after its intent. */
@@ -38,6 +38,8 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
     case 'response_blocked':
       return because(`The call was made. ${BLOCKED_DETAIL}`, { unknown: false, made: true });
     case 'reauth_needed':
+      if (outcome.call.caller !== undefined)
+        return because('The token of the person for whom it was held is over, or refused; they have to consent again');
       if (outcome.cause === 'no_token') return because(outcome.detail ?? 'The platform issued no token');
       return outcome.cause === 'malformed'
         ? because('The stored credential cannot be sent, so nothing was; an owner has to replace it')
@@ -47,7 +49,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
     case 'not_connected':
       return because('No connection of the platform can be used now, so nothing was sent');
     case 'consent_required':
-      return because('The platform holds one token per person now, so nothing was sent');
+      return because(`${NO_TOKEN[outcome.reason]}, so nothing was sent`);
     case 'needs_consent':
       return because('The connection was granted less than the scope needs, so nothing was sent');
     case 'denied':
@@ -56,3 +58,10 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
       return because(row.detail ?? 'Nothing was sent');
   }
 }
+
+/** Why there is no token of a person for a call that was held. */
+const NO_TOKEN: Record<OutcomeOf<'consent_required'>['reason'], string> = {
+  no_caller: 'The platform holds one token per person now, and the call was held for nobody in particular',
+  asserted_not_allowed: 'The platform does not take the word of this source for who the person is any more',
+  not_consented: 'The person for whom it was held has no token that can be used any more',
+};

@@ -49,8 +49,11 @@ export type CallRecord = {
   readonly caller?: RecordedCaller | undefined;
 };
 
-/** A caller who was honoured. `person_id`: random; absent when nothing was ever begun for this person. */
-export type RecordedCaller = { readonly verified: boolean; readonly person_id?: string };
+/**
+ * A caller who was honoured. `person_id`: random; absent when nothing was ever begun for this person. `named_by`: the issuer of the
+ * assertion, or the source; never what either says of the person.
+ */
+export type RecordedCaller = { readonly verified: boolean; readonly person_id?: string; readonly named_by?: string };
 
 /** A platform's response as returned to the agent. */
 export type UpstreamAnswer = {

@@ -35,10 +35,14 @@ export async function callerOfCall(
 }
 
 const callerOfReplay = ({ caller }: Replay): Honoured | Unidentified =>
-  caller === undefined ? NOBODY : { verified: caller.verified, personId: caller.person_id };
+  caller === undefined ? NOBODY : { verified: caller.verified, personId: caller.person_id, namedBy: caller.named_by };
 
 /** What of it goes on record: never who it is. */
 export const recordedCaller = (caller: Call['caller']): RecordedCaller | undefined =>
   caller === undefined || 'reason' in caller
     ? undefined
-    : { verified: caller.verified, ...(caller.personId !== undefined && { person_id: caller.personId }) };
+    : {
+        verified: caller.verified,
+        ...(caller.personId !== undefined && { person_id: caller.personId }),
+        ...(caller.namedBy !== undefined && { named_by: caller.namedBy }),
+      };

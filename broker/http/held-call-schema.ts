@@ -30,6 +30,18 @@ const AgentNamed = z.object({
   parent: z.object({ agent_id: z.string(), name: z.string() }).nullable().describe('whose child it is, if any'),
 });
 
+const Person = z
+  .object({
+    identity: z.enum(['verified', 'asserted']),
+    named_by: z
+      .string()
+      .nullable()
+      .describe('the issuer of the assertion, or the source in whose name the agent says it'),
+    person_id: z.guid().nullable().describe('random'),
+  })
+  .nullable()
+  .describe('the person for whom the call is, on a platform with one token per person; never who it is');
+
 export const HeldCallSummary = HeldCallStated.extend({
   approve_url: z.url().describe('where a person decides on it'),
   agent: AgentNamed,
@@ -39,6 +51,7 @@ export const HeldCallSummary = HeldCallStated.extend({
   path: z.string(),
   scope: z.string(),
   reason: z.string().nullable().describe("the agent's own words"),
+  caller: Person,
   decided_by_email: z.string().nullable(),
   held_because: z.object({
     reason: z.string(),
@@ -66,6 +79,7 @@ export const HeldCallOpened = HeldCallSummary.extend({
       body: z.unknown(),
       headers: z.record(z.string(), z.string()),
       recipients: z.array(z.string()),
+      caller: Person,
     })
     .nullable()
     .describe('exactly what would be sent; null: it was altered in the store'),

@@ -1,4 +1,5 @@
 /** A held call as owners read it, wherever they read it. */
+import { personOnRecord } from '../approvals/held-person.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import type { HeldCall } from '../store/held-calls.ts';
@@ -64,6 +65,7 @@ export const summary = (broker: Pick<Broker, 'baseUrl' | 'clock'>, held: HeldCal
   path: held.path,
   scope: held.scope,
   reason: held.agent_reason,
+  caller: personOnRecord(held),
   decided_by_email: held.decided_by_email,
   held_because: heldBecause(held),
   request_hash: held.request_hash,

@@ -52,8 +52,16 @@ export type PerPerson = NonNullable<Manifest['per_person']>;
 /** Why a call to such a platform is for nobody whom the broker knows. */
 export type Unidentified = { reason: 'no_caller' | 'asserted_not_allowed'; detail: string };
 
-/** For whom a call is. `personId`: undefined when nothing was ever begun for this person. `who`: of a replay nobody knows any more. */
-export type Honoured = { verified: boolean; personId: string | undefined; who?: Identified };
+/**
+ * For whom a call is. `personId`: undefined when nothing was ever begun for this person. `namedBy`: the issuer of the assertion, or the
+ * source; undefined of calls that were held before that was kept. `who`: of a replay nobody knows any more.
+ */
+export type Honoured = {
+  verified: boolean;
+  personId: string | undefined;
+  namedBy: string | undefined;
+  who?: Identified;
+};
 
 /** Whom a platform honours as the caller. `identify`: of the caller that was given, if one was. */
 export async function honouredCaller(
@@ -73,5 +81,5 @@ export async function honouredCaller(
   if (!identified.ok) return { reason: 'no_caller', detail: identified.detail };
   const { who } = identified;
   const personId = await findPersonId(store.db, organisationId, who.hash);
-  return { verified: who.verified, personId, who };
+  return { verified: who.verified, personId, namedBy: who.namedBy, who };
 }

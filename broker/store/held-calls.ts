@@ -27,6 +27,7 @@ export type HeldCall = ApprovalTable & {
   held_reason: string | null;
   held_detail: string | null;
   held_decision: string | null;
+  held_flags: string | null;
 };
 
 const heldCalls = (db: Db) =>
@@ -63,6 +64,7 @@ const heldCalls = (db: Db) =>
       'h.reason as held_reason',
       'h.detail as held_detail',
       'h.decision as held_decision',
+      'h.flags as held_flags',
     ]);
 
 /** One held call of an organisation with everything about it but the request itself, which is sealed; or undefined. */

@@ -4,6 +4,7 @@
 /** @typedef {import('/console/inbox/words.js').Became} Ended */
 import { html, useEffect, useRef } from '/console/html.js';
 import { askedScope, heldBy, lackInWords } from '/console/inbox/words.js';
+import { forWhom } from '/console/request-view/person.js';
 import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -65,7 +66,8 @@ function Ask({ entry: { kind, item } }) {
 
 /** @param {Entry} entry */
 function aboutInWords({ kind, item }) {
-  if (kind === 'approval') return `Held by ${heldBy(item.held_because)}`;
+  if (kind === 'approval')
+    return [`Held by ${heldBy(item.held_because)}`, forWhom(item.caller)].filter(Boolean).join(' · ');
   return kind === 'access' ? lackInWords(item.reason_code) : 'Nobody checked it';
 }
 

@@ -6,6 +6,7 @@
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
+import { forWhom } from '/console/request-view/person.js';
 import { counted, oddities, oddRecipient, readEndpoint } from '/console/request-view/text.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -217,6 +218,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
         <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
         ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}
         <dt>Agent</dt><dd><span class="theirs">${visibleLine(agent.name)}</span> <code class="quiet small">${agent.agent_id}</code></dd>
+        ${request.caller && html`<dt>On behalf</dt><dd class="on-behalf">${forWhom(request.caller)}</dd>`}
       </dl>
     </section>
     <${Theirs} kind="has-body">

@@ -1,0 +1,126 @@
+/** Held calls for people: whoever decides sees on whose behalf, never who it is; and what is made is made with that person's token. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { card, DESKTOP, look, openConsole } from '../world/console.ts';
+import { govern } from '../world/docs-platform.ts';
+import { fresh, shared } from '../world/given.ts';
+import { linkOf, text } from '../world/held-page.ts';
+import { consentVerified } from '../world/mcp-people.ts';
+import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const ANN = slack('CANARY-ann-9876543210');
+const HOLD = [{ effect: 'require_approval' }];
+
+describe.each(STORES)(`held calls for people on %s${postgresNote}`, (store) => {
+  const people = givenPeople(store);
+  const { server, issuer, world, organisation, act, assertion, connected } = people;
+  const careful = fresh<TestAgent>(() => agentOfPeople(organisation, HOLD));
+  const ask = (path: string) => organisation.ask('GET', path);
+
+  beforeEach(async () => {
+    await connected(ANN, 'ann');
+    await consentVerified(people, (await act(await assertion('bob'))).body.consent_url, 'bob');
+  });
+  const held = async (caller: object): Promise<string> => {
+    const answer = await act(caller, {}, careful);
+    expect(answer.status, answer.text).toBe(202);
+    return answer.body.approval_id;
+  };
+
+  test('owners read how the person is known and a random id, in the list, of one, and by its link', async () => {
+    const ids = { asserted: await held(ANN), verified: await held(await assertion('bob')) };
+    const { approvals } = (await ask('/owner/approvals?status=pending')).body;
+    const { tokens } = (await ask('/owner/people')).body;
+    for (const [identity, named_by] of [
+      ['asserted', 'slack'],
+      ['verified', issuer.issuer],
+    ] as const) {
+      const { person_id } = tokens.find((one: { verified: boolean }) => one.verified === (identity === 'verified'));
+      const caller = { identity, named_by, person_id };
+      const id = ids[identity];
+      expect(approvals.find((one: { approval_id: string }) => one.approval_id === id).caller).toEqual(caller);
+      const one = await ask(`/owner/approvals/${id}`);
+      expect([one.body.caller, one.body.request.caller]).toEqual([caller, caller]);
+      const linked = await careful.request('GET', `/approve/${id}/request`);
+      expect(linked.body.request.caller).toEqual(caller);
+      expect(JSON.stringify([approvals, one.body, linked.body])).not.toContain(ANN.id);
+    }
+    // For nobody in particular, where the platform holds one token for all.
+    await organisation.platform();
+    const plain = await organisation.agent();
+    const other = await plain.act({
+      platform: 'demo',
+      endpoint: '/items',
+      method: 'POST',
+      scope: 'demo:write',
+      data: {},
+    });
+    const { caller, request } = (await ask(`/owner/approvals/${other.body.approval_id}`)).body;
+    expect([caller, request.caller]).toEqual([null, null]);
+  });
+
+  const replayed = async (id: string) => {
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    return (await careful.get(`/v1/approvals/${id}?wait=10`)).body;
+  };
+
+  test('the call is made with the token of that person', async () => {
+    expect((await replayed(await held(ANN))).result.data.who).toBe('ann');
+    expect((await replayed(await held(await assertion('bob')))).result.data.who).toBe('bob');
+  });
+
+  test.each<[string, () => Promise<unknown>, string]>([
+    [
+      'whose token was ended',
+      () => organisation.ask('POST', '/owner/people/end', { caller: ANN }),
+      'consent_required: The person for whom it was held has no token that can be used any more, so nothing was sent.',
+    ],
+    [
+      'whose source is not taken any more',
+      () => govern(organisation, documentOf(server, { asserted: ['teams'] })),
+      'consent_required: The platform does not take the word of this source for who the person is any more, so nothing was sent.',
+    ],
+    [
+      'who ended it at the platform',
+      async () => {
+        await outlivePerson(world, organisation, 'ann@docs.example');
+        server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
+      },
+      'platform_reauth_needed: The token of the person for whom it was held is over, or refused; they have to consent again.',
+    ],
+  ])('for a person %s nothing is sent, and the words say so', async (_who, end, words) => {
+    const id = await held(ANN);
+    await end();
+    server.bearers.length = 0;
+    const { result, execution_error } = await replayed(id);
+    expect([result, execution_error]).toEqual([undefined, words]);
+    expect(server.bearers).toEqual([]);
+  });
+
+  describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+    const browser = shared(() => startBrowser());
+
+    test('the inbox, its card and the page of the link say on whose behalf', { timeout: 60_000 }, async () => {
+      const host = new URL(issuer.issuer).host;
+      const expected = [
+        [await held(ANN), 'for a person, slack id as the agent says'],
+        [await held(await assertion('bob')), `for a person, verified by ${host}`],
+      ] as const;
+      const inbox = await openConsole(world, browser, organisation.owner);
+      const alone = await browser.page(DESKTOP);
+      for (const [id, words] of expected) {
+        await inbox.until(`document.querySelector('${card(id)}') !== null`);
+        expect(await text(inbox, `${card(id)} .about`)).toContain(words);
+        await look(inbox, id);
+        expect(await text(inbox, `${card(id)} .on-behalf`)).toBe(words);
+        await alone.open(linkOf(world, id));
+        await alone.until(`document.querySelector('.on-behalf') !== null`);
+        expect(await text(alone, '.on-behalf')).toBe(words);
+        for (const page of [inbox, alone]) expect(await text(page, 'body')).not.toContain(ANN.id);
+      }
+    });
+  });
+});
