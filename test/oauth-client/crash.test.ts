@@ -9,39 +9,12 @@ import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { leaksOf } from '../world/canary.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { startCut } from '../world/cut.ts';
-import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import type { LyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf, query } from '../world/stored.ts';
-import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
-const CLIENT_SECRET = 'CANARY-client-secret-0123456789-abcdefghij';
-
-type Place = { server: LyingServer; world: World; organisation: Organisation; agent: TestAgent; connection: string };
-
-async function place(store: StoreKind, environment: Record<string, string> = {}): Promise<Place> {
-  const server = await startLyingServer();
-  const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address, ...environment });
-  const organisation = await world.organisation();
-  const manifest = {
-    kind: 'rest',
-    base_url: `${server.issuer}/api`,
-    auth: server.auth({ client_secret: { env: 'DOCS_SECRET' } }),
-    scopes: { 'docs:read': ['GET /items'] },
-  };
-  const applied = await organisation.ask('POST', '/owner/governance/apply', {
-    text: JSON.stringify({ platforms: { docs: manifest }, connections: { main: { platform: 'docs' } } }),
-    values: { 'env:DOCS_SECRET': CLIENT_SECRET },
-  });
-  expect(applied.status, applied.text).toBe(200);
-  const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
-  const agent = await organisation.agent({
-    policy: await organisation.policy([{ effect: 'allow' }]),
-    grants: { docs: { scopeList: ['docs:read'] } },
-  });
-  return { server, world, organisation, agent, connection };
-}
+import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
+import type { World } from '../world/world.ts';
+import { CLIENT_SECRET, HOLDERS, place, READ } from './holders.ts';
 
 async function started(process: BrokerProcess): Promise<string> {
   const url = await process.serve();
@@ -104,18 +77,8 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
   }, 40_000);
 });
 
-describe.each(STORES)(`a refresh that is cut off on %s${postgresNote}`, (store) => {
-  /** The time of the claim is over. */
-  async function overdue(world: World): Promise<void> {
-    const opened =
-      store === 'sqlite'
-        ? openSqlite(join(world.environment.AGENT_BROKER_DATA!, 'store'))
-        : openPostgres(world.environment.DATABASE_URL!, { connections: 1, onError: () => {} });
-    await sql`update connections set refresh_claim_until = 1 where refresh_claim is not null`.execute(opened.db);
-    await opened.close();
-  }
-
-  test('is claimed once the server is found, so that nobody else may take it over while it is asked', async () => {
+describe.each(STORES)(`a claim on %s${postgresNote}`, (store) => {
+  test('is made once the server is found, so that nobody else may take it over while it is asked', async () => {
     const { server, world, organisation, agent, connection } = await place(store);
     await connectAtOnce(world, organisation.owner, connection);
     await outlive(world, connection);
@@ -139,56 +102,74 @@ describe.each(STORES)(`a refresh that is cut off on %s${postgresNote}`, (store) 
     expect([answer.status, refreshes(server).length], answer.text).toEqual([200, 1]);
     expect(left).toBeGreaterThan(20_000);
   });
-
-  test.each([
-    ['had been answered in vain: the old token is tried once, and then an owner is needed', true, 409],
-    ['had not arrived: the old token is good', false, 200],
-  ])(
-    'C9 that %s',
-    async (_name, rotated, status) => {
-      const { server, world, organisation, agent, connection } = await place(store);
-      await connectAtOnce(world, organisation.owner, connection);
-      await outlive(world, connection);
-      await world.running.stop();
-      const environment = { ...world.environment, PORT: '0', NODE_COMPILE_CACHE: newFolder() };
-      const doomed = spawnBroker(environment);
-      const first = new TestAgent({ ...agent, baseUrl: await started(doomed) });
-      const arrived = new Promise<void>((resolve) => {
-        server.answers.set('/token', () => {
-          if (rotated) server.rotate();
-          resolve();
-        });
-      });
-      const cutOff = first.act(READ).catch(() => 'cut off');
-      await arrived;
-      doomed.signal('SIGKILL');
-      await doomed.ended;
-      expect(await cutOff).toBe('cut off');
-      server.beHonest();
-      // Its intent is on record, and who claimed the refresh.
-      const [claim] = await query(world.environment, 'select refresh_claim, status from connections');
-      expect(claim).toEqual({ refresh_claim: expect.any(String), status: 'active' });
-      await overdue(world);
-
-      const next = spawnBroker(environment);
-      try {
-        const again = new TestAgent({ ...agent, baseUrl: await started(next) });
-        const answers = await Promise.all(Array.from({ length: 5 }, () => again.act(READ)));
-        expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
-        if (status === 409) expect(answers[0]!.body.error).toBe('platform_reauth_needed');
-        expect(refreshes(server)).toHaveLength(2);
-        expect((await again.act(READ)).status).toBe(status);
-        expect(refreshes(server)).toHaveLength(2);
-        const [after] = await query(world.environment, 'select refresh_claim, status from connections');
-        expect(after).toEqual({ refresh_claim: null, status: rotated ? 'reauth_needed' : 'active' });
-      } finally {
-        next.signal('SIGTERM');
-        await next.ended;
-      }
-    },
-    40_000,
-  );
 });
+
+describe.each(STORES.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, store, of: holder.table }))))(
+  `a refresh that is cut off of $table on $store${postgresNote}`,
+  ({ store, table, perPerson, call, give, outlive: getOver }) => {
+    /** The time of the claim is over. */
+    async function overdue(world: World): Promise<void> {
+      const opened =
+        store === 'sqlite'
+          ? openSqlite(join(world.environment.AGENT_BROKER_DATA!, 'store'))
+          : openPostgres(world.environment.DATABASE_URL!, { connections: 1, onError: () => {} });
+      await sql`update ${sql.table(table)} set refresh_claim_until = 1 where refresh_claim is not null`.execute(
+        opened.db,
+      );
+      await opened.close();
+    }
+
+    test.each([
+      ['had been answered in vain: the old token is tried once, and then an owner is needed', true, 409],
+      ['had not arrived: the old token is good', false, 200],
+    ])(
+      'C9 that %s',
+      async (_name, rotated, status) => {
+        const made = await place(store, {}, perPerson);
+        const { server, world, agent } = made;
+        await give(made);
+        await getOver(made);
+        await world.running.stop();
+        const environment = { ...world.environment, PORT: '0', NODE_COMPILE_CACHE: newFolder() };
+        const doomed = spawnBroker(environment);
+        const first = new TestAgent({ ...agent, baseUrl: await started(doomed) });
+        const arrived = new Promise<void>((resolve) => {
+          server.answers.set('/token', () => {
+            if (rotated) server.rotate();
+            resolve();
+          });
+        });
+        const cutOff = first.act(call).catch(() => 'cut off');
+        await arrived;
+        doomed.signal('SIGKILL');
+        await doomed.ended;
+        expect(await cutOff).toBe('cut off');
+        server.beHonest();
+        // Its intent is on record, and who claimed the refresh.
+        const [claim] = await query(world.environment, `select refresh_claim, status from ${table}`);
+        expect(claim).toEqual({ refresh_claim: expect.any(String), status: 'active' });
+        await overdue(world);
+
+        const next = spawnBroker(environment);
+        try {
+          const again = new TestAgent({ ...agent, baseUrl: await started(next) });
+          const answers = await Promise.all(Array.from({ length: 5 }, () => again.act(call)));
+          expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
+          if (status === 409) expect(answers[0]!.body.error).toBe('platform_reauth_needed');
+          expect(refreshes(server)).toHaveLength(2);
+          expect((await again.act(call)).status).toBe(status);
+          expect(refreshes(server)).toHaveLength(2);
+          const [after] = await query(world.environment, `select refresh_claim, status from ${table}`);
+          expect(after).toEqual({ refresh_claim: null, status: rotated ? 'reauth_needed' : 'active' });
+        } finally {
+          next.signal('SIGTERM');
+          await next.ended;
+        }
+      },
+      40_000,
+    );
+  },
+);
 
 describe.each(STORES)(`tokens on %s${postgresNote}`, (store) => {
   test('CX-07 no token, code or client secret is in the log, in an answer, on a page, or readable in the store', async () => {

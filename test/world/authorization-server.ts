@@ -31,6 +31,10 @@ export type AuthorizationServer = {
   served: { who: string; query: URLSearchParams }[];
   /** Milliseconds that the token endpoint lets everybody wait. */
   slowMs: number;
+  /** Waited for when a request has come, before anything is done about it. */
+  before: ((path: string) => Promise<void>) | undefined;
+  /** Waited for when the token endpoint has issued what it answers, before that is sent. */
+  issued: (() => Promise<void>) | undefined;
   /** Answers a path in its place; false: goes on. */
   instead: ((path: string) => { status: number; body: string; type?: string } | undefined) | undefined;
   /** Makes it ready for the broker at this address. */
@@ -60,6 +64,7 @@ export async function startAuthorizationServer({
     const made = createServer(async (request, response) => {
       const { pathname } = new URL(request.url!, 'http://x');
       server.seen.push(`${request.method} ${pathname}`);
+      await server.before?.(pathname);
       const told = server.instead?.(pathname);
       if (told) {
         response.writeHead(told.status, { 'content-type': told.type ?? 'application/json' }).end(told.body);
@@ -102,7 +107,8 @@ export async function startAuthorizationServer({
       const end = response.end.bind(response);
       response.end = ((...details: Parameters<typeof end>) => {
         note(String(details[0] ?? ''));
-        return end(...details);
+        void (server.issued?.() ?? Promise.resolve()).then(() => end(...details));
+        return response;
       }) as typeof response.end;
       answer(request, response);
     });
@@ -126,6 +132,8 @@ export async function startAuthorizationServer({
     bearers: [],
     served: [],
     slowMs: 0,
+    before: undefined,
+    issued: undefined,
     instead: undefined,
     mcp: { documents: new Map(), challenge: 'Bearer', behind: undefined },
     serve: (baseUrl) => {

@@ -61,6 +61,8 @@ export function givenPeople(
   const agent = fresh(() => agentOfPeople(organisation));
   beforeEach(() => {
     server.slowMs = 0;
+    server.before = undefined;
+    server.issued = undefined;
     server.instead = undefined;
     server.asked.length = 0;
     server.bearers.length = 0;

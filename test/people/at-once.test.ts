@@ -1,0 +1,158 @@
+/** Many at once, and ends in the middle: refreshes of people's tokens happen once, and end with what they belong to. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { consentAsserted, outlivePerson } from '../world/people.ts';
+import { givenPeople, type PeopleWorld, slack } from '../world/people-world.ts';
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const ANN = slack('U-ANN');
+const refreshes = ({ server }: PeopleWorld) =>
+  server.asked.filter((form) => form.get('grant_type') === 'refresh_token').length;
+const namesOf = (answers: Answer[]) => answers.map(({ body, text }) => body.data?.who ?? text);
+
+/** Each of fifty people, in a browser of their own, all at the same time; then calls for all of them. */
+async function fiftyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<void> {
+  const { server, world, organisation, act } = people;
+  const ids = Array.from({ length: 50 }, (_, at) => `u-${at}`);
+  const consents = await Promise.all(ids.map((id, at) => act(slack(id), {}, agents[at % agents.length])));
+  await Promise.all(consents.map(({ body }, at) => consentAsserted(server, body.consent_url, ids[at]!)));
+  for (const { id } of (await organisation.ask('GET', '/owner/people')).body.tokens)
+    await organisation.ask('POST', `/owner/people/tokens/${id}/confirm`, {});
+  const callAll = () => Promise.all(ids.map((id, at) => act(slack(id), {}, agents[(at + 1) % agents.length])));
+  expect(namesOf(await callAll())).toEqual(ids);
+  expect(refreshes(people)).toBe(0);
+  for (const id of ids) await outlivePerson(world, organisation, `"${id}@docs.example"`);
+  expect(namesOf(await callAll())).toEqual(ids);
+  expect(refreshes(people)).toBe(50);
+}
+
+describe.each(STORES)(`people at once on %s${postgresNote}`, (store) => {
+  const people = givenPeople(store);
+  const { server, world, organisation, agent, act, connected } = people;
+
+  test('50 calls at once of one person whose token is over: one refresh', async () => {
+    await connected(ANN, 'ann');
+    await outlivePerson(world, organisation, 'ann@docs.example');
+    const answers = await Promise.all(Array.from({ length: 50 }, () => act(ANN)));
+    expect(namesOf(answers)).toEqual(Array(50).fill('ann'));
+    expect(refreshes(people)).toBe(1);
+  });
+
+  test('50 people consent and call at once, and each sees their own', async () => {
+    const more = await Promise.all(
+      [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
+    );
+    await fiftyPeople(people, [agent, ...more]);
+  });
+
+  describe('a consent that ends in the middle', () => {
+    beforeEach(() => connected(ANN, 'ann'));
+    const end = async () =>
+      expect((await organisation.ask('POST', '/owner/people/end', { caller: ANN })).body.ended).toBe(1);
+    const isGood = async (token: string) =>
+      (await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
+
+    test('of a call that is at the platform: that one is answered, and no other is made', async () => {
+      let release = () => {};
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const arrived = new Promise<void>((resolve) => {
+        server.before = async (path) => {
+          if (path !== '/api/items') return;
+          resolve();
+          await held;
+        };
+      });
+      const calling = act(ANN);
+      await arrived;
+      server.before = undefined;
+      await end();
+      release();
+      // Its token was revoked before the platform looked at it.
+      const answer = await calling;
+      expect(answer.body.data?.who).toBeUndefined();
+      expect((await act(ANN)).body.reason).toBe('not_consented');
+      expect(server.served).toEqual([]);
+    });
+
+    test('of a call that waits for a new token: that one is revoked, and nothing is sent', async () => {
+      await outlivePerson(world, organisation, 'ann@docs.example');
+      let release = () => {};
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const asked = new Promise<void>((resolve) => {
+        server.issued = async () => {
+          resolve();
+          await held;
+        };
+      });
+      const before = server.given.access.length;
+      const calling = act(ANN);
+      await asked;
+      server.issued = undefined;
+      // What has been issued by now is known to the server alone.
+      expect(server.given.access).toHaveLength(before + 1);
+      await end();
+      release();
+      const answer = await calling;
+      expect([answer.status, answer.body.data], answer.text).toEqual([409, undefined]);
+      expect(server.bearers).toEqual([]);
+      expect(await isGood(server.given.access.at(-1)!)).toBe(false);
+    });
+
+    test('with another consent: calls go on with the new account', async () => {
+      const { consent_url } = (await startAgain()).body;
+      await consentAsserted(server, consent_url, 'ann-too');
+      const before = server.given.access.length;
+      expect((await act(ANN)).body.data.who).toBe('ann');
+      const waiting = (await organisation.ask('GET', '/owner/people')).body.tokens.find(
+        ({ state }: { state: string }) => state === 'unconfirmed',
+      );
+      const calls = Promise.all(Array.from({ length: 20 }, () => act(ANN)));
+      await organisation.ask('POST', `/owner/people/tokens/${waiting.id}/confirm`, { caller: ANN });
+      for (const name of namesOf(await calls)) expect(['ann', 'ann-too']).toContain(name);
+      expect((await act(ANN)).body.data.who).toBe('ann-too');
+      expect(server.given.access).toHaveLength(before);
+      // The account of before is revoked.
+      expect(await isGood(server.given.access.at(-2)!)).toBe(false);
+    });
+  });
+
+  const startAgain = () =>
+    agent.request('POST', '/v1/consent/caller/start', {
+      body: JSON.stringify({ platform: 'docs', caller: ANN }),
+      headers: { 'content-type': 'application/json' },
+    });
+});
+
+const GRANTS = { docs: { scopeList: ['docs:read'] } };
+
+describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postgres${postgresNote}`, () => {
+  const people = givenPeople('postgres');
+  const { world, organisation, agent, act, connected } = people;
+  const replica = givenReplica(world);
+
+  test('CA-10 50 calls at once of one person whose token is over: one refresh, each time', async () => {
+    await connected(ANN, 'ann');
+    const there = replica.asks(agent);
+    for (let round = 1; round <= 3; round++) {
+      await outlivePerson(world, organisation, 'ann@docs.example');
+      const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => act(ANN, {}, i % 2 ? agent : there)));
+      expect(namesOf(answers)).toEqual(Array(50).fill('ann'));
+      expect(refreshes(people)).toBe(round);
+    }
+  });
+
+  test('50 people consent and call at once, and each sees their own', async () => {
+    const more = await Promise.all(
+      [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
+    );
+    await fiftyPeople(
+      people,
+      [agent, ...more].flatMap((one) => [one, replica.asks(one)]),
+    );
+  });
+});
