@@ -74,13 +74,17 @@ const Environment = z.object({
         z
           .string()
           .regex(
-            /^per_person_tokens(@[0-9a-f-]{36})?$/,
-            'must be per_person_tokens, with @ and an organisation’s id or without',
-          ),
+            /^(per_person_tokens|repository_constraints|egress)(@[0-9a-f-]{36})?$/,
+            'must be per_person_tokens, repository_constraints or egress, with @ and an organisation’s id or without',
+          )
+          .transform((text) => {
+            const [what = '', of] = text.split('@');
+            return { what: what as 'per_person_tokens' | 'repository_constraints' | 'egress', of };
+          }),
       ),
     )
     .describe(
-      'comma-separated entitlements that organisations do not have: per_person_tokens, or per_person_tokens@<organisation id>',
+      'comma-separated entitlements that organisations do not have: per_person_tokens, repository_constraints, egress; with @<organisation id> of one organisation',
     ),
   AGENT_BROKER_ALLOW_PRIVATE: z
     .string()
@@ -133,8 +137,11 @@ export type Config = {
   allowPrivate: readonly string[];
   /** Whether MCP clients may name a client id metadata document, which the broker then fetches. */
   clientIdDocuments: boolean;
-  /** Entitlements that all organisations lack, or, with `@` and its id, one of them. */
-  entitlementsOff: readonly string[];
+  /** Entitlements that all organisations lack, or one of them (`of`: its id). */
+  entitlementsOff: readonly {
+    what: 'per_person_tokens' | 'repository_constraints' | 'egress';
+    of: string | undefined;
+  }[];
 };
 
 /** The environment cannot be used; the message names each variable and what it takes. */

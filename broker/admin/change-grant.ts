@@ -1,6 +1,7 @@
 /** Owners create and change grants: effective at the next decision on every replica. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { putGrant } from '../store/agents.ts';
@@ -14,8 +15,10 @@ import {
   describeGrant,
   findGrant,
   type GrantPatch,
+  limitsReposFirst,
   loadGrantContext,
 } from './grant-terms.ts';
+import { ChangeRefused } from './refused.ts';
 
 const MOST_WORDS = 4_000;
 
@@ -62,6 +65,8 @@ export async function changeGrant(
   const { grant, created } = await recordInTurn(services, by, change, async (db, note) => {
     const before = await findGrant(db, context, patch.connectionId);
     const after = changedGrant(context, before, patch, broker.clock());
+    if (limitsReposFirst(before, after) && !isEntitled(broker, agent.organisation_id, 'repository_constraints'))
+      throw new ChangeRefused('not_on_plan', NOT_ON_PLAN.repository_constraints);
     await putGrant(db, after);
     note({ before: before ? describeGrant(before) : null, after: describeGrant(after) });
     return { grant: after, created: before === undefined };

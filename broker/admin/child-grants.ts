@@ -1,9 +1,11 @@
 /** What a parent may pass on (specification, Child identity; Repository constraint): at most what it holds itself. */
+import { NOT_ON_PLAN } from '../entitlement.ts';
 import { attenuate, connectionChoices, selectGrant } from '../policy/attenuation.ts';
 import type { Constraints, Grant, Instant } from '../policy/facts.ts';
 import { intersectRecipients } from '../policy/recipients.ts';
 import { intersectRefs } from '../policy/ref-patterns.ts';
 import { intersectRepositories } from '../policy/repos.ts';
+import { limitsRepos } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** One grant as the parent asks for it. Without a connection: the one that the parent's own calls would use. */
@@ -17,6 +19,8 @@ export type WantedGrant = {
 /** What the parent holds now. */
 export type Holdings = {
   grants: readonly Grant[];
+  /** Whether the organisation may limit grants to repositories that were not limited before. */
+  mayLimitRepos: boolean;
   /** By platform id. */
   defaultConnections: ReadonlyMap<string, string | null>;
 };
@@ -59,6 +63,9 @@ function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: 
       `${where}: the parent holds none of these scopes on ${JSON.stringify(platform)}${connectionId === undefined ? '' : ' and this connection'}.`,
     );
   refuseLooser(wanted.constraints, held.constraints, where);
+  // What its parent is limited to is in force already, and may be narrowed.
+  if (!holdings.mayLimitRepos && limitsRepos(wanted.constraints) && !limitsRepos(held.constraints))
+    throw new ChangeRefused('not_on_plan', `${where}.constraints: ${NOT_ON_PLAN.repository_constraints}`);
   const asked: Grant = {
     id: '',
     platformId: platform,

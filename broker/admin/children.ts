@@ -7,6 +7,7 @@ import type { Broker } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { Secret } from '../crypto/secret.ts';
+import { isEntitled } from '../entitlement.ts';
 import { grantOfFacts } from '../facts/facts.ts';
 import type { Grant, Instant } from '../policy/facts.ts';
 import { findAgent, putAgent, putGrant } from '../store/agents.ts';
@@ -54,7 +55,7 @@ export async function issueChild(
   const { broker } = services;
   const { db } = broker.store;
   const now = broker.clock();
-  const granted = passOn(wish.grants, holdingsOf(who.rows), now);
+  const granted = passOn(wish.grants, holdingsOf(broker, who), now);
   const key = issuingKey(services, now);
   if (!key) return { kind: 'no_key' };
   const made = newChild(services, who.agent, wish, key, now);
@@ -74,7 +75,7 @@ export async function issueChild(
 }
 
 /** An agent's grants, out of the facts about all its platforms. */
-function holdingsOf(rows: readonly FactsRow[]): Holdings {
+function holdingsOf(broker: Broker, { agent, rows }: AgentPrincipal): Holdings {
   const grants = new Map<string, Grant>();
   const defaultConnections = new Map<string, string | null>();
   for (const row of rows) {
@@ -82,7 +83,8 @@ function holdingsOf(rows: readonly FactsRow[]): Holdings {
     grants.set(row.grant_id, grantOfFacts(row));
     defaultConnections.set(row.platform_id, row.default_connection_id);
   }
-  return { grants: [...grants.values()], defaultConnections };
+  const mayLimitRepos = isEntitled(broker, agent.organisation_id, 'repository_constraints');
+  return { grants: [...grants.values()], mayLimitRepos, defaultConnections };
 }
 
 function issuingKey({ broker }: { broker: Broker }, now: Instant): SigningKey | undefined {

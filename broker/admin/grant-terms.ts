@@ -172,6 +172,17 @@ function changedLimits(before: Constraints, patch: GrantPatch): Constraints {
   };
 }
 
+/** Whether a grant is limited to repositories now that was not before. `before`: undefined when it is new. */
+export function limitsReposFirst(before: GrantTable | undefined, after: GrantTable): boolean {
+  const limits = (grant: GrantTable | undefined) =>
+    grant !== undefined && limitsRepos(readConstraints(grant.constraints, grant.id));
+  return limits(after) && !limits(before);
+}
+
+/** Whether these are limits to repositories (specification, Repository constraint). */
+export const limitsRepos = ({ repos, allow_repo_creation: creation }: Constraints): boolean =>
+  repos !== undefined || creation === true;
+
 /** A grant as an event tells it: who receives is nobody's business there, so of recipients only how many. */
 export function describeGrant(grant: GrantTable): JsonObject {
   const { recipients, repos, allow_repo_creation, refs, ref_changes } = readConstraints(grant.constraints, grant.id);

@@ -12,6 +12,7 @@ export class ChangeRefused extends Error {
     | 'no_scopes_after_attenuation'
     | 'child_constraints_looser_than_parent'
     | 'forbidden'
+    | 'not_on_plan'
     | 'not_found'
     | 'conflict'
     | 'already_decided'

@@ -1,9 +1,9 @@
 /** An agent begins the consent of a person before its first call for them (specification, POST /v1/consent/caller/start). */
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
+import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import type { ConnectionFacts, FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { type BegunConsent, beginConsent, MAX_OPEN_CONSENTS } from '../people/consents.ts';
-import { isEntitled, NOT_ON_PLAN } from '../people/entitlement.ts';
 import { type Caller, honouredCaller, type People } from '../people/people.ts';
 import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
 
@@ -20,7 +20,8 @@ export async function startConsent(
   const { broker, people } = services;
   const { organisation_id: organisationId } = who.agent;
   const { platformId, caller } = asked;
-  if (!isEntitled(broker, organisationId)) return { kind: 'not_on_plan', detail: NOT_ON_PLAN };
+  if (!isEntitled(broker, organisationId, 'per_person_tokens'))
+    return { kind: 'not_on_plan', detail: NOT_ON_PLAN.per_person_tokens };
   const loaded = await services.loadFacts(who.rows, platformId, broker.clock());
   const perPerson = loaded.platform?.manifest.per_person;
   if (!perPerson?.enabled)

@@ -1,8 +1,8 @@
 /** What needs more consent raises an access request, or begins the consent of a person (specification, Governed call, 409 and 412). */
 import { askConsent } from '../approvals/ask-consent.ts';
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
+import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import { beginConsent } from '../people/consents.ts';
-import { isEntitled, NOT_ON_PLAN } from '../people/entitlement.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
 
@@ -28,7 +28,8 @@ async function withConsent(
   outcome: ConsentRequired,
 ): Promise<ConsentRequired> {
   const { connectionId } = record;
-  if (!isEntitled(services.broker, record.organisationId)) return { ...outcome, detail: NOT_ON_PLAN };
+  if (!isEntitled(services.broker, record.organisationId, 'per_person_tokens'))
+    return { ...outcome, detail: NOT_ON_PLAN.per_person_tokens };
   if (outcome.awaits || connectionId === null || !caller || 'reason' in caller || !caller.who) return outcome;
   try {
     const begun = await beginConsent(services, who, { platformId: action.platform, connectionId }, caller.who);

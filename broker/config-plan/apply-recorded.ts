@@ -4,6 +4,7 @@ import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
+import { isEntitled } from '../entitlement.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { RolledBack } from '../store/transaction.ts';
 import { type ApplyOptions, type ApplyResult, applyFile } from './apply.ts';
@@ -26,10 +27,12 @@ export async function applyGovernance(
   resolved: Resolved,
   { detail, ...options }: ApplyOptions & { detail?: string } = {},
 ): Promise<ApplyResult> {
-  const { store, vault, clock } = services.broker;
+  const { broker } = services;
+  const { store, vault, clock } = broker;
   const { organisation_id: organisationId } = by.owner;
+  const whole = { ...options, mayLimitRepos: isEntitled(broker, organisationId, 'repository_constraints') };
   const change = { reason: 'governance_applied', detail: detail ?? null };
-  const applying = { store, vault, organisationId, governance, resolved, clock, options };
+  const applying = { store, vault, organisationId, governance, resolved, clock, options: whole };
   const applied = await applyFile(applying, (make) =>
     recordChange(services, by, change, async (db, note) => {
       const result = await make(db);

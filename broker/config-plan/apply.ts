@@ -37,6 +37,8 @@ export type ApplyOptions = {
    * or deleted) is then a warning, and stays as the store has it, so that it does not keep all others from working.
    */
   atStart?: boolean;
+  /** By default true; see `Planning`. */
+  mayLimitRepos?: boolean;
 };
 
 /** What is applied, and to what. */

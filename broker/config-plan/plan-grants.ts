@@ -1,11 +1,13 @@
 /** Grants of one agent: compared by platform and connection, so that changed terms are an update of the same grant. */
 
+import { limitsReposFirst } from '../admin/grant-terms.ts';
 import { expiryOf } from '../config-file/expiry.ts';
 import { entriesOf, termsOf } from '../config-file/governance.ts';
 import { listNames, type Path } from '../config-file/problems.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import type { GrantTerms } from '../config-file/terms.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import { NOT_ON_PLAN } from '../entitlement.ts';
 import type { Constraints } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
@@ -91,6 +93,8 @@ function planGrant(planning: Planning, agent: AgentTable, wanted: Wanted, known:
       path: [...path, 'expires'],
       message: `ended on ${new Date(grant.expires_at).toISOString()}; write another span or moment to renew it.`,
     });
+  if (!planning.mayLimitRepos && limitsReposFirst(known, grant))
+    planning.problems.push({ path: [...path, 'repos'], message: NOT_ON_PLAN.repository_constraints });
   const details = grantDifference(planning, known, grant);
   if (details.length === 0) return;
   const name = nameOf(planning, agent, grant);

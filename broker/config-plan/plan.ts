@@ -37,6 +37,8 @@ export type PlanOptions = {
    * tell whoever may only look whether a guess is the stored secret.
    */
   comparesSecrets?: boolean;
+  /** By default true; see `Planning`. */
+  mayLimitRepos?: boolean;
 };
 
 /**
@@ -52,7 +54,7 @@ export async function planGovernance(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
-  options: Pick<PlanOptions, 'comparesSecrets'> = {},
+  options: Omit<PlanOptions, 'atStart'> = {},
 ): Promise<PlanResult> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
@@ -67,7 +69,7 @@ export async function planOn(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
-  { atStart = false, comparesSecrets = true }: PlanOptions = {},
+  { atStart = false, comparesSecrets = true, mayLimitRepos = true }: PlanOptions = {},
 ): Promise<Planning> {
   const present = await loadPresent(db, organisation);
   const planning: Planning = {
@@ -78,6 +80,7 @@ export async function planOn(
     vault,
     organisationId: organisation.id,
     now,
+    mayLimitRepos,
     atStart,
     steps: [],
     newRows: { policies: [], policy_versions: [], agents: [], keyless: [], grants: [] },

@@ -94,6 +94,8 @@ export type Planning = {
   readonly vault: Pick<Vault, 'seal' | 'open'>;
   readonly organisationId: string;
   readonly now: Instant;
+  /** Whether the organisation may limit grants to repositories that were not limited before. */
+  readonly mayLimitRepos: boolean;
   /** Whether the broker is starting: what an owner did to an agent since is no reason to stop then (`addConflict`). */
   readonly atStart: boolean;
   readonly steps: Step[];

@@ -47,7 +47,10 @@ export const EffectivePermissions = z
       agent: z.looseObject({ id: z.string(), name: z.string() }),
       platforms: z.array(Platform),
       version: z.string().describe('equals the ETag'),
-      egress: z.looseObject({}).optional().describe('the hosts that calls reach'),
+      egress: z
+        .looseObject({})
+        .optional()
+        .describe('the hosts that calls reach; absent where the organisation is not entitled to it'),
     }),
     _meta: EnvelopeMeta,
   })

@@ -1,3 +1,4 @@
+import { isEntitled } from '../../entitlement.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { ALL_PLATFORMS } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
@@ -47,7 +48,7 @@ export const agentPermissions = route({
         ...permissions.servers.get(platform.platformId),
       })),
       version: permissions.version,
-      egress: { hosts: permissions.hosts },
+      ...(isEntitled(services.broker, who.agent.organisation_id, 'egress') && { egress: { hosts: permissions.hosts } }),
     };
     return { ...envelope(200, JSON.stringify(data), meta(services, 'permissions.read')), headers };
   },

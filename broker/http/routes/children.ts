@@ -98,6 +98,7 @@ export const issueChildren = route({
     'invalid_constraints',
     'no_scopes_after_attenuation',
     'child_constraints_looser_than_parent',
+    'not_on_plan',
     'agent_not_active',
     'forbidden',
     'too_many_children',

@@ -8,6 +8,7 @@ import { exportGovernance } from '../../../config-plan/export.ts';
 import { planGovernance } from '../../../config-plan/plan.ts';
 import { CHANGE_KINDS } from '../../../config-plan/planning.ts';
 import { Secret } from '../../../crypto/secret.ts';
+import { isEntitled } from '../../../entitlement.ts';
 import { Refusal } from '../../errors.ts';
 import { howOf } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
@@ -90,6 +91,7 @@ export const governancePlan = route({
       planGovernance(broker, who.organisationId, governance, values, broker.clock(), {
         // Not for viewers: the answer would tell whether a value that was sent is the secret that is stored.
         comparesSecrets: who.role === 'admin' && !body.without_secrets,
+        mayLimitRepos: isEntitled(broker, who.organisationId, 'repository_constraints'),
       }),
     );
     if (!planned.ok) return refuse(planned.problems);

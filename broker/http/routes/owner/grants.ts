@@ -71,7 +71,7 @@ export const changeOwnerGrant = route({
     200: { description: 'The grant as it is now.', schema: Changed },
     201: { description: 'The grant that was made.', schema: Changed },
   },
-  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  errors: ['invalid_request', 'not_on_plan', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, params, body } = context;
     const { connection, scopes, recipients, repos, refs } = body;

@@ -1,0 +1,23 @@
+/**
+ * What an organisation may begin to use: all of it, unless the operator has switched something off. That refuses new use only: what is in
+ * force stays in force, and nothing is widened by it.
+ */
+import type { Config } from './config.ts';
+
+export type Entitlement = Config['entitlementsOff'][number]['what'];
+
+/** Whether an organisation has it. */
+export const isEntitled = (
+  { config }: { config: Pick<Config, 'entitlementsOff'> },
+  organisationId: string,
+  what: Entitlement,
+): boolean =>
+  !config.entitlementsOff.some((off) => off.what === what && (off.of === undefined || off.of === organisationId));
+
+/** For whoever is refused. */
+export const NOT_ON_PLAN = {
+  per_person_tokens:
+    'Tokens per person are switched off for this organisation: no new consent is begun. Whoever runs the broker can switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',
+  repository_constraints:
+    'Limits to repositories are switched off for this organisation: no grant gets a first one, and the limits of grants that have some stay. Grant without repos and allow_repo_creation, or have whoever runs the broker switch them on (AGENT_BROKER_ENTITLEMENTS_OFF).',
+} as const;
