@@ -122,6 +122,8 @@ type End =
   | { kind: 'too_many_pending'; limit: number }
   /** Too many calls of the family, or of all, are under way just now, or too many bytes of their answers. */
   | { kind: 'too_many_calls' }
+  /** A git request whose sender left, or stopped sending, before it could be judged. Nothing was sent on. */
+  | { kind: 'request_cut'; detail: string }
   /** A git request that a person would have to approve: git cannot wait for that. */
   | { kind: 'cannot_hold' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }

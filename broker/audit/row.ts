@@ -101,6 +101,8 @@ export function endOf(outcome: Outcome): End {
       return blocked('too_many_pending_approvals');
     case 'too_many_calls':
       return { result: 'blocked', reason: 'too_many_calls', detail: 'Too many calls were under way at once.' };
+    case 'request_cut':
+      return { result: 'errored', reason: outcome.kind, detail: outcome.detail };
     case 'cannot_hold':
       return { result: 'denied', reason: 'approval_required_unsupported_for_git', detail: decided };
     case 'unreachable':

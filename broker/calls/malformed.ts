@@ -1,5 +1,5 @@
-/** A request that is no call: nothing of it is decided, but that it came is on record, and it counts towards a breaker. */
-import type { Outcome } from '../audit/outcome.ts';
+/** A request that is no call: nothing of it is decided, but that it came is on record, and what is wrong with it counts towards a breaker. */
+import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import { rowOf } from '../audit/row.ts';
@@ -12,12 +12,19 @@ import { countFailure } from './breakers.ts';
 import { beginRecord, decidedBy } from './call.ts';
 import { refusal } from './refusal.ts';
 
-/** `body`: as it was parsed; undefined when it could not be. `detail`: what is wrong, as the agent is told. */
+/**
+ * `body`: as it was parsed; undefined when it could not be. `path`: the endpoint in normal form, where the door has checked it.
+ * `detail`: what is wrong, as the agent is told.
+ */
 export type Malformed = {
   body: unknown;
-  code?: 'invalid_request' | 'payload_too_large' | 'git_request_too_large';
+  path?: string;
+  code?: 'invalid_request' | 'payload_too_large' | 'git_request_too_large' | 'request_cut' | 'too_many_calls';
   detail: string;
 };
+
+/** A network that fails, and a broker that is busy, are no fault of the agent. */
+const NO_FAULT = new Set<Malformed['code']>(['request_cut', 'too_many_calls']);
 
 /**
  * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself. A halted agent is
@@ -26,21 +33,29 @@ export type Malformed = {
 export async function recordMalformed(
   services: Changing & { loadFacts: FactsLoader },
   who: AgentPrincipal,
-  { body, code = 'invalid_request', detail }: Malformed,
+  { body, path, code = 'invalid_request', detail }: Malformed,
   correlationId: string,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = services;
   const now = broker.clock();
   const asked = readableParts(body);
-  const call = beginRecord(who, asked, { auditId: uuidv7(now), correlationId, now }, broker);
+  const begun = beginRecord(who, asked, { auditId: uuidv7(now), correlationId, now }, broker);
+  const call = path === undefined ? begun : { ...begun, path };
   const loaded = await services.loadFacts(who.rows, asked.platform ?? '', now);
   const stopped = decideAgent(loaded.facts, now);
-  if (!stopped) await countFailure(services, who, 'breaker_api_error', '');
+  if (!stopped && !NO_FAULT.has(code)) await countFailure(services, who, 'breaker_api_error', '');
   const outcome: Outcome = stopped
     ? refusal({ ...call, decided: decidedBy(stopped, loaded) }, stopped)
-    : { kind: 'invalid', code, detail, call };
+    : notRead(code, detail, call);
   return await recorder.record({ row: rowOf(outcome), value: outcome });
 }
+
+const notRead = (code: NonNullable<Malformed['code']>, detail: string, call: CallRecord): Outcome =>
+  code === 'too_many_calls'
+    ? { kind: code, call }
+    : code === 'request_cut'
+      ? { kind: code, detail, call }
+      : { kind: 'invalid', code, detail, call };
 
 const Readable = Action.pick({ platform: true, scope: true, method: true, reason: true });
 

@@ -45,6 +45,10 @@ export function readTarget(method: string, target: string): GitTarget | 'unknown
 /** `owner/repo`. */
 export const nameOf = ({ repository: { owner, name } }: Pick<GitTarget, 'repository'>): string => `${owner}/${name}`;
 
+/** The endpoint, without its query, as it is judged and on record. */
+export const endpointOf = (target: GitTarget): string =>
+  `/git/${nameOf(target)}/${target.isAdvertisement ? 'info/refs' : target.service}`;
+
 /** The scope that a service needs. */
 export const scopeOf = (service: GitService): string =>
   service === 'git-upload-pack' ? `${GIT_PLATFORM}:contents.read` : `${GIT_PLATFORM}:contents.write`;
@@ -64,13 +68,12 @@ export function gitCall(
   connectionId: string | undefined,
 ): Pick<CallRequest, 'asked' | 'git'> {
   const { repository, service, isAdvertisement } = target;
-  const path = isAdvertisement ? `info/refs?service=${service}` : service;
   return {
     asked: {
       ok: true,
       action: {
         platform: GIT_PLATFORM,
-        endpoint: `/git/${nameOf(target)}/${path}`,
+        endpoint: `${endpointOf(target)}${isAdvertisement ? `?service=${service}` : ''}`,
         method: isAdvertisement ? 'GET' : 'POST',
         scope: scopeOf(service),
         ...(connectionId !== undefined && { connection_id: connectionId }),

@@ -19,7 +19,7 @@ export type IncomingBody = {
 /** `code` is that of the answer; `detail` says what is wrong and what to do. */
 export type BodyRefusal = {
   ok: false;
-  code: 'invalid_request' | 'git_request_too_large' | 'too_many_calls';
+  code: 'invalid_request' | 'git_request_too_large' | 'request_cut' | 'too_many_calls';
   detail: string;
 };
 

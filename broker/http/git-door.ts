@@ -8,10 +8,17 @@ import { type CallRequest, perform } from '../calls/perform.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import type { StreamTaker } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import { GIT_PLATFORM, type GitTarget, gitCall, mediaTypeOf, readTarget, scopeOf } from '../git/git-call.ts';
+import {
+  endpointOf,
+  GIT_PLATFORM,
+  type GitTarget,
+  gitCall,
+  mediaTypeOf,
+  readTarget,
+  scopeOf,
+} from '../git/git-call.ts';
 import { refusedPush } from '../git/push-report.ts';
 import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
-import { Refusal } from './errors.ts';
 import { AnswerWriter } from './git-answer.ts';
 import { type Reply, send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
@@ -118,12 +125,24 @@ async function takeBody(
   // Its place among the calls at once is taken now, or whoever sends slowly could have any number of connections.
   if (!lease.begin()) return BUSY;
   if (headers.expect !== undefined) response.writeContinue();
-  return await readBody(
-    { family: familyOf(who), service, pieces: inTime(request), length, isGzip },
-    services.gitBodies,
-    limit,
-  );
+  try {
+    return await readBody(
+      { family: familyOf(who), service, pieces: inTime(request), length, isGzip },
+      services.gitBodies,
+      limit,
+    );
+  } catch (error) {
+    if (!request.destroyed) throw error;
+    return CUT;
+  }
 }
+
+const CUT: BodyRefusal = {
+  ok: false,
+  code: 'request_cut',
+  detail:
+    'The request broke off before it was whole: its sender left, or sent nothing for a minute. Nothing was sent on.',
+};
 
 const BUSY: BodyRefusal = {
   ok: false,
@@ -134,10 +153,9 @@ const BUSY: BodyRefusal = {
 const invalid = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });
 
 /** A request that is no call: on record with what is known of it. */
-function refusedCall({ service }: GitTarget, { code, detail }: BodyRefusal): Pick<CallRequest, 'asked'> {
-  if (code === 'too_many_calls') throw new Refusal(code, detail, { headers: { 'Retry-After': '5' } });
-  const body = { platform: GIT_PLATFORM, scope: scopeOf(service), method: 'POST' };
-  return { asked: { ok: false, body, code, detail } };
+function refusedCall(target: GitTarget, { code, detail }: BodyRefusal): Pick<CallRequest, 'asked'> {
+  const body = { platform: GIT_PLATFORM, scope: scopeOf(target.service), method: 'POST' };
+  return { asked: { ok: false, body, path: endpointOf(target), code, detail } };
 }
 
 function askedCall(

@@ -21,6 +21,9 @@ export function gitOutcomeReply(outcome: Outcome, repository: string): Reply {
       return outcome.code === 'git_request_too_large'
         ? answer(413, outcome.code, `${repository}: ${outcome.detail}`)
         : answer(400, 'invalid_request', `${repository}: ${sentence(outcome.detail)}`);
+    // Nobody is there to read it, unless only the one way is closed.
+    case 'request_cut':
+      return answer(400, 'invalid_request', `${repository}: ${sentence(outcome.detail)}`);
     case 'not_connected':
       return answer(412, 'platform_not_connected', `${repository}: ${NOT_CONNECTED}`);
     case 'consent_required':

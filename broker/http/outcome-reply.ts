@@ -84,6 +84,7 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
       return refused('upstream_response_blocked', sentence(BLOCKED_DETAIL), { audit_id });
     case 'streamed':
     case 'cannot_hold':
+    case 'request_cut':
     case 'not_passed_on':
       throw new Error('only a door that takes streams is answered one');
     case 'not_as_approved':

@@ -558,8 +558,30 @@ describe.each(STORES)(`hostile git on %s${postgresNote}`, (store) => {
       const socket = await open(fetching(want).replace(/Content-Length: \d+/, 'Content-Length: 5000'));
       await new Promise((resolve) => setTimeout(resolve, 200));
       socket.destroy();
+      await expect.poll(newest).toMatchObject({
+        state: 'final',
+        result: 'errored',
+        reason: 'request_cut',
+        path: '/git/acme/app/git-upload-pack',
+      });
       await nothingIsLeft();
       nothingWasSent();
+      expect((await evidenceOf(given.world, agent, (await newest()).id)).payload).toMatchObject({ result: 'errored' });
+    });
+
+    test('clients that leave in the middle of their commands do not halt the agent', async () => {
+      const begun = head('POST /git/acme/app/git-receive-pack', {
+        'Content-Type': 'application/x-git-receive-pack-request',
+        'Content-Length': '500000',
+      });
+      // More than malformed requests that halt an agent.
+      const sockets = await Promise.all(Array.from({ length: 60 }, () => open(`${begun}00b0`)));
+      await expect.poll(() => given.world.running.services.budget.held.calls, { timeout: 5_000 }).toBe(60);
+      for (const socket of sockets) socket.destroy();
+      await nothingIsLeft();
+      expect(await newest()).toMatchObject({ reason: 'request_cut', path: '/git/acme/app/git-receive-pack' });
+      nothingWasSent();
+      expect((await get('/git/acme/app/info/refs?service=git-upload-pack')).head).toMatch(/^HTTP\/1.1 200 /);
     });
   });
 });

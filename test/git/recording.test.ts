@@ -116,7 +116,13 @@ describe.each(STORES)(`recording git on %s${postgresNote}`, (store) => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     expect(await refused.text()).toMatch(/^agent-broker: too_many_calls - acme\/app: /);
     const posted = await ask('git-upload-pack', PROBE);
-    expect([posted.status, await posted.text()]).toEqual([429, expect.stringContaining('too_many_calls - ')]);
+    expect([posted.status, await posted.text()]).toEqual([429, expect.stringContaining('too_many_calls - acme/app')]);
+    for (const row of (await rows()).slice(0, 2))
+      expect(row).toMatchObject({ result: 'blocked', reason: 'too_many_calls' });
+    expect((await rows()).slice(0, 2).map(({ path, method }) => [method, path])).toEqual([
+      ['POST', '/git/acme/app/git-upload-pack'],
+      ['GET', '/git/acme/app/info/refs'],
+    ]);
     go.resolve();
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
     for (const lease of leases) lease.release();

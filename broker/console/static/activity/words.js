@@ -63,6 +63,7 @@ const REASONS = {
   upstream_not_found: 'the platform has no such repository',
   approval_required_unsupported_for_git: 'a person would have to approve it, and git cannot wait',
   git_request_too_large: 'the request is too large',
+  request_cut: 'the request broke off before it was whole',
   advertised: 'a rule allows it: git asked for refs',
   probe: 'a rule allows it: git probed before a push',
   platform_reauth_needed: 'the platform refused the credential',
