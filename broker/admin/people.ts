@@ -27,9 +27,14 @@ export type GivenTokens = Pick<
   agent: string | null;
 };
 
-/** All of an organisation, oldest first. */
-export async function listPeople({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<GivenTokens[]> {
-  const rows = await listGivenTokens(store.db, organisationId);
+/** All of an organisation, oldest first, or only those that wait for an owner. */
+export async function listPeople(
+  { store }: Pick<Broker, 'store'>,
+  organisationId: string,
+  { unconfirmed }: { unconfirmed: boolean },
+): Promise<GivenTokens[]> {
+  const filter = unconfirmed ? ({ standing: 'unconfirmed' } as const) : {};
+  const rows = await listGivenTokens(store.db, organisationId, filter);
   return await Promise.all(
     rows.map(async (row) => ({
       id: row.id,
@@ -90,7 +95,7 @@ export async function confirmPerson(
 
 export type EndedTokens = { ended: number; revoked: number };
 
-/** Ends tokens: of one row, of a person by id or by what agents call them, or of a connection. Throws ChangeRefused; AuditUnavailable. */
+/** Ends tokens: of one row, of a person by id or by what agents call them, of a connection, or all. Throws ChangeRefused; AuditUnavailable. */
 export async function endPeople(
   services: Services,
   by: ChangingOwner,

@@ -36,6 +36,7 @@ import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
+import { distrustCallerIssuer, ownerCallerIssuers, trustCallerIssuer } from './routes/owner/caller-issuers.ts';
 import {
   connectionCallback,
   connectOAuth,
@@ -63,6 +64,7 @@ import { changeOrganisation, ownerOrganisation } from './routes/owner/organisati
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
 import { confirmOwnerPerson, endOwnerPeople, ownerPeople } from './routes/owner/people.ts';
+import { setOwnerPerPerson } from './routes/owner/per-person.ts';
 import { acceptPlatformTool, platformTools, refreshPlatformTools } from './routes/owner/platform-tools.ts';
 import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
@@ -181,6 +183,10 @@ export const ROUTES: readonly Route[] = [
   ownerPlatforms,
   ownerPlatform,
   ...switchPlatforms,
+  setOwnerPerPerson,
+  ownerCallerIssuers,
+  trustCallerIssuer,
+  distrustCallerIssuer,
   platformTools,
   refreshPlatformTools,
   acceptPlatformTool,

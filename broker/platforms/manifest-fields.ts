@@ -112,6 +112,21 @@ export const PlatformId = z
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
   .describe('The id by which agents name the platform.');
 
+/** One token per person: whether, and whose word is taken for who a person is. */
+export const PerPersonFields = z.strictObject({
+  enabled: z.boolean().describe('Whether each person has a token of their own.'),
+  asserted: z
+    .array(z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'write a source such as "slack"'))
+    .optional()
+    .describe('Sources whose word for who the person is is taken; signed assertions always are.'),
+  asserted_consent: z
+    .enum(['confirm', 'link'])
+    .optional()
+    .describe(
+      'Of a person whom only a source vouches for: whether an owner confirms the account before its first use (confirm, the default), or the link alone counts (link).',
+    ),
+});
+
 /** The fields, without cross-field validation. */
 export const ManifestFields = z.strictObject(
   {
@@ -176,22 +191,7 @@ export const ManifestFields = z.strictObject(
       .regex(/^[\x21-\x39\x3b-\x7e]{1,100}$/, 'write printable ASCII without ":", such as "oauth2"')
       .optional()
       .describe('The user name that goes with the secret to git; x-access-token unless said otherwise.'),
-    per_person: z
-      .strictObject({
-        enabled: z.boolean().describe('Whether each person has a token of their own.'),
-        asserted: z
-          .array(z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'write a source such as "slack"'))
-          .optional()
-          .describe('Sources whose word for who the person is is taken; signed assertions always are.'),
-        asserted_consent: z
-          .enum(['confirm', 'link'])
-          .optional()
-          .describe(
-            'Of a person whom only a source vouches for: whether an owner confirms the account before its first use (confirm, the default), or the link alone counts (link).',
-          ),
-      })
-      .optional()
-      .describe('Tokens per person on a shared connection.'),
+    per_person: PerPersonFields.optional().describe('Tokens per person on a shared connection.'),
     attestation: z
       .enum(['off', 'header', 'meta', 'both'])
       .optional()

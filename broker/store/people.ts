@@ -111,14 +111,19 @@ export async function listPersonTokens(
     .execute();
 }
 
-/** Which tokens of an organisation: of a person, of a connection, or one row; all without. */
-export type PersonTokenFilter = { id?: string; personId?: string; connectionId?: string };
+/** Which tokens of an organisation: of a person, of a connection, or one row; of one standing; all without. */
+export type PersonTokenFilter = {
+  id?: string;
+  personId?: string;
+  connectionId?: string;
+  standing?: PersonTokenTable['standing'];
+};
 
 /** Tokens of an organisation that people have said are to be kept, oldest first. */
 export async function listGivenTokens(
   db: Db,
   organisationId: string,
-  { id, personId, connectionId }: PersonTokenFilter = {},
+  { id, personId, connectionId, standing }: PersonTokenFilter = {},
 ): Promise<PersonTokenTable[]> {
   let query = db
     .selectFrom('person_tokens')
@@ -127,8 +132,24 @@ export async function listGivenTokens(
     .where('standing', '!=', 'obtained');
   if (id !== undefined) query = query.where('id', '=', id);
   if (personId !== undefined) query = query.where('person_id', '=', personId);
+  if (standing !== undefined) query = query.where('standing', '=', standing);
   if (connectionId !== undefined) query = query.where('connection_id', '=', connectionId);
   return await query.orderBy('created_at').orderBy('id').execute();
+}
+
+/** How many tokens people gave, by platform and state. */
+export async function countGivenTokens(
+  db: Db,
+  organisationId: string,
+): Promise<(Pick<PersonTokenTable, 'platform_id' | 'standing' | 'status'> & { count: number })[]> {
+  const rows = await db
+    .selectFrom('person_tokens')
+    .select((eb) => ['platform_id', 'standing', 'status', eb.fn.countAll().as('count')])
+    .where('organisation_id', '=', organisationId)
+    .where('standing', '!=', 'obtained')
+    .groupBy(['platform_id', 'standing', 'status'])
+    .execute();
+  return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
 /** What was obtained in a consent and is not kept yet. */

@@ -1,7 +1,9 @@
 /** Tokens that people gave, for owners: how many and in which state, never whose. */
 import { z } from 'zod';
 import { confirmPerson, endPeople, listPeople } from '../../../admin/people.ts';
+import { peopleByPlatform } from '../../../admin/per-person.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
+import { PerPersonFields } from '../../../platforms/manifest-fields.ts';
 import { CallerIdentity } from '../../../wire/action.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
@@ -24,6 +26,17 @@ const Given = z
   })
   .meta({ id: 'PersonTokens' });
 
+const OfPlatform = z
+  .object({
+    platform_id: z.string(),
+    name: z.string(),
+    per_person: PerPersonFields.nullable().describe('the setting; null: there is none'),
+    unconfirmed: z.int(),
+    active: z.int(),
+    reauth_needed: z.int().describe('the platform takes them no more: the person has to consent again'),
+  })
+  .meta({ id: 'PeopleOfPlatform' });
+
 /** GET /owner/people */
 export const ownerPeople = route({
   method: 'GET',
@@ -32,11 +45,20 @@ export const ownerPeople = route({
   role: 'approver',
   capability: 'owner.people.list',
   summary: 'The tokens that people gave, on platforms that hold one per person; oldest first.',
-  answers: { 200: { description: 'All of the organisation.', schema: z.object({ tokens: z.array(Given) }) } },
-  errors: [],
-  handle: async ({ services: { broker }, who }) => {
-    const tokens = await listPeople(broker, who.organisationId);
+  query: z.object({
+    state: z.literal('unconfirmed').optional().describe('only those that wait for an owner'),
+  }),
+  answers: {
+    200: {
+      description: 'Those of the organisation, and how many there are for each platform.',
+      schema: z.object({ tokens: z.array(Given), platforms: z.array(OfPlatform) }),
+    },
+  },
+  errors: ['invalid_request'],
+  handle: async ({ services: { broker }, who, query: { state } }) => {
+    const tokens = await listPeople(broker, who.organisationId, { unconfirmed: state === 'unconfirmed' });
     return json(200, {
+      platforms: await peopleByPlatform(broker, who.organisationId),
       tokens: tokens.map((one) => ({ ...one, created_at: new Date(one.created_at).toISOString() })),
     });
   },
@@ -69,6 +91,7 @@ const Ending = z.union([
   z.strictObject({ person_id: z.guid() }),
   z.strictObject({ caller }),
   z.strictObject({ connection_id: z.guid().describe('of everybody who gave tokens for this connection') }),
+  z.strictObject({ all: z.literal(true).describe('of everybody, everywhere') }),
 ]);
 
 /** POST /owner/people/end */
@@ -78,7 +101,7 @@ export const endOwnerPeople = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.people.end',
-  summary: 'Ends the tokens of a person or of a connection, and revokes them where the server lets one.',
+  summary: 'Ends the tokens of a person, of a connection, or all, and revokes them where the server lets one.',
   body: Ending,
   answers: {
     200: { description: 'How many.', schema: z.object({ ended: z.int(), revoked: z.int() }) },

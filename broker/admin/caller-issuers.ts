@@ -1,0 +1,40 @@
+/** Issuers whose assertions about people an organisation trusts, one by one. */
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { CallerIssuer } from '../people/caller-issuer.ts';
+import { readOrganisation, writeSettings } from './organisation.ts';
+import { ChangeRefused } from './refused.ts';
+
+const MOST = 50;
+
+/** Trusts an issuer, or trusts it in other terms. Answers all. @throws ChangeRefused; AuditUnavailable, and then nothing is changed */
+export const trustIssuer = (services: Changing, by: ChangingOwner, issuer: CallerIssuer): Promise<CallerIssuer[]> =>
+  changeIssuers(services, by, (before) => {
+    const others = before.filter((one) => one.issuer !== issuer.issuer);
+    if (others.length >= MOST)
+      throw new ChangeRefused('conflict', `The organisation trusts ${MOST} issuers already. Remove one first.`);
+    return [...others, issuer];
+  });
+
+/** Trusts an issuer no more: its assertions are refused from the next call on. Answers the others. @throws as trustIssuer */
+export const distrustIssuer = (services: Changing, by: ChangingOwner, issuer: string): Promise<CallerIssuer[]> =>
+  changeIssuers(services, by, (before) => {
+    const others = before.filter((one) => one.issuer !== issuer);
+    if (others.length === before.length)
+      throw new ChangeRefused('not_found', 'The organisation does not trust this issuer.');
+    return others;
+  });
+
+async function changeIssuers(
+  services: Changing,
+  by: ChangingOwner,
+  change: (before: CallerIssuer[]) => CallerIssuer[],
+): Promise<CallerIssuer[]> {
+  const { organisation_id: organisationId } = by.owner;
+  return await recordInTurn(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
+    const { caller_issuers: before } = await readOrganisation(tx, organisationId);
+    const after = change(before);
+    note({ caller_issuers: after.map(({ issuer }) => issuer) });
+    await writeSettings(tx, organisationId, { caller_issuers: after });
+    return after;
+  });
+}

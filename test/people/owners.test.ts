@@ -1,0 +1,96 @@
+/** Owners and the people of their organisation: counts, confirming, ending, the switch of a platform, and trusted issuers. */
+import { describe, expect, test } from 'vitest';
+import { expectEnvelope } from '../world/evidence.ts';
+import { consentAsserted } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const ANN = slack('U-ANN');
+const BOB = slack('U-BOB');
+
+describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
+  const { server, issuer, world, organisation, act, assertion, connected } = givenPeople(store);
+  const people = async (query = '') => (await organisation.ask('GET', `/owner/people${query}`)).body;
+
+  test('how many there are for each platform and in which state, and only those that wait', async () => {
+    await connected(ANN, 'ann');
+    await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
+    const { tokens, platforms } = await people();
+    expect(tokens).toHaveLength(2);
+    expect(platforms).toEqual([
+      {
+        platform_id: 'docs',
+        name: 'Docs',
+        per_person: { enabled: true, asserted: ['slack'] },
+        unconfirmed: 1,
+        active: 1,
+        reauth_needed: 0,
+      },
+    ]);
+    const waiting = (await people('?state=unconfirmed')).tokens;
+    expect(waiting.map(({ account }: { account: string }) => account)).toEqual(['bob@docs.example']);
+    expectEnvelope(await organisation.ask('GET', '/owner/people?state=all'), 400, 'invalid_request');
+  });
+
+  test('all are ended at once, and revoked', async () => {
+    await connected(ANN, 'ann');
+    await connected(BOB, 'bob');
+    expectEnvelope(await organisation.ask('POST', '/owner/people/end', {}), 400, 'invalid_request');
+    expectEnvelope(await organisation.ask('POST', '/owner/people/end', { all: false }), 400, 'invalid_request');
+    expect((await organisation.ask('POST', '/owner/people/end', { all: true })).body).toEqual({ ended: 2, revoked: 2 });
+    expect([(await act(ANN)).status, (await act(BOB)).status]).toEqual([412, 412]);
+  });
+
+  test('the switch: in force from the next call on, on record, and never another token', async () => {
+    await connected(ANN, 'ann');
+    const set = (body: object, platform = 'docs') =>
+      organisation.ask('POST', `/owner/platforms/${platform}/per-person`, body);
+    expect((await set({ enabled: true, asserted: [] })).body).toEqual({ per_person: { enabled: true, asserted: [] } });
+    expect((await act(ANN)).body.reason).toBe('asserted_not_allowed');
+    expect((await set({ enabled: true, asserted: ['slack'], asserted_consent: 'link' })).status).toBe(200);
+    expect((await act(ANN)).body.data.who).toBe('ann');
+    await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
+    expect((await act(BOB)).body.data.who).toBe('bob');
+    expect((await set({ enabled: false })).status).toBe(200);
+    // The connection has no token of its own, and nobody's is used instead.
+    expect((await act(ANN)).body.error).toBe('platform_not_connected');
+    const { rows } = (await organisation.ask('GET', '/owner/audit?reason=per_person_changed')).body;
+    expect(rows[0]).toMatchObject({ flags: { change: { enabled: false, asserted: [] } } });
+    expectEnvelope(await set({ enabled: true, asserted: ['Not A Source'] }), 400, 'invalid_request');
+    expectEnvelope(await set({ enabled: true }, 'nothing'), 404, 'not_found');
+  });
+
+  test('a platform without OAuth cannot be switched', async () => {
+    const demo = await world.demoOrganisation();
+    const answer = await demo.ask('POST', '/owner/platforms/demo/per-person', { enabled: true });
+    expectEnvelope(answer, 409, 'conflict');
+  });
+
+  test('an issuer is trusted, in other terms, and no more; from the next call on', async () => {
+    const caller = await assertion('ann');
+    expect((await act(caller)).body.reason).toBe('not_consented');
+    const list = async () => (await organisation.ask('GET', '/owner/caller-issuers')).body.caller_issuers;
+    const [known] = await list();
+    expect(known).toMatchObject({ issuer: issuer.issuer, audience: 'agents' });
+    const trust = (body: object) => organisation.ask('POST', '/owner/caller-issuers', body);
+    const other = { issuer: 'https://id.other.example', audience: 'agents' };
+    expect((await trust(other)).body.caller_issuers).toEqual([known, other]);
+    expect((await trust({ ...known, audience: 'others' })).status).toBe(200);
+    expect((await act(caller)).body.reason).toBe('no_caller');
+    const remove = (address: string) => organisation.ask('POST', '/owner/caller-issuers/remove', { issuer: address });
+    expect((await remove(issuer.issuer)).body.caller_issuers).toEqual([other]);
+    expectEnvelope(await remove(issuer.issuer), 404, 'not_found');
+    for (const bad of [{ issuer: 'http://id.example', audience: 'x' }, { issuer: 'https://id.example' }, {}])
+      expectEnvelope(await trust(bad), 400, 'invalid_request');
+    const { rows } = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body;
+    expect(rows).toHaveLength(3);
+  });
+
+  test('two admins who trust issuers at once both have their way', async () => {
+    const one = (name: string) => ({ issuer: `https://${name}.example`, audience: 'agents' });
+    const names = ['a', 'b', 'c', 'd'];
+    await Promise.all(names.map((name) => organisation.ask('POST', '/owner/caller-issuers', one(name))));
+    const { caller_issuers } = (await organisation.ask('GET', '/owner/caller-issuers')).body;
+    expect(caller_issuers).toHaveLength(5);
+  });
+});
