@@ -1,7 +1,6 @@
 /** The broker's own signing keys, one set a job: which key signs now, which are published, and how they are rotated. */
 
 import {
-  type EcPublicJwk,
   generateSigningKey,
   importSigningKey,
   type KeySet,
@@ -16,6 +15,7 @@ import type { SigningKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import { listSigningKeys, putFirstSigningKey, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
 import type { Store } from './store/store.ts';
+import { readStored, StoredPublicJwk } from './store/stored-json.ts';
 import type { Vault } from './vault.ts';
 
 export type KeyUse = SigningKeyTable['use'];
@@ -90,7 +90,7 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
         const signing = importRow(row);
         return {
           kid: row.kid,
-          publicJwk: JSON.parse(row.public_jwk) as EcPublicJwk,
+          publicJwk: readStored(StoredPublicJwk, row.public_jwk, 'public key'),
           activatesAt: row.activates_at,
           retiredAt: row.retired_at,
           ...(signing && { signing }),

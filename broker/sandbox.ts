@@ -3,6 +3,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '../lab/sandbox.ts';
 import { operatorAtStart, recordChange } from './audit/record-change.ts';
 import { governanceOf } from './config-file/parse.ts';
@@ -13,6 +14,7 @@ import type { Services } from './services.ts';
 import { listAgents } from './store/agents.ts';
 import { putPlatform } from './store/governed-versions.ts';
 import { listPlatforms } from './store/platforms.ts';
+import { readStored, StoredObject } from './store/stored-json.ts';
 
 const SANDBOX_PLATFORM = 'sandbox';
 const SANDBOX_AGENT = 'sandbox-agent';
@@ -20,7 +22,7 @@ const SECRET_FILE = 'sandbox';
 const PREFERRED_PORT = 8790;
 
 /** What the data folder remembers of its sandbox. */
-type Remembered = { port: number; token: string };
+const Remembered = z.object({ port: z.number(), token: z.string() });
 
 const rememberedAt = (dataFolder: string): string => join(dataFolder, 'sandbox.json');
 export const sandboxProfile = (dataFolder: string): string => join(dataFolder, 'profiles', 'default.json');
@@ -31,8 +33,8 @@ export const hasSandbox = (dataFolder: string): boolean => existsSync(remembered
 /** Starts the platform, on the port that it had before when that is free. */
 export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox & { token: string }> {
   const path = rememberedAt(dataFolder);
-  const known: Remembered = hasSandbox(dataFolder)
-    ? JSON.parse(readFileSync(path, 'utf8'))
+  const known = hasSandbox(dataFolder)
+    ? readStored(Remembered, readFileSync(path, 'utf8'), `sandbox (${path})`)
     : { port: PREFERRED_PORT, token: randomBytes(24).toString('base64url') };
   let sandbox: Sandbox;
   try {
@@ -63,7 +65,7 @@ export async function settleSandbox(
   const platforms = await listPlatforms(db, organisationId);
   const platform = platforms.find((each) => each.platform_id === SANDBOX_PLATFORM);
   if (platform) {
-    const moved = { ...JSON.parse(platform.manifest), base_url: sandbox.url };
+    const moved = { ...readStored(StoredObject, platform.manifest, 'manifest'), base_url: sandbox.url };
     if (JSON.stringify(moved) !== platform.manifest)
       await movePlatform(services, organisationId, JSON.stringify(moved));
     moveProfile(sandboxProfile(broker.config.dataFolder), broker.baseUrl);
@@ -125,6 +127,6 @@ async function movePlatform(services: Services, organisationId: string, manifest
 /** The broker may have another address than at the last start. */
 function moveProfile(path: string, url: string): void {
   if (!existsSync(path)) return;
-  const profile = JSON.parse(readFileSync(path, 'utf8'));
+  const profile = readStored(StoredObject, readFileSync(path, 'utf8'), `profile (${path})`);
   if (profile.url !== url) writeFileSync(path, `${JSON.stringify({ ...profile, url }, null, 2)}\n`, { mode: 0o600 });
 }

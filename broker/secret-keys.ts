@@ -5,7 +5,7 @@
 
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from './broker.ts';
-import { type EcPublicJwk, generateSigningKey } from './crypto/key-set.ts';
+import { generateSigningKey } from './crypto/key-set.ts';
 import { publishedSealingKey } from './crypto/sealed-secret.ts';
 import type { Instant } from './policy/facts.ts';
 import { present } from './policy/present.ts';
@@ -18,6 +18,7 @@ import {
   putFirstSecretKey,
   replaceSecretKey,
 } from './store/secret-keys.ts';
+import { readStored, StoredPublicJwk } from './store/stored-json.ts';
 
 /** How long a key that was replaced still opens: whoever read the set just before has until then to send. */
 export const OPENS_ON_MS = 24 * 3_600_000;
@@ -46,7 +47,9 @@ export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise
     await putFirstSecretKey(db, newKey(broker, now));
     key = present(await findSecretKeyInForce(db), 'key for secrets');
   }
-  return JSON.stringify({ keys: [publishedSealingKey(key.kid, JSON.parse(key.public_jwk) as EcPublicJwk)] });
+  return JSON.stringify({
+    keys: [publishedSealingKey(key.kid, readStored(StoredPublicJwk, key.public_jwk, 'public key'))],
+  });
 }
 
 /** The private half of a key that is in force, or was until not long ago. Throws SealError when it was tampered with. */

@@ -3,6 +3,7 @@ import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
+import { readStored, StoredObject } from '../store/stored-json.ts';
 
 type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;
 
@@ -23,7 +24,11 @@ export function openRequest(
   { vault }: Pick<Broker, 'vault'>,
   approval: Ref & Pick<ApprovalTable, 'action'>,
 ): JsonObject {
-  return JSON.parse(vault.open(placeOf(approval, 'action'), approval.action).toString('utf8'));
+  return readStored(
+    StoredObject,
+    vault.open(placeOf(approval, 'action'), approval.action).toString('utf8'),
+    'held call',
+  );
 }
 
 /** Limit of an upstream's response in an approval's row, in bytes of JSON text. */

@@ -1,6 +1,8 @@
 /** The state of an approval at a given time (specification, States and transitions, Approval). */
+import { z } from 'zod';
 import type { Instant } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
+import { readStored } from '../store/stored-json.ts';
 
 type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;
 
@@ -29,6 +31,12 @@ export type PasskeyEvidence = {
   counter: 'increased' | 'not_kept';
 };
 
+const StoredEvidence: z.ZodType<PasskeyEvidence> = z.object({
+  credential_id: z.string(),
+  user_verified: z.boolean(),
+  counter: z.enum(['increased', 'not_kept']),
+});
+
 /** Who decided and how: on the audit rows of the decision and of the replay, and in their receipts. */
 export type ApprovalProvenance = {
   decided_by: string;
@@ -50,6 +58,6 @@ export function provenanceOf(
     how: decision.how,
     request_hash: approval.request_hash,
     hold_audit_id: approval.audit_id,
-    ...(decision.with !== null && { passkey: JSON.parse(decision.with) }),
+    ...(decision.with !== null && { passkey: readStored(StoredEvidence, decision.with, 'passkey evidence') }),
   };
 }

@@ -11,6 +11,7 @@ import type { ConnectionFacts } from '../facts/facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
 import { present } from '../policy/present.ts';
+import { readStored, StoredObject } from '../store/stored-json.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
@@ -49,7 +50,7 @@ export async function forwardMcp(
     if (tool === undefined) return await reader(200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
-    const { inputSchema } = JSON.parse(offered.offered) as JsonObject;
+    const { inputSchema } = readStored(StoredObject, offered.offered, 'tool');
     const data = (call.action.data as JsonObject | undefined) ?? {};
     return await shown(await client.call({ name: tool, inputSchema }, data, meta()), reader);
   });
@@ -141,7 +142,7 @@ function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPla
     tools: covered
       .filter(({ state }) => state === 'accepted')
       .map(({ name, accepted, effect }) => ({
-        ...JSON.parse(present(accepted, 'accepted tool')),
+        ...readStored(StoredObject, present(accepted, 'accepted tool'), 'tool'),
         endpoint: `/tools/${name}`,
         effect,
       })),

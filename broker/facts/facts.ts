@@ -5,6 +5,7 @@ import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } fro
 import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { GrantTable } from '../store/schema.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
 
@@ -68,7 +69,10 @@ export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
     label: row.connection_label ?? '',
     status: row.connection_status,
     credential: row.connection_credential,
-    upstreamScopes: row.connection_upstream_scopes === null ? null : JSON.parse(row.connection_upstream_scopes),
+    upstreamScopes:
+      row.connection_upstream_scopes === null
+        ? null
+        : readStored(Texts, row.connection_upstream_scopes, 'scopes of a connection'),
   };
 }
 

@@ -1,9 +1,11 @@
 /** A held call as owners read it, wherever they read it. */
+import { z } from 'zod';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
+import { readStored, StoredObject } from '../store/stored-json.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 
@@ -20,11 +22,14 @@ export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): st
 export const secondsLeft = (one: Pick<ApprovalTable, 'status' | 'expires_at'>, now: number): number | null =>
   statusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null;
 
+/** What is read of the decision of an audit row. */
+const Decided = z.object({ matched: z.array(StoredObject).exactOptional() });
+
 /** Why it was held: the reason, the words to it, and the rules that matched. */
 export const heldBecause = (held: HeldCall) => ({
   reason: held.held_reason,
   detail: held.held_detail,
-  rules: held.held_decision === null ? [] : (JSON.parse(held.held_decision).matched ?? []),
+  rules: held.held_decision === null ? [] : (readStored(Decided, held.held_decision, 'decision').matched ?? []),
 });
 
 /** What became of it so far. `now`: milliseconds. */

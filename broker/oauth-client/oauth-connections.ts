@@ -2,6 +2,7 @@
  * OAuth connections of all kinds of platforms: start, callback, refresh, revocation. The libraries are loaded lazily, so that a
  * broker without such platforms does not pay for them.
  */
+import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -13,6 +14,7 @@ import type { Instant } from '../policy/facts.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
 import type { NewTokens, TokenRow, TokenRowPlace } from '../store/oauth-tokens.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/schema.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 import { lifeOf, readCredential, writeCredential } from '../token-source/access-token.ts';
 import { readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
@@ -27,6 +29,15 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 
 /** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
+
+const StoredFlow: z.ZodType<Kept> = z.object({
+  verifier: z.string(),
+  nonce: z.string().nullable(),
+  server: z.string(),
+  clientId: z.string(),
+  redirectUri: z.string(),
+  scopes: Texts,
+});
 
 /** A request for authorization: where to send the browser, the hash of its state, and what to keep until the callback. */
 export type Authorization = { url: string; stateHash: string; kept: Kept };
@@ -107,7 +118,11 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
     return await (await load()).resolve(described, clientId);
   };
   const keptOf = ({ organisation_id: organisationId, id: rowId, flow }: OAuthFlowTable): Kept =>
-    JSON.parse(broker.vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'));
+    readStored(
+      StoredFlow,
+      broker.vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'),
+      'state of an authorization',
+    );
 
   const authorize: OAuthConnections['authorize'] = async (connection, manifest, more) => {
     const client = await registered(connection, manifest, undefined);

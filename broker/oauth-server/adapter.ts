@@ -15,6 +15,7 @@ import {
   removeOAuthRecordsOf,
   useOAuthRecord,
 } from '../store/oauth-records.ts';
+import { readStored, StoredObject } from '../store/stored-json.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
 /** How long, and how many, clients without an authorisation are kept. */
@@ -87,7 +88,7 @@ function recordAdapter(broker: Store, kind: string): Adapter {
       const { used_at } = found;
       const spared = kind === 'RefreshToken' && used_at !== null && used_at > now - REFRESH_LEEWAY_MS;
       return {
-        ...JSON.parse(found.payload),
+        ...readStored(StoredObject, found.payload, 'record of OAuth'),
         ...(kind !== 'Client' && { jti: id }),
         ...(kind === 'Interaction' && { returnTo: `${broker.baseUrl}${OAUTH_PATHS.authorization}/${id}` }),
         ...(found.authorisation_id !== null && { grantId: found.authorisation_id }),

@@ -25,6 +25,14 @@ export const Texts = z.array(z.string());
 /** A column that holds `ScopesOn[]` (schema.ts). */
 export const ScopesOnPlatforms = z.array(z.object({ platformId: z.string(), scopes: Texts }));
 
+/** A column that holds the public half of an ES256 key. */
+export const StoredPublicJwk = z.object({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: z.string(),
+  y: z.string(),
+});
+
 /** A column that holds some JSON object. */
 export const StoredObject = z.custom<JsonObject>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
