@@ -112,7 +112,7 @@ async function attemptCall(
   const { lease, taker, git, left, identify } = given;
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, action.platform, now);
-  const read = readCall(action, loaded);
+  const read = readCall(action, loaded, git !== undefined);
   if (!read.ok) return await finish(await misread(services, who, action, record, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
   const asked = performance.now();

@@ -6,6 +6,7 @@ import { platformHeaderNames } from '../egress/rest.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import type { Ask, JsonObject } from '../policy/facts.ts';
+import { isGitService } from '../policy/git-endpoint.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
 import { present } from '../policy/present.ts';
@@ -22,10 +23,17 @@ export type ReadCall =
 const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
 const MCP_PREFIXES = ['mcp-'];
 
-/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
-export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
+/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. `isGit`: it is one of git. */
+export function readCall(action: Action, { platform }: LoadedFacts, isGit: boolean): ReadCall {
   const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: platform?.rules.allowEncodedSlash ?? false });
   if (!endpoint.ok) return { ok: false, code: 'invalid_endpoint', detail: `endpoint: ${endpoint.error}` };
+  if (!isGit && platform && isGitService(platform.manifest, endpoint.path))
+    return {
+      ok: false,
+      code: 'invalid_endpoint',
+      detail:
+        'endpoint: it is a service of git, which a call does not reach; clone, fetch and push from /git/<owner>/<repo> with git',
+    };
   if (action.method === 'GET' && action.data !== undefined)
     return {
       ok: false,

@@ -149,6 +149,26 @@ describe.each(STORES)(`git under a grant's refs on %s${postgresNote}`, (store) =
     }
   });
 
+  test('a call reaches no service of git, whatever the manifest, the policy and the grant allow', async () => {
+    const agent = await given.agent();
+    const { length } = given.host.seen;
+    for (const [method, endpoint] of [
+      ['GET', '/git/acme/app/info/refs?service=git-upload-pack'],
+      ['POST', '/git/acme/app/git-receive-pack'],
+      ['GET', '/acme/app.git/info/refs?service=git-receive-pack'],
+      ['POST', '/acme/app.git/git-receive-pack'],
+      ['POST', '/acme/app/git-upload-pack/'],
+      ['GET', '/acme/app.git/objects/info/packs'],
+    ] as const) {
+      const call = { platform: 'codehost', scope: 'codehost:contents.write', method, endpoint };
+      const answer = await agent.act({ ...call, ...(method === 'POST' && { data: {} }) });
+      expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_endpoint']);
+      expect(answer.body.detail).toContain('push from /git/<owner>/<repo> with git');
+      expect(await lastRow(agent)).toMatchObject({ result: 'errored', reason: 'invalid_endpoint' });
+    }
+    expect(given.host.seen).toHaveLength(length);
+  });
+
   test('the same grant holds on the other door', async () => {
     const agent = await given.agent({ constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
     const call = { platform: 'codehost', scope: 'codehost:contents.write', method: 'PATCH', data: { sha: 'abc' } };
