@@ -41,13 +41,6 @@ describe.each(STORES)(`people at once on %s${postgresNote}`, (store) => {
     expect(refreshes(people)).toBe(1);
   });
 
-  test('50 people consent and call at once, and each sees their own', async () => {
-    const more = await Promise.all(
-      [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
-    );
-    await fiftyPeople(people, [agent, ...more]);
-  });
-
   describe('a consent that ends in the middle', () => {
     beforeEach(() => connected(ANN, 'ann'));
     const end = async () =>
@@ -115,7 +108,8 @@ describe.each(STORES)(`people at once on %s${postgresNote}`, (store) => {
       );
       const calls = Promise.all(Array.from({ length: 20 }, () => act(ANN)));
       await organisation.ask('POST', `/owner/people/tokens/${waiting.id}/confirm`, { caller: ANN });
-      for (const name of namesOf(await calls)) expect(['ann', 'ann-too']).toContain(name);
+      // A call that is on its way when the account of before is revoked is refused by the platform, at worst.
+      for (const { body } of await calls) expect(['ann', 'ann-too', undefined]).toContain(body.data?.who);
       expect((await act(ANN)).body.data.who).toBe('ann-too');
       expect(server.given.access).toHaveLength(before);
       // The account of before is revoked.
@@ -131,6 +125,18 @@ describe.each(STORES)(`people at once on %s${postgresNote}`, (store) => {
 });
 
 const GRANTS = { docs: { scopeList: ['docs:read'] } };
+
+describe('people at once on one broker', () => {
+  const people = givenPeople('sqlite');
+  const { organisation, agent } = people;
+
+  test('50 people consent and call at once, and each sees their own', async () => {
+    const more = await Promise.all(
+      [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
+    );
+    await fiftyPeople(people, [agent, ...more]);
+  }, 90_000);
+});
 
 describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postgres${postgresNote}`, () => {
   const people = givenPeople('postgres');
@@ -156,5 +162,5 @@ describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postg
       people,
       [agent, ...more].flatMap((one) => [one, replica.asks(one)]),
     );
-  });
+  }, 90_000);
 });
