@@ -2,11 +2,13 @@
 import { statfsSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from './bench-options.ts';
 import { brokerStarter } from './broker-target.ts';
 import { judge } from './goals.ts';
 import type { Plan } from './plan.ts';
 import { runPlan } from './plan.ts';
 import { describe } from './report.ts';
+import { readSoakOptions, SOAK_USAGE, soak } from './soak.ts';
 import type { StartBroker, Store } from './stage.ts';
 import { setStage } from './stage.ts';
 
@@ -42,12 +44,6 @@ export function readOptions(args: readonly string[]): Options {
     scales: values.quick ? [10, 1_000] : [10, 1_000, 100_000],
   };
   return { plan, json: values.json, strict: values.strict };
-}
-
-function wholeNumber(name: string, text: string | undefined, otherwise: number, most: number): number {
-  const value = text === undefined ? otherwise : Number(text);
-  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new Error(`${name}: must be a whole number from 1 to ${most}.`);
 }
 
 /** Runs the bench and answers the exit code: 1 when a run had errors, or, with `--strict`, when a target was missed. */
@@ -98,12 +94,15 @@ function onTmpfs(): boolean {
 if (import.meta.main) {
   const args = process.argv.slice(2);
   try {
-    if (args.includes('--help')) process.stdout.write(USAGE);
+    if (args.includes('--help')) process.stdout.write(`${USAGE}\n${SOAK_USAGE}`);
+    else if (args[0] === 'soak') process.exitCode = await soak(readSoakOptions(args.slice(1)), brokerStarter());
     else process.exitCode = await bench(readOptions(args), brokerStarter());
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
     const aboutUsage = message.startsWith('--') || code?.startsWith('ERR_PARSE_ARGS');
-    process.stderr.write(aboutUsage ? `${message}\n\n${USAGE}` : `The bench failed: ${message}\n`);
+    process.stderr.write(
+      aboutUsage ? `${message}\n\n${args[0] === 'soak' ? SOAK_USAGE : USAGE}` : `The bench failed: ${message}\n`,
+    );
     process.exitCode = aboutUsage ? 2 : 1;
   }
 }

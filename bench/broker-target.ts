@@ -24,6 +24,8 @@ export type BrokerOptions = {
   upstreamUrl: string;
   /** Origin of the bench's code host. With it every agent may clone and push there, and bodies may have 1 GiB. */
   gitUrl?: string;
+  /** Origin of the soak's platform, for which people give their tokens. */
+  peopleUrl?: string;
 } & ({ store: 'sqlite' } | { store: 'postgres'; databaseUrl: string });
 
 export type BrokerTarget = {
@@ -77,7 +79,7 @@ async function startOne(
   keys: readonly AgentKey[],
   remove: () => void,
 ): Promise<BrokerTarget> {
-  const { upstreamUrl, gitUrl } = options;
+  const { upstreamUrl, gitUrl, peopleUrl } = options;
   const databaseUrl = options.store === 'postgres' ? options.databaseUrl : undefined;
   const port = await freePort();
   const settings: Record<string, string> = {
@@ -90,7 +92,14 @@ async function startOne(
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
   };
   const { callers = CALLERS } = options;
-  const agents = await seed(readConfig(settings), { agents: options.agents, callers, upstreamUrl, gitUrl, keys });
+  const agents = await seed(readConfig(settings), {
+    agents: options.agents,
+    callers,
+    upstreamUrl,
+    gitUrl,
+    peopleUrl,
+    keys,
+  });
   const baseUrl = `http://127.0.0.1:${port}`;
   const healthAfterMs = await timeOfStart(settings, baseUrl);
   // Measured without npm, which would add its own memory to that of the broker.

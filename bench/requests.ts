@@ -11,6 +11,17 @@ export const BENCH_PLATFORM = {
 };
 export const BENCH_PLATFORM_ID = 'bench';
 
+export const PEOPLE_PLATFORM_ID = 'people';
+export const PEOPLE_SCOPE = 'people:items.read';
+/** The platform of the soak at this address, which holds one token per person. */
+export const peoplePlatform = (url: string): object => ({
+  kind: 'rest',
+  base_url: url,
+  auth: { type: 'oauth2', issuer: url, client_id: 'bench', scopes: ['items'] },
+  per_person: { enabled: true, asserted: ['bench'], asserted_consent: 'link' },
+  scopes: { [PEOPLE_SCOPE]: ['GET /items'] },
+});
+
 /** The governed read of every comparison. */
 export const READ = { platform: BENCH_PLATFORM_ID, endpoint: ENDPOINT, method: 'GET', scope: SCOPE } as const;
 

@@ -13,7 +13,7 @@ import { putGuardrails, putPlatform, putPolicy } from '../broker/store/governed-
 import { putOrganisation, putOwner } from '../broker/store/organisations.ts';
 import type { AgentTable, GrantTable } from '../broker/store/schema.ts';
 import { givenClock } from '../broker/store-clock.ts';
-import { BENCH_PLATFORM, BENCH_PLATFORM_ID } from './requests.ts';
+import { BENCH_PLATFORM, BENCH_PLATFORM_ID, PEOPLE_PLATFORM_ID, PEOPLE_SCOPE, peoplePlatform } from './requests.ts';
 import type { AgentKey, BenchAgent } from './tokens.ts';
 
 /** Ten rules, of which a read of the bench matches the last two; one has a condition, which is evaluated at every call. */
@@ -29,6 +29,7 @@ const RULES = [
   { effect: 'allow', scopes: ['bench:items.*'], methods: ['GET'], endpoints: ['/items', '/items/*'] },
   { effect: 'allow', platforms: ['bench'], methods: ['GET'] },
 ];
+const PEOPLE_RULES = [{ effect: 'allow', platforms: [PEOPLE_PLATFORM_ID] }];
 /** As a careful owner writes it for a coding agent. */
 const GIT_RULES = [
   { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.action == "delete")' },
@@ -49,10 +50,11 @@ export async function seed(
     callers: number;
     upstreamUrl: string;
     gitUrl: string | undefined;
+    peopleUrl: string | undefined;
     keys: readonly AgentKey[];
   },
 ): Promise<BenchAgent[]> {
-  const { agents, callers, keys, gitUrl } = options;
+  const { agents, callers, keys, gitUrl, peopleUrl } = options;
   const log = makeLog('silent');
   const store = await openStore(config, log);
   try {
@@ -72,7 +74,7 @@ export async function seed(
     const owner = await putOwner(db, { organisation_id: organisationId, id: uuidv4(), ...person });
     const manifest = JSON.stringify({ ...BENCH_PLATFORM, base_url: options.upstreamUrl });
     await putPlatform(db, { organisationId, platformId: BENCH_PLATFORM_ID, manifest }, now);
-    const connect = async (platformId: string) => {
+    const connect = async (platformId: string, secret: string | null = `bench-credential-${uuidv4()}`) => {
       const id = uuidv4();
       const place = { table: 'connections', organisationId, rowId: id } as const;
       await putConnection(db, {
@@ -82,7 +84,7 @@ export async function seed(
         label: platformId,
         is_default: 1,
         status: 'active',
-        credential: broker.vault.seal(place, `bench-credential-${uuidv4()}`),
+        credential: secret === null ? null : broker.vault.seal(place, secret),
         secret_reference: null,
         upstream_scopes: null,
         revision: 1,
@@ -96,8 +98,13 @@ export async function seed(
       await putPlatform(db, { organisationId, platformId: GIT_PLATFORM, manifest: JSON.stringify(host.data) }, now);
       await connect(GIT_PLATFORM);
     }
+    if (peopleUrl !== undefined) {
+      const manifest = JSON.stringify(peoplePlatform(peopleUrl));
+      await putPlatform(db, { organisationId, platformId: PEOPLE_PLATFORM_ID, manifest }, now);
+      await connect(PEOPLE_PLATFORM_ID, null);
+    }
     const policy = uuidv4();
-    const rules = JSON.stringify(gitUrl === undefined ? RULES : GIT_RULES);
+    const rules = JSON.stringify(peopleUrl !== undefined ? PEOPLE_RULES : gitUrl !== undefined ? GIT_RULES : RULES);
     await putPolicy(db, { organisationId, id: policy, name: 'bench', rules }, now);
     await putGuardrails(db, organisationId, JSON.stringify(GUARDRAILS), now);
 
@@ -120,6 +127,7 @@ export async function seed(
       await db.insertInto('agents').values(rows).execute();
       await db.insertInto('grants').values(rows.map(grantRow)).execute();
       if (gitUrl !== undefined) await db.insertInto('grants').values(rows.map(gitGrantRow)).execute();
+      if (peopleUrl !== undefined) await db.insertInto('grants').values(rows.map(peopleGrantRow)).execute();
     }
     await broker.outbound.close();
     return called;
@@ -158,6 +166,12 @@ function grantRow({ organisation_id, id: agent_id, created_at }: AgentTable): Gr
     created_at,
   };
 }
+
+const peopleGrantRow = (agent: AgentTable): GrantTable => ({
+  ...grantRow(agent),
+  platform_id: PEOPLE_PLATFORM_ID,
+  scopes: JSON.stringify([PEOPLE_SCOPE]),
+});
 
 const gitGrantRow = (agent: AgentTable): GrantTable => ({
   ...grantRow(agent),
