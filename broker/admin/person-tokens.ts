@@ -1,6 +1,6 @@
 /** Tokens of people come and go: replaced, thrown away, and revoked where they are from. */
 import { readFacts } from '../oauth-client/facts.ts';
-import { deletePersonTokens, findObtainedTokens, listPersonTokens } from '../store/people.ts';
+import { deletePersonTokens, findObtainedTokens, listPersonTokens, lockPerson } from '../store/people.ts';
 import type { PersonConsentTable, PersonTokenTable } from '../store/schema.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
@@ -26,6 +26,8 @@ export async function endKept(
     connectionId: connection_id,
     personId: person_id,
   };
+  // Of two that are kept at once the second one has to see the first.
+  await lockPerson(tx, organisation_id, person_id);
   const kept = (await listPersonTokens(tx, at)).filter(({ standing }) => standing === 'kept');
   return await deletePersonTokens(
     tx,

@@ -50,6 +50,16 @@ export async function putPerson(
   return id;
 }
 
+/** In a transaction: whoever else wants to change what is kept of this person waits until it ends. */
+export async function lockPerson(db: Db, organisationId: string, id: string): Promise<void> {
+  await db
+    .updateTable('persons')
+    .set((eb) => ({ created_at: eb.ref('created_at') }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .execute();
+}
+
 /** Whether this is the hash of the person with this id. */
 export async function isPerson(db: Db, organisationId: string, id: string, hash: string): Promise<boolean> {
   return (await findPersonId(db, organisationId, hash)) === id;
