@@ -4,7 +4,7 @@ import { send, type TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { agentOfPeople, consentAsserted, documentOf, statusOf } from '../world/people.ts';
+import { agentOfPeople, confirmAll, consentAsserted, documentOf, outlivePerson, statusOf } from '../world/people.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ANN = { source: 'slack', id: 'U-ANN' };
@@ -96,6 +96,57 @@ describe('consents of people', () => {
     expectEnvelope(await one(20), 429, 'too_many_consents');
     // The same person is told the same one.
     expect((await one(3)).body.consent_token).toBe(begun[3]!.body.consent_token);
+  });
+
+  const expired = () => ({ assertion: 'a.eyJpc3MiOiJ4In0.c' });
+  test.each<[string, object | undefined, string]>([
+    ['nobody is named', undefined, 'no_caller'],
+    ['an assertion that cannot be verified', expired(), 'no_caller'],
+    ['a source that is not taken', { source: 'teams', id: 'U-ANN' }, 'asserted_not_allowed'],
+    ['a person without a token', { source: 'slack', id: 'U-DEE' }, 'not_consented'],
+  ])('POST /v1/actions → 412: %s', async (_what, caller, reason) => {
+    const fresh = await agentOfPeople(organisation);
+    const { status, body } = await fresh.act({ ...READ_DOCS, ...(caller && { caller }) });
+    expect(status).toBe(412);
+    expect(body).toEqual({
+      error: 'consent_required',
+      reason,
+      platform: 'docs',
+      message: expect.any(String),
+      correlation_id: expect.any(String),
+      audit_id: expect.any(String),
+      ...(reason !== 'not_consented' && body.detail !== undefined && { detail: expect.any(String) }),
+      ...(reason === 'not_consented' && {
+        consent_url: expect.stringContaining('/me/consent/cns_'),
+        consent_token: expect.stringMatching(/^cns_/),
+        poll_url: `/v1/consent/caller/status/${body.consent_token}`,
+        expires_at: expect.stringMatching(/Z$/),
+      }),
+    });
+  });
+
+  test('POST /v1/actions → 409: a person who has withdrawn the consent at the platform', async () => {
+    const caller = { source: 'slack', id: 'U-EVE' };
+    const call = { ...READ_DOCS, caller };
+    await consentAsserted(server, (await agent.act(call)).body.consent_url, 'eve');
+    await confirmAll(organisation);
+    const answer = await agent.act(call);
+    // What the platform says of itself with the token comes back without it.
+    expect([answer.status, answer.body.data], answer.text).toEqual([200, { who: 'eve', echo: 'Bearer [redacted]' }]);
+    await outlivePerson(world, organisation, 'eve@docs.example');
+    server.instead = (path) => (path === '/token' ? { status: 400, body: '{"error":"invalid_grant"}' } : undefined);
+    const { status, body } = await agent.act(call);
+    server.instead = undefined;
+    expect(status).toBe(409);
+    expect(body).toEqual({
+      error: 'platform_reauth_needed',
+      platform: 'docs',
+      scope: 'docs:read',
+      consent_requested: false,
+      message: expect.stringContaining('consent again'),
+      correlation_id: expect.any(String),
+      audit_id: expect.any(String),
+    });
   });
 
   test('GET /v1/consent/caller/status/{token} → 200: pending, completed, expired', async () => {
