@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { ROOT } from '../world/checkout.ts';
+import { ROOT } from '../world/root.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { SPECIFICATION } from './specification.ts';
 

@@ -1,8 +1,8 @@
 /** Where this checkout is, and the programs that were built of it. */
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { inject } from 'vitest';
 
-export const ROOT = resolve(import.meta.dirname, '..', '..');
+export { ROOT } from './root.ts';
 
 /** The folder of the programs, laid out as the published package. */
 export const PROGRAMS = inject('programs');
