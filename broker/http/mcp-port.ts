@@ -10,12 +10,14 @@ import {
   readAccessRequest,
   readAccessStatus,
   readAnswer,
+  readConsentStatus,
   readPermissions,
 } from '../../mcp/client/read-answers.ts';
 import type { BrokerReply } from '../../mcp/client/send.ts';
 import type { ToolClient } from '../../mcp/tools/tool-client.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
+import { consentStatusReply, settledConsent } from './consent-wait.ts';
 import { platformOf } from './parsed-body.ts';
 import { performCall } from './perform-call.ts';
 import type { Reply } from './reply.ts';
@@ -26,6 +28,7 @@ import { accessRequest, accessRequestStatus } from './routes/access-requests.ts'
 import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { approval } from './routes/approvals.ts';
+import { callerConsentStatus } from './routes/caller-consent.ts';
 
 type Outer = Context<'mcp_client', undefined>;
 type Inner = Context<'agent', undefined>;
@@ -81,6 +84,12 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
     },
     approval: async (id, { waitSeconds = 0, signal } = {}) =>
       readAnswer(await handle(approval, { params: { id }, query: waiting(waitSeconds), signal }), readApproval),
+    consent: async (token, { waitSeconds = 0, signal } = {}) => {
+      const reply = await use(callerConsentStatus, { signal }, async (context) =>
+        consentStatusReply(context, await settledConsent(context, token, waiting(waitSeconds).wait)),
+      );
+      return readAnswer(reply, readConsentStatus);
+    },
     permissions: async (signal) => {
       const before = known;
       const headers = before && { 'if-none-match': before.etag };

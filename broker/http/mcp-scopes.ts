@@ -55,7 +55,7 @@ function heldCallsIn(messages: readonly McpMessage[]): string[] {
   const named = messages.flatMap(({ params }) => [
     params?.taskId,
     params?.arguments?.approval_id,
-    typeof params?.requestState === 'string' ? readState(params.requestState).approvalId : undefined,
+    typeof params?.requestState === 'string' ? readState(params.requestState).id : undefined,
   ]);
   const ids = named.filter((one): one is string => typeof one === 'string' && UUID_PATTERN.test(one));
   return ids.map((id) => id.toLowerCase());

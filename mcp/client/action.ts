@@ -108,6 +108,10 @@ export type CallOutcome =
       requestToken: string | undefined;
       /** Where a person connects the platform, or their own account. */
       consentUrl: string | undefined;
+      /** Of consent_required, with `consentUrl`: wait for the person with `consent`. */
+      consentToken: string | undefined;
+      /** When the link is over. */
+      expiresAt: string | undefined;
       auditId: string | undefined;
     }
   | { kind: 'failed'; error: BrokerError };

@@ -10,11 +10,13 @@ import {
   type AccessRequest,
   type AccessStatus,
   type Answer,
+  type ConsentStatus,
   type KnownPermissions,
   outcomeOf,
   readAccessRequest,
   readAccessStatus,
   readAnswer,
+  readConsentStatus,
   readPermissions,
 } from './read-answers.ts';
 import { sendRetryingReads } from './retry-reads.ts';
@@ -181,6 +183,10 @@ export function agentClient(send: Send) {
     /** GET /v1/access-request/status/{token}. */
     accessRequest: (token: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<AccessStatus>> =>
       get(`/v1/access-request/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`, readAccessStatus, signal),
+
+    /** GET /v1/consent/caller/status/{token}. */
+    consent: (token: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<ConsentStatus>> =>
+      get(`/v1/consent/caller/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`, readConsentStatus, signal),
 
     /** GET /v1/agents/me: also works while the agent is halted. */
     me: (): Promise<Answer<Identity>> => get('/v1/agents/me', (body) => body as Identity),

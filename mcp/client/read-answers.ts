@@ -10,6 +10,7 @@ import type { BrokerReply } from './send.ts';
 export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
 
 export type AccessRequest = { requestToken: string; reasonCode: string; message: string };
+export type ConsentStatus = { status: 'pending' | 'completed' | 'expired' };
 export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expired'; note: string | undefined };
 
 type Body = Record<string, unknown>;
@@ -54,3 +55,5 @@ export const readAccessStatus = ({ status, note }: Body): AccessStatus => ({
   status: status as AccessStatus['status'],
   note: typeof note === 'string' ? note : undefined,
 });
+
+export const readConsentStatus = ({ status }: Body): ConsentStatus => ({ status: status as ConsentStatus['status'] });

@@ -59,6 +59,8 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
       reason: text(body.reason),
       requestToken: text(body.request_token),
       consentUrl: text(body.consent_url) ?? text(body.connect_url),
+      consentToken: text(body.consent_token),
+      expiresAt: text(body.expires_at),
       auditId,
     };
   return { kind: 'failed', error: errorOf(reply, body) };

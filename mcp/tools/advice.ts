@@ -43,9 +43,18 @@ export function afterNotReady(outcome: Extract<CallOutcome, { kind: 'not_ready' 
     platform_reauth_needed: `${TELL} that an owner has to connect ${platform} again. Repeating the call does not help.`,
     needs_consent: `The owners have been asked. ${TELL}, and try again once the connection of ${platform} was granted more.`,
     platform_not_connected: `${TELL} that an owner has to connect ${platform}.`,
-    consent_required: `${TELL} that this person has to connect ${platform} for themselves first.`,
+    consent_required: afterNoToken(outcome, platform),
   };
   return `${words[outcome.code]}${link}`;
+}
+
+/** Where the platform holds one token per person. */
+function afterNoToken({ reason }: Extract<CallOutcome, { kind: 'not_ready' }>, platform: string): string {
+  if (reason === 'no_caller')
+    return `Call again with caller, the person for whom you act: source and id, or an assertion that is good. If you do not know them, ask the person you work for.`;
+  if (reason === 'asserted_not_allowed')
+    return `Call again with an assertion (a JWT about the person) as the caller. If you have none: ${TELL.toLowerCase()}.`;
+  return `${TELL} what has to be done on ${platform} first. Then make the very same call again.`;
 }
 
 /** The same if an identical call was begun before: this one was refused, that one may have been made. */

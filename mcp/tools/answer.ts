@@ -36,6 +36,7 @@ export const Structured = z.object({
   dropped_headers: z.array(z.string()).optional(),
   approval_id: z.string().optional().describe('For check_approval.'),
   approval_url: z.string().optional().describe('Where a person decides. Show it to them.'),
+  consent_url: z.string().optional().describe('Where the person of the call connects the platform. For them alone.'),
   expires_at: z.string().optional(),
   note: z.string().optional().describe('What whoever decided wrote. Read it.'),
   audit_id: z.string().optional(),

@@ -1,30 +1,21 @@
 /** read_platform, write_platform and delete_platform: the call, and how to wait if it is held. */
 import type { Action } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
-import type { ToolAnswer } from './answer.ts';
 import { toolAnswer } from './answer.ts';
-import { type Held, handOver, isRefusal, unopenedAnswer, waitingNews, waitOpenly, withLink } from './hold.ts';
+import { askPerson } from './ask-person.ts';
+import { consentAsked, pendingConsent } from './consent.ts';
+import { answered, type Handed, type Held } from './handed.ts';
+import { approvalAsked, handOver } from './hold.ts';
 import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
-import { readState, writeState } from './request-state.ts';
+import { readState } from './request-state.ts';
 import type { ToolHost } from './tool-host.ts';
 import { isFinal, writeOnce } from './write-once.ts';
 import type { Written } from './written.ts';
 
 /** Maximum size of a call (docs/agents.md, POST /v1/actions). */
 const MOST_CALL_BYTES = 1024 * 1024;
-
-/** The call is held, and the client waits for it by other means than an open request. */
-export type Handed =
-  | { kind: 'answer'; answer: ToolAnswer }
-  | { kind: 'task'; approval: Held; createdAt: string }
-  /** An `input_required` result with the link; `state` comes back with the answer to it. */
-  | { kind: 'link'; url: string; state: string }
-  /** An error with the link; the identical call comes when it was opened. */
-  | { kind: 'link_first'; approvalId: string; url: string };
-
-const answered = (answer: ToolAnswer): Handed => ({ kind: 'answer', answer });
 
 /** Throws the reason of the request's signal when it is aborted. */
 export async function callPlatform(host: ToolHost, request: ToolRequest, action: Action): Promise<Handed> {
@@ -45,10 +36,23 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
     if (again) return again;
   }
   const isWrite = action.method !== 'GET';
-  const { outcome, key, joins } = isWrite
-    ? await write(host, action, { hash, endsAt })
-    : await read(host, action, { hash, signal: request.signal });
-  request.signal.throwIfAborted();
+  const make = async (): Promise<Written> => {
+    const made = isWrite
+      ? await write(host, action, { hash, endsAt })
+      : await read(host, action, { hash, signal: request.signal });
+    request.signal.throwIfAborted();
+    return made;
+  };
+  let made = await make();
+  const consent = pendingConsent(made.outcome);
+  if (consent) {
+    const asked = consentAsked(host, consent, { hash, platform: action.platform });
+    const waited = await askPerson(request, asked, { endsAt, waitMs: host.waitMs });
+    if (waited.kind !== 'done') return waited;
+    if (waited.value.kind === 'answer') return answered(waited.value.answer);
+    made = await make();
+  }
+  const { outcome, key, joins } = made;
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
   if (outcome.kind !== 'held') {
     // Ended only when the result is delivered: after a cancelled call the identical one gets the undelivered result.
@@ -64,7 +68,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
  */
 function resumedApproval({ resumed }: ToolRequest, hash: string): string | undefined {
   const state = readState(resumed?.state);
-  return state.hash === hash ? state.approvalId : undefined;
+  return state.for === 'approval' && state.hash === hash ? state.id : undefined;
 }
 
 /** A read: stored only if it is held, for its approval. */
@@ -112,28 +116,14 @@ async function sameCall(
   return answered(await handOver(host, found.value));
 }
 
-/**
- * Waits in the best way that the client supports: a task, a link that it opens, or an open request. `again`: the identical call
- * was held before, so its link was already shown.
- */
+/** `again`: the identical call was held before, so its link was already shown. */
 async function waitForPerson(
   host: ToolHost,
   request: ToolRequest,
   { held, hash, endsAt, again }: { held: Held; hash: string; endsAt: number; again: boolean },
 ): Promise<Handed> {
-  const url = held.approvalUrl;
   if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
-  const { resumed } = request;
-  const state = readState(resumed?.state);
-  const isResumed = state.approvalId === held.approvalId && state.hash === hash;
-  if (request.opensLinks === 'by_result' && url !== undefined && !isResumed)
-    return { kind: 'link', url, state: writeState(held.approvalId, hash, Date.now()) };
-  if (request.opensLinks === 'by_error' && url !== undefined && !again)
-    return { kind: 'link_first', approvalId: held.approvalId, url };
-  const unshown = resumed !== undefined && resumed.action !== 'accept';
-  if (unshown && isRefusal(resumed.action, Date.now() - state.at)) return answered(unopenedAnswer(held));
-  const { openLink } = request;
-  if (request.opensLinks === 'by_request' && openLink && url !== undefined)
-    return answered(await withLink(host, { ...request, openLink }, { ...held, approvalUrl: url }));
-  return answered(await waitOpenly(host, request, held, { endsAt, news: waitingNews(url), unshown }));
+  const asked = approvalAsked(host, held, { hash, again });
+  const waited = await askPerson(request, asked, { endsAt, waitMs: host.waitMs });
+  return waited.kind === 'done' ? answered(waited.value) : waited;
 }

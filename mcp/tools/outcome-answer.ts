@@ -47,6 +47,7 @@ export function outcomeAnswer(
         next: next(afterHalt(outcome)),
       });
     case 'not_ready':
+      if (outcome.consentToken !== undefined) return consentAnswer(outcome);
       return toolAnswer({
         status: 'not_ready',
         code: outcome.code,
@@ -57,6 +58,20 @@ export function outcomeAnswer(
     case 'failed':
       return errorAnswer(outcome.error, written, outcome.error.mayHaveActed ? undefined : next);
   }
+}
+
+/** A call for a person who has not connected the platform. `words`: an additional sentence. */
+export function consentAnswer(outcome: Extract<Settled, { kind: 'not_ready' }>, words?: string): ToolAnswer {
+  const { code, message, consentUrl, expiresAt, auditId } = outcome;
+  return toolAnswer({
+    status: 'not_ready',
+    code,
+    detail: [message, words, 'Nothing was sent.'].filter(Boolean).join(' '),
+    consent_url: consentUrl,
+    expires_at: expiresAt,
+    audit_id: auditId,
+    next: `Give the link ${consentUrl} to the person for whom the call is, and to nobody else. Make the very same call again when they have finished: it waits up to 50 seconds for them, or goes on.`,
+  });
 }
 
 function withHeaders(headers: Readonly<Record<string, string>>): Pick<Structured, 'upstream_headers'> {

@@ -11,8 +11,9 @@ import {
   ReadArguments,
   WriteArguments,
 } from './arguments.ts';
-import { callPlatform, type Handed } from './call-platform.ts';
+import { callPlatform } from './call-platform.ts';
 import { checkApproval } from './check-approval.ts';
+import type { Handed } from './handed.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { wrongArguments } from './wrong-arguments.ts';

@@ -4,7 +4,7 @@
  */
 import { ProtocolError, ProtocolErrorCode, type Result } from '../../bundled/mcp-server.ts';
 import type { Approval } from '../client/approval.ts';
-import type { Handed } from './call-platform.ts';
+import type { Handed } from './handed.ts';
 import { handOver, waitingNews } from './hold.ts';
 import type { ToolHost } from './tool-host.ts';
 

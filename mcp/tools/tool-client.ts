@@ -2,4 +2,7 @@
 import type { AgentClient } from '../client/agent-client.ts';
 
 /** `agentClient` makes one on top of any transport. */
-export type ToolClient = Pick<AgentClient, 'call' | 'approval' | 'permissions' | 'requestAccess' | 'accessRequest'>;
+export type ToolClient = Pick<
+  AgentClient,
+  'call' | 'approval' | 'consent' | 'permissions' | 'requestAccess' | 'accessRequest'
+>;

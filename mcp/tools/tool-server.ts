@@ -11,9 +11,8 @@ import {
   type ServerContext,
   UrlElicitationRequiredError,
 } from '../../bundled/mcp-server.ts';
-import type { Handed } from './call-platform.ts';
 import { listTools, TOOL_NAMES } from './catalog.ts';
-import { waitingNews } from './hold.ts';
+import type { Handed } from './handed.ts';
 import { introduction, TASKS_EXTENSION } from './introduction.ts';
 import { declaredWith, requestOf } from './request-of.ts';
 import { runTool } from './run-tool.ts';
@@ -79,20 +78,14 @@ function resultOf(handed: Handed): Result {
   if (handed.kind === 'task') return taskCreated(handed);
   if (handed.kind === 'link_first') throw linkFirst(handed);
   return inputRequired({
-    inputRequests: { approval: inputRequired.elicitUrl({ message: waitingNews(undefined), url: handed.url }) },
+    inputRequests: { approval: inputRequired.elicitUrl({ message: handed.message, url: handed.url }) },
     requestState: handed.state,
   });
 }
 
 /** The error of 2025-11-25. Clients that do not support it show its message, which says what to do. */
-function linkFirst({ approvalId, url }: Extract<Handed, { kind: 'link_first' }>): UrlElicitationRequiredError {
-  const message = waitingNews(undefined);
-  return new UrlElicitationRequiredError(
-    [{ mode: 'url', elicitationId: approvalId, url, message }],
-    `The call is held until a person decides at ${url} and nothing was sent yet. Show them the link, then make the very same ` +
-      `call once more: it is not submitted twice, and waits for the decision. Or call check_approval with approval_id "${approvalId}".`,
-  );
-}
+const linkFirst = ({ id, url, message, words }: Extract<Handed, { kind: 'link_first' }>): UrlElicitationRequiredError =>
+  new UrlElicitationRequiredError([{ mode: 'url', elicitationId: id, url, message }], words);
 
 /** These methods require that the client declares the extension in the request (Tasks, Protocol Errors). */
 function demandTasks(context: ServerContext): void {

@@ -7,8 +7,16 @@ import type { ToolRequest } from './peer.ts';
 export const MOST_WAIT_MS = 50_000;
 const NEWS_EVERY_MS = 10_000;
 const PAUSE_MS = 1_000;
+const LEAST_PAUSE_MS = 50;
 
-type Waiting = { request: ToolRequest; endsAt: number; news: string; newsEveryMs?: number };
+type Waiting = {
+  request: ToolRequest;
+  endsAt: number;
+  news: string;
+  newsEveryMs?: number;
+  /** After an answer that is not final, which may have come at once. */
+  pauseMs?: number;
+};
 
 type Poll<T> = (waitSeconds: number) => Promise<Answer<T>>;
 
@@ -20,7 +28,7 @@ type Poll<T> = (waitSeconds: number) => Promise<Answer<T>>;
 export async function waitFor<T>(
   poll: Poll<T>,
   isSettled: (value: T) => boolean,
-  { request, endsAt, news, newsEveryMs = NEWS_EVERY_MS }: Waiting,
+  { request, endsAt, news, newsEveryMs = NEWS_EVERY_MS, pauseMs = LEAST_PAUSE_MS }: Waiting,
 ): Promise<Answer<T>> {
   const startedAt = Date.now();
   const tell = () => void request.progress(news, Math.round((Date.now() - startedAt) / 1000)).catch(() => {});
@@ -34,7 +42,7 @@ export async function waitFor<T>(
       if (found.ok ? isSettled(found.value) : !isPassing(found.error.code)) return found;
       if (endsAt - Date.now() < PAUSE_MS) return found;
       // Avoids a busy loop when a response is immediate but not final.
-      await sleep(found.ok ? 50 : PAUSE_MS, undefined, { signal: request.signal });
+      await sleep(found.ok ? pauseMs : PAUSE_MS, undefined, { signal: request.signal });
     }
   } finally {
     clearInterval(timer);

@@ -71,7 +71,8 @@ const remote =
   };
 
 const stdio: Door = async (_world, organisation, options = {}) => {
-  const agent = await organisation.agent({ grants: { docs: { scopeList: SCOPES } } });
+  const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
+  const agent = await organisation.agent({ policy, grants: { docs: { scopeList: SCOPES } } });
   const client = clientOf('legacy', options);
   const { words = [], environment = {} } = options;
   const args = [BIN, 'mcp', '--profile', writeProfile(agent), ...words];

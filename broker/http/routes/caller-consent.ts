@@ -1,16 +1,15 @@
 /** Consents of people, begun by agents (specification, Per-person consent). */
 import { z } from 'zod';
 import { startConsent } from '../../admin/start-consent.ts';
-import { type Consent, changeOfConsent, consentStatusAt, findConsent } from '../../people/consents.ts';
 import { CallerIdentity, text } from '../../wire/action.ts';
+import { consentStatusReply, isConsentOver, readConsent, settledConsent } from '../consent-wait.ts';
 import { Refusal } from '../errors.ts';
 import { ActionDenied } from '../governed-answers.ts';
 import { stoppedReply } from '../halted.ts';
-import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 import { consentFields } from '../unready.ts';
-import { readSettled, Waiting } from '../waiting.ts';
+import { Waiting } from '../waiting.ts';
 
 const PATH = '/v1/consent/caller/start';
 
@@ -89,8 +88,6 @@ export const callerConsentStart = route({
   },
 });
 
-const unknown = () => new Refusal('not_found', 'There is no such consent.');
-
 /** At once: of one token, of an address, and of all; whoever is one too many is answered at once. */
 const WAITING = { ofToken: 1, ofAddress: 20, ofAll: 500 };
 
@@ -118,33 +115,19 @@ export const callerConsentStatus = route({
     },
   },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ services, params, query: { wait: waitMs }, request, left, limits, source }) => {
-    const { broker } = services;
-    const read = async (): Promise<Consent> => {
-      const consent = await findConsent(broker, params.token);
-      if (!consent) throw unknown();
-      return consent;
-    };
-    const isSettled = (consent: Consent, now: number) => consentStatusAt(consent, now) !== 'pending';
-    let found = await read();
-    if (waitMs > 0 && !isSettled(found, broker.clock())) {
-      const leave = [
-        limits.enter('consent-waits-of-token', { perAddress: WAITING.ofToken, inAll: WAITING.ofAll }, found.id),
-        limits.enter('consent-waits', { perAddress: WAITING.ofAddress, inAll: WAITING.ofAll }, source),
-      ];
-      try {
-        const changesAt = ({ expires_at }: Consent) => expires_at;
-        const options = { waitMs, request, left, isSettled, changesAt };
-        if (leave.every((one) => one !== undefined))
-          found = await readSettled(services, changeOfConsent(found).id, read, options);
-      } finally {
-        for (const one of leave) one?.();
-      }
+  handle: async (context) => {
+    const { services, params, query, limits, source } = context;
+    const found = await readConsent(context, params.token);
+    if (query.wait === 0 || isConsentOver(found, services.broker.clock())) return consentStatusReply(context, found);
+    const leave = [
+      limits.enter('consent-waits-of-token', { perAddress: WAITING.ofToken, inAll: WAITING.ofAll }, found.id),
+      limits.enter('consent-waits', { perAddress: WAITING.ofAddress, inAll: WAITING.ofAll }, source),
+    ];
+    try {
+      const mayWait = leave.every((one) => one !== undefined);
+      return consentStatusReply(context, mayWait ? await settledConsent(context, params.token, query.wait) : found);
+    } finally {
+      for (const one of leave) one?.();
     }
-    return json(200, {
-      status: consentStatusAt(found, broker.clock()),
-      platform_id: found.platform_id,
-      expires_at: instant(found.expires_at),
-    });
   },
 });

@@ -1,0 +1,38 @@
+/** Waits for the person of a consent. */
+import { type Consent, changeOfConsent, consentStatusAt, findConsent } from '../people/consents.ts';
+import type { Instant } from '../policy/facts.ts';
+import { Refusal } from './errors.ts';
+import { instant } from './instant.ts';
+import { json, type Reply } from './reply.ts';
+import type { Context } from './route.ts';
+import { readSettled } from './waiting.ts';
+
+type Asked = Pick<Context, 'services' | 'request' | 'left'>;
+
+/** The consent of this token as it is now. @throws Refusal not_found */
+export async function readConsent({ services: { broker } }: Asked, token: string): Promise<Consent> {
+  const consent = await findConsent(broker, token);
+  if (!consent) throw new Refusal('not_found', 'There is no such consent.');
+  return consent;
+}
+
+export const isConsentOver = (consent: Consent, now: Instant): boolean => consentStatusAt(consent, now) !== 'pending';
+
+/** The same once something became of it, or after `waitMs`. */
+export async function settledConsent(context: Asked, token: string, waitMs: number): Promise<Consent> {
+  const read = () => readConsent(context, token);
+  const found = await read();
+  const { services, request, left } = context;
+  if (waitMs === 0 || isConsentOver(found, services.broker.clock())) return found;
+  const changesAt = ({ expires_at }: Consent) => expires_at;
+  const options = { waitMs, request, left, isSettled: isConsentOver, changesAt };
+  return await readSettled(services, changeOfConsent(found).id, read, options);
+}
+
+/** The answer of `GET /v1/consent/caller/status/{token}`. Nothing of the person. */
+export const consentStatusReply = ({ services: { broker } }: Asked, consent: Consent): Reply =>
+  json(200, {
+    status: consentStatusAt(consent, broker.clock()),
+    platform_id: consent.platform_id,
+    expires_at: instant(consent.expires_at),
+  });

@@ -1,0 +1,72 @@
+/** A call for a person who has to connect the platform first: the link, and the wait for them. */
+import { createHash } from 'node:crypto';
+import type { CallOutcome } from '../client/action.ts';
+import type { ConsentStatus } from '../client/read-answers.ts';
+import type { ToolAnswer } from './answer.ts';
+import type { Asked } from './ask-person.ts';
+import { consentAnswer } from './outcome-answer.ts';
+import type { ToolRequest } from './peer.ts';
+import type { ToolHost } from './tool-host.ts';
+import { waitFor } from './waiting.ts';
+
+type NotReady = Extract<CallOutcome, { kind: 'not_ready' }>;
+export type PendingConsent = { token: string; url: string; outcome: NotReady };
+
+/** `completed`: the call can be made again. */
+export type ConsentEnd = { kind: 'completed' } | { kind: 'answer'; answer: ToolAnswer };
+
+/** The consent that an outcome asks for; undefined: none helps, or none could be begun. */
+export function pendingConsent(outcome: CallOutcome): PendingConsent | undefined {
+  if (outcome.kind !== 'not_ready' || outcome.code !== 'consent_required') return undefined;
+  const { consentToken: token, consentUrl: url } = outcome;
+  return token === undefined || url === undefined ? undefined : { token, url, outcome };
+}
+
+const UNOPENED = 'They did not open the link.';
+const UNSHOWN = 'Nobody was shown the link.';
+const OVER = 'The link is over.';
+
+/** `hash`: of the call, by hashOf. `platform`: its id. */
+export function consentAsked(
+  host: ToolHost,
+  { token, url, outcome }: PendingConsent,
+  { hash, platform }: { hash: string; platform: string },
+): Asked<ConsentEnd> {
+  const message = `Waiting for the person for whom this call is to connect ${platform}`;
+  const unfinished = (words?: string): ConsentEnd => ({ kind: 'answer', answer: consentAnswer(outcome, words) });
+  return {
+    for: 'consent',
+    id: token,
+    hash,
+    url,
+    message,
+    words:
+      `The person for whom this call is has to connect ${platform} first, at ${url}, and nothing was sent yet. Give them the link, and ` +
+      'nobody else, then make the very same call once more: it waits for them.',
+    again: async () => !(await host.repeats.begin(linkKey(token), undefined)).isNew,
+    wait: async (request, { endsAt, unshown = false }) => {
+      const status = await statusAtEnd(host, request, token, { endsAt, news: `${message}: ${url}` });
+      if (status === 'completed') return { kind: 'completed' };
+      return unfinished(status === 'expired' ? OVER : unshown ? UNSHOWN : undefined);
+    },
+    unopened: () => unfinished(UNOPENED),
+    unfinished: ({ unshown }) => unfinished(unshown ? UNSHOWN : undefined),
+  };
+}
+
+/** Under which it is remembered that a client was told the link of a consent. */
+const linkKey = (token: string): string => createHash('sha256').update(`link of ${token}`).digest('hex');
+
+/** Undefined: nobody knows. */
+async function statusAtEnd(
+  { client }: ToolHost,
+  request: ToolRequest,
+  token: string,
+  { endsAt, news }: { endsAt: number; news: string },
+): Promise<ConsentStatus['status'] | undefined> {
+  const poll = (waitSeconds: number) => client.consent(token, { waitSeconds, signal: request.signal });
+  const isOver = ({ status }: ConsentStatus) => status !== 'pending';
+  // Of several that wait for one person the broker lets one wait, and answers the others at once.
+  const found = await waitFor(poll, isOver, { request, endsAt, news, pauseMs: 900 });
+  return found.ok ? found.value.status : undefined;
+}

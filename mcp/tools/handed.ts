@@ -1,0 +1,20 @@
+/** What a tool call gives its client: an answer, or a way to wait for a person. */
+import type { CallOutcome } from '../client/action.ts';
+import type { ToolAnswer } from './answer.ts';
+
+export type Held = Pick<Extract<CallOutcome, { kind: 'held' }>, 'approvalId' | 'approvalUrl' | 'expiresAt'>;
+
+export type Handed =
+  | { kind: 'answer'; answer: ToolAnswer }
+  /** The call is held, and the client polls a task for it. */
+  | { kind: 'task'; approval: Held; createdAt: string }
+  | LinkTold;
+
+/** The client is told a link, and makes the very same call again. */
+export type LinkTold =
+  /** An `input_required` result with the link; `state` comes back with the answer to it. */
+  | { kind: 'link'; url: string; message: string; state: string }
+  /** An error with the link. `words`: for clients that show it as text. */
+  | { kind: 'link_first'; id: string; url: string; message: string; words: string };
+
+export const answered = (answer: ToolAnswer): Handed => ({ kind: 'answer', answer });

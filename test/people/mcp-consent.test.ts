@@ -1,0 +1,136 @@
+/** A tool call for somebody who has not connected the platform: the link, the wait for them, and the call once more. */
+import { UrlElicitationRequiredError } from '@modelcontextprotocol/client';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type CallTool, consentVerified, DOORS, HANDSHAKE, STATELESS, STDIO } from '../world/mcp-people.ts';
+import { confirmAll, consentAsserted } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
+const WRITE = { platform: 'docs', scope: 'docs:write', endpoint: '/items', data: { title: 'once' } };
+const OPENS_LINKS = { elicitation: { url: {} } };
+
+describe.each(STORES)(`the MCP tools for people who consent on %s${postgresNote}`, (store) => {
+  const people = givenPeople(store);
+  const { server, world, organisation, assertion, act } = people;
+  beforeEach(async () => {
+    expect((await organisation.ask('POST', '/owner/policies/default', { rules: ALLOW_ALL })).status).toBe(200);
+  });
+
+  /** A call, and the link that it tells as progress once it waits. */
+  function waiting(call: CallTool, name: string, args: object) {
+    const told = Promise.withResolvers<string>();
+    const onprogress = ({ message }: { message?: string }) => {
+      const [url] = /https?:\S+\/me\/consent\/\S+/.exec(message ?? '') ?? [];
+      if (url) told.resolve(url);
+    };
+    const answer = call(name, args, { onprogress });
+    answer.catch(told.reject);
+    return { told: told.promise, answer };
+  }
+
+  describe.each(DOORS)('over %s', (_name, connect) => {
+    test('the call waits with the request open, and goes on when the person has finished', async () => {
+      const call = await connect(world, organisation);
+      const { told, answer } = waiting(call, 'write_platform', { ...WRITE, caller: await assertion('ann') });
+      const url = await told;
+      expect((await act(await assertion('ann'))).body.reason).toBe('not_consented');
+      server.bearers.length = 0;
+      await consentVerified(people, url, 'ann');
+      expect(await answer).toMatchObject({ status: 'answered', data: { who: 'ann' } });
+      expect(server.bearers).toHaveLength(1);
+    });
+
+    test('two people are waited for at once, each with an own link, and more than one call for one of them', async () => {
+      const call = await connect(world, organisation);
+      const callers = { ann: await assertion('ann'), bob: await assertion('bob') };
+      const one = (caller: object, more: object = {}) => waiting(call, 'read_platform', { ...READ, ...more, caller });
+      const calls = [one(callers.ann), one(callers.bob), one(callers.ann, { endpoint: '/items?page=2' })];
+      const [ann, bob, again] = await Promise.all(calls.map(({ told }) => told));
+      expect([ann === bob, ann === again]).toEqual([false, true]);
+      await consentVerified(people, bob!, 'bob');
+      expect((await calls[1]!.answer).data.who).toBe('bob');
+      await consentVerified(people, ann!, 'ann');
+      expect((await calls[0]!.answer).data.who).toBe('ann');
+      expect((await calls[2]!.answer).data.who).toBe('ann');
+    });
+
+    test('whoever only a source vouches for is told that an owner has to confirm, and after that the call is made', async () => {
+      const call = await connect(world, organisation);
+      const args = { ...READ, caller: slack('U-ANN') };
+      const { told, answer } = waiting(call, 'read_platform', args);
+      await consentAsserted(server, await told, 'ann');
+      const unconfirmed = await answer;
+      expect(unconfirmed).toMatchObject({ status: 'not_ready', code: 'consent_required' });
+      expect(unconfirmed.detail).toContain('An owner has to confirm');
+      expect(unconfirmed.consent_url).toBeUndefined();
+      await confirmAll(organisation);
+      expect((await call('read_platform', args)).data.who).toBe('ann');
+    });
+
+    test('a call for nobody, or for somebody whose source is not taken, is told what to say', async () => {
+      const call = await connect(world, organisation);
+      const nobody = await call('read_platform', READ);
+      expect(nobody).toMatchObject({ status: 'not_ready', code: 'consent_required' });
+      expect(nobody.next).toContain('Call again with caller');
+      const foreign = await call('read_platform', { ...READ, caller: { source: 'teams', id: 'U-ANN' } });
+      expect(foreign.next).toContain('assertion');
+    });
+  });
+
+  describe.each([
+    ['by a request of a server on stdio', STDIO],
+    ['by a result, of 2026-07-28', STATELESS],
+  ] as const)('a client that opens links is told it %s', (_how, connect) => {
+    test('and the call is made when the person has finished there', async () => {
+      const links: string[] = [];
+      const onLink = async (url: string) => {
+        links.push(url);
+        await consentVerified(people, url, 'ann');
+      };
+      const call = await connect(world, organisation, { capabilities: OPENS_LINKS, onLink });
+      const answer = await call('read_platform', { ...READ, caller: await assertion('ann') });
+      expect(answer).toMatchObject({ status: 'answered', data: { who: 'ann' } });
+      expect(links).toHaveLength(1);
+    });
+
+    test('and is answered with the link where the person declines', async () => {
+      const onLink = async () => {
+        // Sooner it would be the client itself.
+        await new Promise((later) => setTimeout(later, 2_100));
+        return 'decline';
+      };
+      const call = await connect(world, organisation, { capabilities: OPENS_LINKS, onLink });
+      const answer = await call('write_platform', { ...WRITE, caller: await assertion('ann') });
+      expect(answer).toMatchObject({ status: 'not_ready', code: 'consent_required' });
+      expect(answer.detail).toContain('They did not open the link');
+      expect(answer.next).toContain(answer.consent_url);
+      expect(server.bearers).toEqual([]);
+    });
+  });
+
+  test('a client that opens links by an error is told it once; the very same call then waits', async () => {
+    const call = await HANDSHAKE(world, organisation, { capabilities: OPENS_LINKS });
+    const caller = await assertion('ann');
+    const error = await call('read_platform', { ...READ, caller }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UrlElicitationRequiredError);
+    const { url } = (error as UrlElicitationRequiredError).elicitations[0]!;
+    expect((error as Error).message).toContain(url);
+    const { told, answer } = waiting(call, 'read_platform', { ...READ, caller });
+    expect(await told).toBe(url);
+    await consentVerified(people, url, 'ann');
+    expect((await answer).data.who).toBe('ann');
+  });
+
+  test('when its time is over the call is answered with the link, and made again it goes on', async () => {
+    const call = await STDIO(world, organisation, { words: ['--wait', '0'] });
+    const caller = await assertion('ann');
+    const answer = await call('read_platform', { ...READ, caller });
+    expect(answer).toMatchObject({ status: 'not_ready', code: 'consent_required' });
+    expect(answer.whole.content[0].text).toContain(answer.consent_url);
+    expect(answer.next).toMatch(/the very same call again/);
+    await consentVerified(people, answer.consent_url, 'ann');
+    expect((await call('read_platform', { ...READ, caller })).data.who).toBe('ann');
+  });
+});
