@@ -41,17 +41,22 @@ export const holderOf = (
     ? { table: 'connections', organisationId, id }
     : { table: 'person_tokens', organisationId, id: personTokens };
 
+const MIB = 1024 * 1024;
 const KEPT = 1_000;
-/** An App has many more tokens than connections, and the search for one takes 40 KiB, in streams 180. */
+const KEPT_BYTES = 48 * MIB;
+/** An App has many more tokens than connections. */
 const TOKENS_KEPT = 256;
+const TOKENS_BYTES = 16 * MIB;
+/** What a prepared search takes, as measured: 37 KiB of a credential of 40 bytes, 131 KiB of one of 1,000. */
+const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().length;
 
 /**
  * Opens credentials, in memory only. Kept by the very bytes that are stored, so that a replaced, moved or altered one is
  * opened (and checked) anew; preparing the search for one costs more than a call should.
  */
 export function credentialOpener(broker: Broker): Credentials {
-  const kept = recentlyUsed<Credential | InstallationId>(KEPT);
-  const tokens = recentlyUsed<Credential>(TOKENS_KEPT);
+  const kept = recentlyUsed<Credential | InstallationId>(KEPT, KEPT_BYTES);
+  const tokens = recentlyUsed<Credential>(TOKENS_KEPT, TOKENS_BYTES);
   return {
     open: (organisationId, connection, { type }) => {
       if (connection.credential === null) return undefined;
@@ -78,14 +83,14 @@ export function credentialOpener(broker: Broker): Credentials {
         type === 'app'
           ? { installationId: text }
           : { ...searched(token?.token ?? new Secret(text), type === 'basic'), ...(token && { token }) };
-      kept.set(key, opened);
+      kept.set(key, opened, 'secret' in opened ? bytesOf(opened.secret) : 0);
       return opened;
     },
     ofToken: (token) => {
       const found = tokens.get(token.id);
       if (found) return found;
       const made = { ...searched(token.token, false), token };
-      tokens.set(token.id, made);
+      tokens.set(token.id, made, bytesOf(token.token));
       return made;
     },
   };

@@ -6,38 +6,51 @@
 export type RecentlyUsed<Value> = {
   /** The value of a key; undefined when there is none. */
   get(key: string): Value | undefined;
-  set(key: string, value: Value): void;
+  /** `bytes`: what it takes, where that is bounded. A value of more than half of all is not kept. */
+  set(key: string, value: Value, bytes?: number): void;
   delete(key: string): void;
   /** How many values are kept. */
   readonly size: number;
 };
 
-/** `most`: how many values are kept. One is dropped once that many others came, and at the earliest after half as many. */
-export function recentlyUsed<Value>(most: number): RecentlyUsed<Value> {
+type Entry<Value> = { readonly value: Value; readonly bytes: number };
+
+/**
+ * `most`: how many values are kept. One is dropped once that many others came, and at the earliest after half as many. `mostBytes`:
+ * of all of them together; the same goes for it.
+ */
+export function recentlyUsed<Value>(most: number, mostBytes = Number.POSITIVE_INFINITY): RecentlyUsed<Value> {
   const half = Math.floor(most / 2);
-  let newer = new Map<string, Value>();
-  let older = new Map<string, Value>();
-  const set = (key: string, value: Value): void => {
-    if (newer.size >= half && !newer.has(key)) {
+  const halfBytes = mostBytes / 2;
+  let newer = new Map<string, Entry<Value>>();
+  let newerBytes = 0;
+  let older = new Map<string, Entry<Value>>();
+  const drop = (key: string): void => {
+    newerBytes -= newer.get(key)?.bytes ?? 0;
+    newer.delete(key);
+    older.delete(key);
+  };
+  const add = (key: string, entry: Entry<Value>): void => {
+    drop(key);
+    if (entry.bytes > halfBytes) return;
+    if (newer.size >= half || newerBytes + entry.bytes > halfBytes) {
       older = newer;
       newer = new Map();
+      newerBytes = 0;
     }
-    older.delete(key);
-    newer.set(key, value);
+    newer.set(key, entry);
+    newerBytes += entry.bytes;
   };
   return {
     get: (key) => {
       const found = newer.get(key);
-      if (found !== undefined) return found;
+      if (found !== undefined) return found.value;
       const aged = older.get(key);
-      if (aged !== undefined) set(key, aged);
-      return aged;
+      if (aged !== undefined) add(key, aged);
+      return aged?.value;
     },
-    set,
-    delete: (key) => {
-      newer.delete(key);
-      older.delete(key);
-    },
+    set: (key, value, bytes = 0) => add(key, { value, bytes }),
+    delete: drop,
     get size() {
       return newer.size + older.size;
     },

@@ -25,3 +25,22 @@ test('a value that is used stays, however many others come, and is kept once', (
   }
   expect(cache.get('unused')).toBeUndefined();
 });
+
+test('nor more bytes than it may, and no value of more than half of them', () => {
+  const cache = recentlyUsed<string>(1_000, 100);
+  const kept = () =>
+    Array.from({ length: 200 }, (_, key) => cache.get(`${key}`)).filter((value) => value !== undefined);
+  for (let key = 0; key < 200; key++) cache.set(`${key}`, 'x', 7);
+  expect(kept().length * 7).toBeLessThanOrEqual(100);
+  expect(kept().length * 7).toBeGreaterThanOrEqual(49);
+  // Set again it counts once.
+  for (let time = 0; time < 50; time++) cache.set('same', 'x', 50);
+  for (let key = 0; key < 7; key++) cache.set(`${key}`, 'x', 7);
+  expect(cache.get('same')).toBe('x');
+  cache.set('large', 'x', 51);
+  expect(cache.get('large')).toBeUndefined();
+  expect(kept().length).toBeGreaterThan(0);
+  // One that is kept and then too large goes.
+  cache.set('same', 'y', 51);
+  expect(cache.get('same')).toBeUndefined();
+});
