@@ -14,6 +14,7 @@ import {
   replaceCredential,
 } from '../store/connections.ts';
 import type { Db } from '../store/store.ts';
+import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { checkCredential, credentialOf } from './connection-credential.ts';
 import { endTokens } from './end-tokens.ts';
 import { agentsNamed } from './find-agent.ts';
@@ -90,13 +91,14 @@ export async function replaceSecret(
   checkCredential(manifest, secret);
   const sealed = vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal());
   const change = { reason: 'connection_secret_replaced', platform: connection.platform_id, connection: id };
-  const { before, after } = await recordInTurn(services, by, change, async (tx, note) => {
+  const { before, after, appTokens } = await recordInTurn(services, by, change, async (tx, note) => {
     const before = await connectionIn(tx, organisationId, id);
+    const appTokens = await deleteUpstreamTokens(tx, { organisationId, connectionId: id });
     const after = present(await replaceCredential(tx, { organisationId, id }, sealed), 'connection');
     note({ label: after.label, revision: after.revision });
-    return { before, after };
+    return { before, after, appTokens };
   });
-  await endTokens(services, { connection: before, manifest, removed: false });
+  await endTokens(services, { connection: before, manifest, removed: false, appTokens });
   return { connection: after, manifest };
 }
 
@@ -108,12 +110,12 @@ export async function removeConnection(services: Connecting, by: ChangingOwner, 
   const removed = await recordInTurn(services, by, change, async (tx, note) => {
     const before = await connectionIn(tx, organisationId, id);
     await refuseNamed(tx, organisationId, id);
-    const people = await deleteConnection(tx, organisationId, id);
+    const { people, appTokens } = await deleteConnection(tx, organisationId, id);
     note({ label: before.label, ...(people.length > 0 && { people: people.length }) });
-    return { before, people };
+    return { before, people, appTokens };
   });
-  const { before, people } = removed;
-  await endTokens(services, { connection: before, manifest, removed: { people } });
+  const { before, people, appTokens } = removed;
+  await endTokens(services, { connection: before, manifest, removed: { people }, appTokens });
 }
 
 /** Throws ChangeRefused. */

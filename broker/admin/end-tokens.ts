@@ -4,14 +4,19 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
 import { forgetRegistration } from '../oauth-client/registration.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { ConnectionTable, PersonTokenTable } from '../store/schema.ts';
+import type { ConnectionTable, PersonTokenTable, UpstreamTokenTable } from '../store/schema.ts';
+import { revokeAppTokens } from '../token-source/app-revocation.ts';
 import { revokeGiven } from './revoke-given.ts';
 
-/** A connection as it was, with the manifest of its platform then. `removed`: it is there no more; with it went `people`'s tokens. */
+/**
+ * A connection as it was, with the manifest of its platform then. `removed`: it is there no more; with it went `people`'s tokens.
+ * `appTokens`: those of an App's installation that were forgotten.
+ */
 export type FormerConnection = {
   connection: ConnectionTable;
   manifest: Manifest;
   removed: false | { people: readonly PersonTokenTable[] };
+  appTokens?: readonly UpstreamTokenTable[];
 };
 
 /**
@@ -20,9 +25,10 @@ export type FormerConnection = {
  */
 export async function endTokens(
   { broker, oauth }: { broker: Broker; oauth: OAuthConnections },
-  { connection, manifest, removed }: FormerConnection,
+  { connection, manifest, removed, appTokens = [] }: FormerConnection,
 ): Promise<boolean | OAuthProblem> {
   const { organisation_id: organisationId, id, platform_id: platformId } = connection;
+  await revokeAppTokens(broker, { connection, manifest }, appTokens);
   const revoked = await oauth.revoke(connection, manifest, 'connections', connection);
   if (typeof revoked === 'object' && isProblem(revoked))
     broker.log.warn({ connection: id, detail: revoked.detail }, 'tokens of a connection could not be revoked');

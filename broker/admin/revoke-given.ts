@@ -1,13 +1,12 @@
 /** Revokes tokens of people at the server that issued them (RFC 7009), after they were forgotten here. */
 import type { Broker } from '../broker.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { inTurns } from '../runtime/in-turns.ts';
 import type { PersonTokenTable } from '../store/schema.ts';
 import type { ReadConnection } from './find-connection.ts';
 
-/** Requests to one server at once. */
-const AT_ONCE = 8;
-/** No request is begun after so long: a server that is down must not keep an owner waiting once for each person. */
-const PATIENCE_MS = 20_000;
+/** A server that is down must not keep an owner waiting once for each person. */
+const PATIENCE = { atOnce: 8, patienceMs: 20_000 };
 
 /**
  * Answers how many were revoked; never fails. What is left over is said in the log.
@@ -19,34 +18,24 @@ export async function revokeGiven(
   { connection, manifest }: ReadConnection,
   rows: readonly PersonTokenTable[],
 ): Promise<number> {
-  const waiting = [...rows];
-  const began = performance.now();
   let revoked = 0;
   let failed = 0;
-  const revokeInTurn = async () => {
-    while (performance.now() - began < PATIENCE_MS) {
-      const row = waiting.shift();
-      if (!row) return;
-      try {
-        const done = await oauth.revoke(connection, manifest, 'person_tokens', row);
-        if (done === true) revoked++;
-        else if (done !== false) {
-          failed++;
-          broker.log.warn(
-            { connection: connection.id, detail: done.detail },
-            'tokens of a person could not be revoked',
-          );
-        }
-      } catch (error) {
+  const left = await inTurns(rows, PATIENCE, async (row) => {
+    try {
+      const done = await oauth.revoke(connection, manifest, 'person_tokens', row);
+      if (done === true) revoked++;
+      else if (done !== false) {
         failed++;
-        broker.log.warn({ err: error, connection: connection.id }, 'tokens of a person could not be revoked');
+        broker.log.warn({ connection: connection.id, detail: done.detail }, 'tokens of a person could not be revoked');
       }
+    } catch (error) {
+      failed++;
+      broker.log.warn({ err: error, connection: connection.id }, 'tokens of a person could not be revoked');
     }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, revokeInTurn));
-  if (waiting.length > 0)
+  });
+  if (left.length > 0)
     broker.log.warn(
-      { connection: connection.id, revoked, failed, left: waiting.length },
+      { connection: connection.id, revoked, failed, left: left.length },
       'the authorization server is too slow: some tokens of people were forgotten here without being revoked there',
     );
   return revoked;

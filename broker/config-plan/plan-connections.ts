@@ -11,6 +11,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
+import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { addProblem, addStep, difference, holdsSecret, type Made, type Planning } from './planning.ts';
 
 export function planConnections(planning: Planning): void {
@@ -57,7 +58,10 @@ function planConnection(
     // Tokens of one platform are nothing for another one.
     const moves = known?.oauth != null && known.platform_id !== entry.platform && !replaced;
     if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
-    if (known) endTokensOf(planning, known, made, { removed: false });
+    if (known) {
+      const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
+      endTokensOf(planning, known, made, { removed: false, appTokens });
+    }
     await putConnection(db, {
       ...place,
       label: name,
@@ -133,19 +137,19 @@ export function planConnectionRemovals(planning: Planning): void {
     }
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
-      const people = await deleteConnection(db, organisationId, id);
-      endTokensOf(planning, connection, made, { removed: { people } });
+      const { people, appTokens } = await deleteConnection(db, organisationId, id);
+      endTokensOf(planning, connection, made, { removed: { people }, appTokens });
     });
   }
 }
 
-/** What it has at an authorization server ends after the transaction. */
+/** What it has at an authorization server, or as an App, ends after the transaction. */
 function endTokensOf(
   { present }: Planning,
   connection: ConnectionTable,
   { former }: Made,
-  { removed }: Pick<FormerConnection, 'removed'>,
+  ended: Pick<FormerConnection, 'removed' | 'appTokens'>,
 ): void {
   const manifest = present.platforms.get(connection.platform_id);
-  if (manifest) former.push({ connection, manifest, removed });
+  if (manifest) former.push({ connection, manifest, ...ended });
 }

@@ -1,6 +1,6 @@
 import type { TokenRowPlace } from './oauth-tokens.ts';
 import { deleteTokensOfPeople } from './people.ts';
-import type { ConnectionTable, NewConnection, PersonTokenTable } from './schema.ts';
+import type { ConnectionTable, NewConnection, PersonTokenTable, UpstreamTokenTable } from './schema.ts';
 import type { Db } from './store.ts';
 import { deleteUpstreamTokens } from './upstream-tokens.ts';
 
@@ -163,10 +163,17 @@ export async function setCredentialStatus(
     .execute();
 }
 
-/** Removes a connection with its credential and tokens. Those that people gave for it go, too, and come back to be revoked. */
-export async function deleteConnection(db: Db, organisationId: string, id: string): Promise<PersonTokenTable[]> {
-  await deleteUpstreamTokens(db, { organisationId, connectionId: id });
+/**
+ * Removes a connection with its credential and tokens. Those that people gave for it, and those that were got as an App, come back
+ * to be revoked.
+ */
+export async function deleteConnection(
+  db: Db,
+  organisationId: string,
+  id: string,
+): Promise<{ people: PersonTokenTable[]; appTokens: UpstreamTokenTable[] }> {
+  const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
   const people = await deleteTokensOfPeople(db, organisationId, id);
   await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
-  return people;
+  return { people, appTokens };
 }

@@ -89,15 +89,16 @@ export async function releaseUpstreamToken(db: Db, place: TokenPlace, claim: str
     .execute();
 }
 
-/** Forgets all tokens of a connection. */
+/** Forgets all tokens of a connection, and answers them: to be revoked. */
 export async function deleteUpstreamTokens(
   db: Db,
   { organisationId, connectionId }: Pick<TokenPlace, 'organisationId' | 'connectionId'>,
-): Promise<void> {
-  await db
+): Promise<UpstreamTokenTable[]> {
+  return await db
     .deleteFrom('upstream_tokens')
     .where('organisation_id', '=', organisationId)
     .where('connection_id', '=', connectionId)
+    .returningAll()
     .execute();
 }
 

@@ -51,6 +51,13 @@ export async function appKeyOf(
   return read.ok ? read : refuse(read.problem);
 }
 
+/** What goes with every request about tokens. `headers`: those of the platform. */
+export const sharedHeaders = (headers: Readonly<Record<string, string>>): Record<string, string> => ({
+  ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+  accept: 'application/vnd.github+json',
+  'user-agent': 'agent-broker',
+});
+
 /** Asks for something under the address of the installation. `path`: begins with a slash, or is empty. */
 export async function askAsApp(
   { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
@@ -62,9 +69,7 @@ export async function askAsApp(
     url: new URL(`${baseUrl.replace(/\/$/, '')}/app/installations/${installationId}${path}`),
     method: body === undefined ? 'GET' : 'POST',
     headers: {
-      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
-      accept: 'application/vnd.github+json',
-      'user-agent': 'agent-broker',
+      ...sharedHeaders(headers),
       authorization: `Bearer ${await signAppJwt(key, appId, clock())}`,
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },

@@ -4,10 +4,8 @@
  */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { SealError } from '../crypto/seal.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
-import type { UpstreamTokenTable } from '../store/schema.ts';
 import {
   claimUpstreamToken,
   findUpstreamToken,
@@ -15,11 +13,12 @@ import {
   storeUpstreamToken,
   type TokenPlace,
 } from '../store/upstream-tokens.ts';
-import { type AccessToken, MARGIN_MS, readCredential, writeCredential } from './access-token.ts';
+import { type AccessToken, MARGIN_MS } from './access-token.ts';
 import { type Exchanged, exchange } from './app-exchange.ts';
 import { type AppLimits, type Installation, purposeOf } from './app-installation.ts';
 import { appKeyOf } from './app-request.ts';
 import { leased } from './leased.ts';
+import { openToken, sealToken } from './sealed-token.ts';
 
 export type AppToken = { kind: 'token'; token: AccessToken } | Exclude<Exchanged, { kind: 'token' }>;
 
@@ -115,7 +114,7 @@ async function mint(broker: Base, { installation, limits, place }: Work, claim: 
   };
   const stored = {
     id: made.id,
-    token: broker.vault.seal(sealedPlace(organisationId, made.id), writeCredential(made)),
+    token: sealToken(broker, organisationId, made),
     refresh_at: made.refreshAt,
     expires_at: expiresAt,
   };
@@ -126,19 +125,4 @@ async function mint(broker: Base, { installation, limits, place }: Work, claim: 
     broker.log.warn({ err: error, connection: place.connectionId }, 'an access token could not be stored');
   }
   return { kind: 'token', token: made };
-}
-
-const sealedPlace = (organisationId: string, rowId: string) =>
-  ({ table: 'upstream_tokens', organisationId, rowId }) as const;
-
-/** One that was tampered with is as good as none: another one is got. */
-function openToken({ vault, log }: Base, row: UpstreamTokenTable): AccessToken | undefined {
-  if (row.token === null) return undefined;
-  try {
-    return readCredential(vault.open(sealedPlace(row.organisation_id, row.id), row.token).toString('utf8'));
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    log.error({ err: error, security: true, organisation: row.organisation_id }, 'an access token cannot be opened');
-    return undefined;
-  }
 }

@@ -10,6 +10,10 @@ describe.each(STORES)(`owners and an App on %s${postgresNote}`, (store) => {
   const connect = (body: object) =>
     organisation.ask('POST', '/owner/connections', { platform: 'codehost', label: 'second', ...body });
   const tested = async (id: string) => (await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body;
+  const named = async (label: string) =>
+    (await organisation.ask('GET', '/owner/connections')).body.connections.find(
+      (one: { label: string }) => one.label === label,
+    );
   const first = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0];
 
   test('connect it without a secret where the platform names the installation, or with the number of one', async () => {
@@ -57,8 +61,42 @@ describe.each(STORES)(`owners and an App on %s${postgresNote}`, (store) => {
           .execute()
       ).length;
     expect(await kept()).toBe(1);
+    const [token] = host.issued.keys();
     expect((await organisation.ask('DELETE', `/owner/connections/${body.id}`)).status).toBe(200);
     expect(await kept()).toBe(0);
+    expect(host.revoked).toEqual([token]);
+  });
+
+  test('give it another installation: the tokens of the former one are revoked', async () => {
+    const agent = await app.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const [first] = host.issued.keys();
+    const other = '42000002';
+    host.installations.set(other, structuredClone(host.installations.get(INSTALLATION)!));
+    expect((await app.apply({ installation: other })).status).toBe(200);
+    expect(host.revoked).toEqual([first]);
+    expect((await agent.act(READ)).status).toBe(200);
+    const { id } = await named('codehost-main');
+    const again = await organisation.ask('POST', `/owner/connections/${id}/secret`, { secret: INSTALLATION });
+    expect(again.status, again.text).toBe(200);
+    expect(host.revoked).toHaveLength(2);
+    // Applied once more it changes nothing, and takes nothing back.
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await app.apply()).status).toBe(200);
+    expect(host.revoked).toHaveLength(2);
+    expect([...host.issued.keys()].filter((token) => host.revoked.includes(token))).toEqual([]);
+  });
+
+  test('remove it while the platform is down, or refuses: it is gone all the same', async () => {
+    for (const status of [500, 401]) {
+      const { body } = await connect({ label: `down-${status}` });
+      await tested(body.id);
+      host.instead = (path) => (path === '/installation/token' ? { status, body: '{}' } : undefined);
+      expect((await organisation.ask('DELETE', `/owner/connections/${body.id}`)).status).toBe(200);
+      host.instead = undefined;
+    }
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections.map(({ label }: { label: string }) => label)).toEqual(['codehost-main']);
   });
 
   test('a pasted token that may change workflows is warned of', async () => {

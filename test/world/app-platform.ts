@@ -32,6 +32,8 @@ export type AppPlatform = {
   exchanges: Exchange[];
   /** Tokens that it issued, oldest first. */
   issued: Map<string, Issued>;
+  /** Tokens that were taken back, in this order. */
+  revoked: string[];
   /** All that it issued, and all signatures that came, since it started. */
   everIssued: Set<string>;
   jwts: Set<string>;
@@ -137,6 +139,11 @@ export async function startAppPlatform(): Promise<AppPlatform> {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     platform.calls.push({ call: `${request.method} ${path}`, token });
     const found = platform.issued.get(token);
+    if (found && request.method === 'DELETE' && path === '/installation/token') {
+      platform.issued.delete(token);
+      platform.revoked.push(token);
+      return response.writeHead(204).end();
+    }
     if (!found || found.expiresAt <= platform.now()) return say(response, SAYS.credentials);
     const [, , owner = '', repo = '', part = ''] = path.split('/');
     const name = `${owner}/${repo}`.toLowerCase();
@@ -183,6 +190,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
     installations: new Map(),
     exchanges: [],
     issued: new Map(),
+    revoked: [],
     everIssued: new Set(),
     jwts: new Set(),
     calls: [],
@@ -210,6 +218,7 @@ export async function startAppPlatform(): Promise<AppPlatform> {
       platform.exchanges.length = 0;
       platform.calls.length = 0;
       platform.issued.clear();
+      platform.revoked.length = 0;
       platform.slowMs = 0;
       platform.lifeMs = 3600_000;
       platform.instead = undefined;

@@ -1,0 +1,46 @@
+/**
+ * Takes back what an App got tokens for (GitHub REST API, "Revoke an installation access token"), after they were forgotten here:
+ * each of them is good for up to an hour.
+ */
+import type { Broker } from '../broker.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { inTurns } from '../runtime/in-turns.ts';
+import type { ConnectionTable, UpstreamTokenTable } from '../store/schema.ts';
+import { sharedHeaders } from './app-request.ts';
+import { openToken } from './sealed-token.ts';
+
+/** An owner waits meanwhile, and whatever is left over ends by itself. */
+const PATIENCE = { atOnce: 8, patienceMs: 5_000 };
+const TIMEOUT_MS = 5_000;
+const MOST_BYTES = 64 * 1024;
+
+type Base = Pick<Broker, 'outbound' | 'vault' | 'log' | 'clock'>;
+
+/** Never fails: what could not be revoked is said in the log. */
+export async function revokeAppTokens(
+  broker: Base,
+  { connection, manifest }: { connection: Pick<ConnectionTable, 'id'>; manifest: Manifest },
+  rows: readonly UpstreamTokenTable[],
+): Promise<void> {
+  let failed = 0;
+  const left = await inTurns(rows, PATIENCE, async (row) => {
+    const token = openToken(broker, row);
+    if (token === undefined || (token.expiresAt ?? 0) <= broker.clock()) return;
+    const answer = await broker.outbound.send({
+      url: new URL(`${manifest.base_url.replace(/\/$/, '')}/installation/token`),
+      method: 'DELETE',
+      headers: { ...sharedHeaders(manifest.headers ?? {}), authorization: `Bearer ${token.token.reveal()}` },
+      connectionKey: `${connection.id}/app`,
+      totalTimeoutMs: TIMEOUT_MS,
+      idleTimeoutMs: TIMEOUT_MS,
+      maxResponseBytes: MOST_BYTES,
+    });
+    // 401: it was over already.
+    if (answer.kind === 'unreachable' || (answer.status >= 300 && answer.status !== 401)) failed++;
+  });
+  if (failed + left.length > 0)
+    broker.log.warn(
+      { connection: connection.id, failed, left: left.length },
+      "some tokens of an App's installation were forgotten here without being revoked: they end within an hour",
+    );
+}
