@@ -12,8 +12,15 @@ export const PAGE_HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** Of pages with forms, which go to this broker only; what leads elsewhere is a link. */
-export const FORM_PAGE_HEADERS = { ...PAGE_HEADERS, 'Content-Security-Policy': policy("'self'") };
+/**
+ * Of pages with forms, which go to this broker only; what leads elsewhere is a link. With `no-referrer` a browser would say of their forms
+ * that they come from nowhere (`Origin: null`), as of those of another site.
+ */
+export const FORM_PAGE_HEADERS = {
+  ...PAGE_HEADERS,
+  'Content-Security-Policy': policy("'self'"),
+  'Referrer-Policy': 'same-origin',
+};
 
 /** HTML in which every text is escaped. */
 export type Html = { readonly html: string };

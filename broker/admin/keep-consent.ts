@@ -1,6 +1,6 @@
 /** A person says whether what was obtained in a consent is to be kept. */
 import { recordChange } from '../audit/record-change.ts';
-import { announceConsent, changeOfConsent } from '../people/consents.ts';
+import { announceConsent, changeOfConsent, changeOfWaiting } from '../people/consents.ts';
 import { beginAfterConsent, type SessionCookie } from '../people/sessions.ts';
 import { findObtainedTokens, movePersonTokens } from '../store/people.ts';
 import { completeConsent } from '../store/person-consents.ts';
@@ -52,9 +52,11 @@ export async function keep(
     if (!(await movePersonTokens(tx, place, 'obtained', confirms ? 'unconfirmed' : 'kept'))) throw over();
     await beginAfterConsent(broker, tx, consent, cookie);
     await announceConsent(changes, tx, consent);
+    if (confirms) await changes.announce(tx, changeOfWaiting(obtained));
     return { before, obtained };
   });
   changes.tell(changeOfConsent(consent));
+  if (confirms) changes.tell(changeOfWaiting(replaced.obtained));
   await revokeReplaced(services, replaced.obtained, replaced.before);
   return { confirms };
 }

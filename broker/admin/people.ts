@@ -2,6 +2,7 @@
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { readFacts } from '../oauth-client/facts.ts';
+import { changeOfWaiting } from '../people/consents.ts';
 import type { Caller, People } from '../people/people.ts';
 import { findAgent } from '../store/agents.ts';
 import {
@@ -88,10 +89,14 @@ export async function confirmPerson(
     const replaced = await endKept(tx, found);
     if (!(await movePersonTokens(tx, { organisationId, id }, 'unconfirmed', 'kept')))
       throw new ChangeRefused('conflict', 'They were confirmed or ended meanwhile.');
+    await services.changes.announce(tx, changeOfWaiting(found));
     return replaced;
   });
+  services.changes.tell(changeOfWaiting(found));
   await revokeReplaced(services, found, before);
 }
+
+const isWaiting = ({ standing }: PersonTokenTable): boolean => standing === 'unconfirmed';
 
 export type EndedTokens = { ended: number; revoked: number };
 
@@ -114,11 +119,16 @@ export async function endPeople(
   const ended = await recordChange(services, by, change, async (tx, note) => {
     const rows = await listGivenTokens(tx, organisationId, wanted);
     note({ ended: rows.length, ...(personId !== undefined && { person_id: personId }) });
-    return await deletePersonTokens(
+    const deleted = await deletePersonTokens(
       tx,
       organisationId,
       rows.map(({ id }) => id),
     );
+    const waited = deleted.find(isWaiting);
+    if (waited) await services.changes.announce(tx, changeOfWaiting(waited));
+    return deleted;
   });
+  const waited = ended.find(isWaiting);
+  if (waited) services.changes.tell(changeOfWaiting(waited));
   return { ended: ended.length, revoked: await revokePersonTokens(services, ended) };
 }

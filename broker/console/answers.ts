@@ -12,6 +12,11 @@ import type {
 import type { ownerAgentMoves, ownerAgents } from '../http/routes/owner/agents.ts';
 import type { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from '../http/routes/owner/approvals.ts';
 import type { ownerAudit } from '../http/routes/owner/audit.ts';
+import type {
+  distrustCallerIssuer,
+  ownerCallerIssuers,
+  trustCallerIssuer,
+} from '../http/routes/owner/caller-issuers.ts';
 import type { connectOAuth, disconnectOAuth } from '../http/routes/owner/connection-oauth.ts';
 import type { ownerConnections } from '../http/routes/owner/connections.ts';
 import type { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from '../http/routes/owner/mcp-authorisations.ts';
@@ -19,6 +24,8 @@ import type { ownerMe, ownerSignInOptions } from '../http/routes/owner/me.ts';
 import type { changeOrganisation, ownerOrganisation } from '../http/routes/owner/organisation.ts';
 import type { ownerOwners } from '../http/routes/owner/owners.ts';
 import type { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from '../http/routes/owner/passkeys.ts';
+import type { confirmOwnerPerson, endOwnerPeople, ownerPeople } from '../http/routes/owner/people.ts';
+import type { setOwnerPerPerson } from '../http/routes/owner/per-person.ts';
 import type { acceptPlatformTool, platformTools, refreshPlatformTools } from '../http/routes/owner/platform-tools.ts';
 import type { ownerPlatforms } from '../http/routes/owner/platforms.ts';
 import type { decideRegistrations, ownerRegistration, ownerRegistrations } from '../http/routes/owner/registrations.ts';
@@ -48,6 +55,13 @@ type Asked = {
   'GET /owner/platforms/{platform}/tools': typeof platformTools;
   'POST /owner/platforms/{platform}/tools/refresh': typeof refreshPlatformTools;
   'POST /owner/platforms/{platform}/tools/{tool}/accept': typeof acceptPlatformTool;
+  'GET /owner/people': typeof ownerPeople;
+  'POST /owner/people/tokens/{id}/confirm': typeof confirmOwnerPerson;
+  'POST /owner/people/end': typeof endOwnerPeople;
+  'POST /owner/platforms/{platform}/per-person': typeof setOwnerPerPerson;
+  'GET /owner/caller-issuers': typeof ownerCallerIssuers;
+  'POST /owner/caller-issuers': typeof trustCallerIssuer;
+  'POST /owner/caller-issuers/remove': typeof distrustCallerIssuer;
   'GET /owner/organisation': typeof ownerOrganisation;
   'POST /owner/organisation': typeof changeOrganisation;
   'GET /owner/mcp-authorisations': typeof ownerMcpAuthorisations;
@@ -109,6 +123,10 @@ export type Platform = Answer<'GET', '/owner/platforms'>['platforms'][number];
 export type Tool = Answer<'GET', '/owner/platforms/x/tools'>['tools'][number];
 export type Organisation = Answer<'GET', '/owner/organisation'>;
 export type McpAuthorisation = Answer<'GET', '/owner/mcp-authorisations'>['authorisations'][number];
+export type PersonTokens = Answer<'GET', '/owner/people'>['tokens'][number];
+export type PeopleOfPlatform = Answer<'GET', '/owner/people'>['platforms'][number];
+export type EndPeople = Body<'POST', '/owner/people/end'>;
+export type CallerIssuer = Answer<'GET', '/owner/caller-issuers'>['caller_issuers'][number];
 export type Passkey = Answer<'GET', '/owner/passkeys'>['passkeys'][number];
 /** Of the list, and with the exact request. */
 export type ListedCall = Answer<'GET', '/owner/approvals'>['approvals'][number];

@@ -13,6 +13,7 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console/clients', file: 'console.html', summary: 'The console: the MCP clients that were let in.' },
   { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
   { path: '/console/connections', file: 'console.html', summary: 'The console: the connections to platforms.' },
+  { path: '/console/people', file: 'console.html', summary: 'The console: people who gave tokens of their own.' },
   { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },
   { path: '/console/reports', file: 'console.html', summary: 'The console: what agents reported.' },
   { path: '/console/settings', file: 'console.html', summary: "The console: the organisation's settings." },

@@ -9,7 +9,7 @@ import type { Instant } from '../policy/facts.ts';
 import { lockPending } from '../store/approvals.ts';
 import { putPerson } from '../store/people.ts';
 import { countOpenConsents, findOpenConsent, findPersonConsent, putPersonConsent } from '../store/person-consents.ts';
-import type { PersonConsentTable } from '../store/schema.ts';
+import type { PersonConsentTable, PersonTokenTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import type { Identified, People } from './people.ts';
@@ -94,6 +94,12 @@ export const consentStatusAt = (
 export const changeOfConsent = ({ organisation_id, id }: Pick<PersonConsentTable, 'organisation_id' | 'id'>) => ({
   organisation_id,
   id: `consent:${id}`,
+});
+
+/** What the owners' inbox hears when tokens begin or cease to wait for a confirmation: not named, as what waits for owners. */
+export const changeOfWaiting = ({ organisation_id, id }: Pick<PersonTokenTable, 'organisation_id' | 'id'>) => ({
+  organisation_id,
+  id,
 });
 
 /** Tells the other processes, in the transaction that completes a consent. */

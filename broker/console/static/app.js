@@ -11,6 +11,7 @@ import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
 import { useInbox } from '/console/inbox/use-inbox.js';
 import { PasskeysPage } from '/console/passkeys/passkeys.js';
+import { PeoplePage } from '/console/people/people.js';
 import { ReportsPage } from '/console/reports/reports.js';
 import { SettingsPage } from '/console/settings/settings.js';
 import { Announcer } from '/console/shell/announce.js';
@@ -34,6 +35,7 @@ const PAGES = {
   '/console/activity': { name: 'Activity', page: ActivityPage },
   '/console/connections': { name: 'Connections', page: ConnectionsPage },
   '/console/clients': { name: 'MCP clients', page: ClientsPage },
+  '/console/people': { name: 'People', page: PeoplePage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
   '/console/reports': { name: 'Reports', page: ReportsPage },
   '/console/settings': { name: 'Settings', page: SettingsPage },

@@ -6,7 +6,7 @@ import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
-import { navigate } from '/console/shell/router.js';
+import { Link, navigate } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { ToolServers } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
@@ -42,7 +42,8 @@ export function ConnectionsPage({ place }) {
       )?.focus();
   }, [wanted, connections === undefined]);
   return html`
-    <div class="page-head"><h1>Connections</h1></div>
+    <div class="page-head"><h1>Connections</h1>
+      <p class="small"><${Link} to="/console/people" id="to-people">People<//></p></div>
     <div class="connections">
       <p class="quiet">What the broker uses to call platforms for your agents. No agent sees a credential, and nobody can read one here.</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}

@@ -15,6 +15,7 @@ import { Deny } from '/console/inbox/deny.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Help } from '/console/inbox/help.js';
 import { NothingWaits } from '/console/inbox/nothing-waits.js';
+import { PeopleWait, usePeopleWaiting } from '/console/inbox/people-wait.js';
 import { Registration } from '/console/inbox/registration.js';
 import { Reject } from '/console/inbox/reject.js';
 import { useDeciding } from '/console/inbox/use-deciding.js';
@@ -36,6 +37,7 @@ export function Inbox({ inbox }) {
   const [openKey, setOpenKey] = useState(/** @type {string | undefined} */ (undefined));
   const [asking, setAsking] = useState(/** @type {'approve' | 'deny' | 'help' | undefined} */ (undefined));
   const passkeys = useHavingPasskeys(owner);
+  const people = usePeopleWaiting(entries);
   const open = entries?.find(({ key }) => key === openKey);
   /** Goes on to the next, unless somebody went on already while the answer was on its way. */
   const latest = useRef({ entries, openKey });
@@ -116,7 +118,8 @@ export function Inbox({ inbox }) {
     </div>
     ${error && html`<div class=${entries ? 'afloat' : ''}><${Failed} error=${error} again=${reload} /></div>`}
     ${!entries && !error && html`<${Loading} />`}
-    ${entries?.length === 0 && html`<${NothingWaits} />`}
+    ${people > 0 && html`<${PeopleWait} count=${people} />`}
+    ${entries?.length === 0 && people === 0 && html`<${NothingWaits} />`}
     ${
       entries &&
       entries.length > 0 &&

@@ -1,0 +1,33 @@
+// Accounts of people that wait for an owner. They are decided on their own page, where what they mean is said.
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+import { ask } from '/console/api.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
+
+/**
+ * How many wait; asked for again whenever the inbox was.
+ *
+ * @param {Entry[] | undefined} entries
+ */
+export function usePeopleWaiting(entries) {
+  const owner = useOwner();
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    if (!entries || !mayDecide(owner)) return;
+    // The inbox itself says when the broker does not answer.
+    ask('GET', '/owner/people?state=unconfirmed').then(
+      ({ tokens }) => setCount(tokens.length),
+      () => {},
+    );
+  }, [entries]);
+  return count;
+}
+
+/** @param {{ count: number }} props */
+export const PeopleWait = ({ count }) => html`
+  <p class="notice" data-kind="wait" id="people-wait">
+    <span>${count === 1 ? 'An account of a person waits' : `${count} accounts of people wait`} to be confirmed before agents use ${count === 1 ? 'it' : 'them'}.</span>
+    <${Link} to="/console/people" class="button compact">Look<//>
+  </p>
+`;

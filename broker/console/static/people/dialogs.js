@@ -1,0 +1,62 @@
+// Nothing of a person is confirmed or ended by one click.
+/** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
+/** @typedef {import('../../answers.ts').EndPeople} EndPeople */
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { callerOf } from '/console/people/caller.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { visibleLine } from '/console/visible.js';
+
+/** @param {{ one: PersonTokens, onClose: () => void, onDone: () => void }} props */
+export function ConfirmAccount({ one: { id, account, named_by }, onClose, onDone }) {
+  const [caller, setCaller] = useState('');
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const confirm = async () => {
+    const done = await run(async () => {
+      await ask('POST', `/owner/people/tokens/${id}/confirm`, caller.trim() === '' ? {} : { caller: callerOf(caller) });
+      announce('The account is confirmed: agents can use it.', 'good');
+    });
+    if (done) onClose();
+    onDone();
+  };
+  return html`<${Dialog} title="Confirm this account?" onClose=${onClose} onSubmit=${confirm}>
+    <p>Somebody whom only <strong class="theirs">${visibleLine(named_by)}</strong> vouches for gave ${account === null ? 'an account that the platform does not name' : html`the account <strong class="theirs">${visibleLine(account)}</strong>`}.
+      If it is not that person's own, agents read and write there for the wrong one.</p>
+    <label for="compare">What agents call the person (optional; it is compared, and not kept)</label>
+    <input id="compare" type="text" autocomplete="off" spellcheck="false" placeholder="slack:U024BE7LH" value=${caller} onInput=${valueTo(setCaller)} />
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="primary" id="confirm-account" disabled=${busy}>Confirm</button>
+    </div>
+  <//>`;
+}
+
+/** What is to end, and what to say of it. @typedef {{ words: string, what: EndPeople }} Ending */
+
+/** @param {{ ending: Ending, onClose: () => void, onDone: () => void }} props */
+export function EndDialog({ ending: { words, what }, onClose, onDone }) {
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const end = async () => {
+    const done = await run(async () => {
+      const { ended, revoked } = await ask('POST', '/owner/people/end', what);
+      if (ended === 0) announce('There was nothing to end: nobody of that name gave anything.', 'wait');
+      else announce(`Ended ${ended}, and revoked ${revoked} of them at the platform.`, 'good');
+    });
+    if (done) onClose();
+    onDone();
+  };
+  return html`<${Dialog} title="End this?" onClose=${onClose} onSubmit=${end}>
+    <p>${words} Calls are answered with a request for consent, from the next one on.</p>
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="danger solid" id="end" disabled=${busy}>End</button>
+    </div>
+  <//>`;
+}

@@ -1,0 +1,103 @@
+// Issuers whose assertions about the person behind a call are believed.
+/** @typedef {import('../../answers.ts').CallerIssuer} CallerIssuer */
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { valueTo } from '/console/shell/fields.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 30_000;
+
+/** @param {{ may: boolean }} props */
+export function Issuers({ may }) {
+  const { answer, error, reload } = useLoaded('/owner/caller-issuers', EVERY_MS);
+  const [leaving, setLeaving] = useState(/** @type {string | undefined} */ (undefined));
+  const issuers = answer?.caller_issuers;
+  return html`<section class="sheet" aria-labelledby="issuers-head">
+    <h2 id="issuers-head">Trusted issuers</h2>
+    <p class="quiet">Sign-in services whose signed word for who a person is is believed.</p>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!issuers && !error && html`<${Loading} />`}
+    ${issuers?.length === 0 && html`<p id="no-issuers">None yet.</p>`}
+    ${
+      issuers &&
+      issuers.length > 0 &&
+      html`<ul role="list" class="rows" id="issuers">
+        ${issuers.map((one) => html`<${Row} key=${one.issuer} one=${one} may=${may} remove=${() => setLeaving(one.issuer)} />`)}
+      </ul>`
+    }
+    ${may && html`<${Add} changed=${reload} />`}
+    ${leaving && html`<${Remove} issuer=${leaving} onClose=${() => setLeaving(undefined)} onDone=${reload} />`}
+  </section>`;
+}
+
+/** @param {{ one: CallerIssuer, may: boolean, remove: () => void }} props */
+const Row = ({ one: { issuer, audience, claim, client_id: client }, may, remove }) => html`
+  <li class="row" data-issuer=${issuer}>
+    <div class="what">
+      <p class="name"><strong class="theirs">${visibleLine(issuer)}</strong></p>
+      <p class="small quiet">Audience <code class="theirs">${visibleLine(audience)}</code>${claim && html` · claim <code class="theirs">${visibleLine(claim)}</code>`}
+        ${' · '}${client ? html`people sign in as <code class="theirs">${visibleLine(client)}</code>` : 'nobody can consent: it has no client_id'}</p>
+    </div>
+    ${may && html`<div class="buttons"><button type="button" class="compact danger remove" onClick=${remove}>Remove…<span class="unseen"> ${visibleLine(issuer)}</span></button></div>`}
+  </li>
+`;
+
+/** @param {{ changed: () => void }} props */
+function Add({ changed }) {
+  const [issuer, setIssuer] = useState('');
+  const [audience, setAudience] = useState('');
+  const [client, setClient] = useState('');
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const add = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const done = await run(async () => {
+      await ask('POST', '/owner/caller-issuers', { issuer, audience, ...(client !== '' && { client_id: client }) });
+      announce('Its assertions are believed from now on.', 'good');
+    });
+    if (!done) return;
+    for (const clear of [setIssuer, setAudience, setClient]) clear('');
+    changed();
+  };
+  return html`<details class="add">
+    <summary>Trust an issuer</summary>
+    <form onSubmit=${add}>
+      <label for="issuer">Issuer, exactly as in <code>iss</code></label>
+      <input id="issuer" type="url" required placeholder="https://id.example.com" value=${issuer} onInput=${valueTo(setIssuer)} />
+      <label for="audience">Audience (<code>aud</code>) of the assertions</label>
+      <input id="audience" type="text" required autocomplete="off" value=${audience} onInput=${valueTo(setAudience)} />
+      <label for="client">Client id of this broker there, with which people sign in to consent</label>
+      <input id="client" type="text" autocomplete="off" value=${client} onInput=${valueTo(setClient)} />
+      <p class="quiet small">Register it as a public client with PKCE and the redirect URI <code class="theirs">${location.origin}/me/consent/signed-in</code>.</p>
+      <${Problem} problem=${problem} />
+      <div class="buttons"><button type="submit" id="trust" disabled=${busy}>Trust</button></div>
+    </form>
+  </details>`;
+}
+
+/** @param {{ issuer: string, onClose: () => void, onDone: () => void }} props */
+function Remove({ issuer, onClose, onDone }) {
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const remove = async () => {
+    const done = await run(async () => {
+      await ask('POST', '/owner/caller-issuers/remove', { issuer });
+      announce('It is trusted no more.', 'good');
+    });
+    if (done) onClose();
+    onDone();
+  };
+  return html`<${Dialog} title="Trust this issuer no more?" onClose=${onClose} onSubmit=${remove}>
+    <p>Calls for people whom <strong class="theirs">${visibleLine(issuer)}</strong> vouches for are refused from the next one on. What they gave stays, until somebody ends it.</p>
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="danger solid" id="distrust" disabled=${busy}>Remove</button>
+    </div>
+  <//>`;
+}

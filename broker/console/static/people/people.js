@@ -1,0 +1,80 @@
+// Platforms that hold one token per person: numbers and states, never who anybody is; and whose word counts for that.
+/** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
+/** @typedef {import('/console/people/dialogs.js').Ending} Ending */
+import { html, useState } from '/console/html.js';
+import { callerOf } from '/console/people/caller.js';
+import { ConfirmAccount, EndDialog } from '/console/people/dialogs.js';
+import { Issuers } from '/console/people/issuers.js';
+import { PlatformPeople } from '/console/people/platform.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { valueTo } from '/console/shell/fields.js';
+import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+
+const EVERY_MS = 10_000;
+
+export function PeoplePage() {
+  const owner = useOwner();
+  return html`
+    <div class="page-head"><h1>People</h1>
+      <p class="small"><${Link} to="/console/connections">Connections<//></p></div>
+    <div class="people">
+      <p class="quiet">Platforms on which agents use the token of the person for whom they call. Who a person is, is kept nowhere; the name of an account is shown only while it waits to be confirmed.</p>
+      ${mayDecide(owner) ? html`<${ByPlatform} may=${mayChange(owner)} />` : html`<p class="quiet small">Your role is ${owner.role}: an approver sees how many there are.</p>`}
+      <${Issuers} may=${mayChange(owner)} />
+    </div>
+  `;
+}
+
+/** @param {{ may: boolean }} props */
+function ByPlatform({ may }) {
+  const { answer, error, reload } = useLoaded('/owner/people', EVERY_MS);
+  const [confirming, setConfirming] = useState(/** @type {PersonTokens | undefined} */ (undefined));
+  const [ending, setEnding] = useState(/** @type {Ending | undefined} */ (undefined));
+  return html`
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!answer && !error && html`<${Loading} />`}
+    ${answer?.platforms.length === 0 && html`<${NoPlatforms} />`}
+    ${answer?.platforms.map(
+      (platform) =>
+        html`<${PlatformPeople} key=${platform.platform_id} platform=${platform} tokens=${answer.tokens.filter(({ platform_id: id }) => id === platform.platform_id)} may=${may} confirm=${setConfirming} end=${setEnding} changed=${reload} />`,
+    )}
+    ${may && answer && answer.tokens.length > 0 && html`<${EndByName} end=${setEnding} />`}
+    ${confirming && html`<${ConfirmAccount} one=${confirming} onClose=${() => setConfirming(undefined)} onDone=${reload} />`}
+    ${ending && html`<${EndDialog} ending=${ending} onClose=${() => setEnding(undefined)} onDone=${reload} />`}
+  `;
+}
+
+/** @param {{ end: (ending: Ending) => void }} props */
+function EndByName({ end }) {
+  const [name, setName] = useState('');
+  const { problem, run } = useDoing();
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    await run(async () => {
+      end({ words: 'Everything that this person gave ends, on all platforms.', what: { caller: callerOf(name) } });
+      setName('');
+    });
+  };
+  const all = () => end({ words: 'What everybody gave ends, on all platforms.', what: { all: true } });
+  return html`<section class="sheet" aria-labelledby="end-by-name">
+    <h2 id="end-by-name">End what somebody gave</h2>
+    <form onSubmit=${submit}>
+      <label for="person">What agents call the person; it is compared, and not kept</label>
+      <input id="person" type="text" required autocomplete="off" spellcheck="false" placeholder="slack:U024BE7LH" value=${name} onInput=${valueTo(setName)} />
+      <${Problem} problem=${problem} />
+      <div class="buttons">
+        <button type="submit" class="danger" id="end-person">End…</button>
+        <button type="button" class="danger" id="end-all" onClick=${all}>End what everybody gave…</button>
+      </div>
+    </form>
+  </section>`;
+}
+
+const NoPlatforms = () => html`
+  <${Empty} title="No platform is connected by OAuth">
+    <p>People give tokens of their own on platforms with <code>auth: oauth2</code>. Name one in a governance file.</p>
+  <//>
+`;

@@ -1,0 +1,76 @@
+// The people of one platform: how many in which state, who waits to be confirmed, and ending what they gave. Never who they are.
+/** @typedef {import('../../answers.ts').PeopleOfPlatform} PeopleOfPlatform */
+/** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
+/** @typedef {import('/console/people/dialogs.js').Ending} Ending */
+import { html } from '/console/html.js';
+import { Switch } from '/console/people/switch.js';
+import { Ago } from '/console/shell/time.js';
+import { visibleLine } from '/console/visible.js';
+
+/**
+ * `may`: whether whoever looks may change it.
+ *
+ * @param {{ platform: PeopleOfPlatform, tokens: PersonTokens[], may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void, changed: () => void }} props
+ */
+export function PlatformPeople({ platform, tokens, may, confirm, end, changed }) {
+  const { platform_id: id, per_person: setting, unconfirmed, active, reauth_needed: over } = platform;
+  const name = visibleLine(platform.name);
+  const waiting = tokens.filter(({ state }) => state === 'unconfirmed');
+  const given = tokens.filter(({ state }) => state !== 'unconfirmed');
+  const connections = [...new Set(given.map(({ connection_id }) => connection_id))];
+  const row = (/** @type {PersonTokens} */ one) =>
+    html`<${Row} key=${one.id} one=${one} may=${may} confirm=${confirm} end=${end} />`;
+  return html`<section class="sheet" aria-labelledby=${`people-of-${id}`} data-platform=${id}>
+    <h2 id=${`people-of-${id}`}><span class="theirs">${name}</span> <span class="badge" data-kind=${setting?.enabled ? 'good' : ''}>${setting?.enabled ? 'One token per person' : 'Off'}</span></h2>
+    <p class="counts">${counted(unconfirmed, 'waits', 'wait')} to be confirmed · ${active} in use · ${over} ended by the platform</p>
+    ${waiting.length > 0 && html`<ul role="list" class="rows waiting">${waiting.map(row)}</ul>`}
+    ${
+      given.length > 0 &&
+      html`<details class="given">
+        <summary>What ${counted(given.length, 'person', 'people')} gave</summary>
+        <ul role="list" class="rows">${given.map(row)}</ul>
+        ${
+          may &&
+          connections.map(
+            (connection, at) =>
+              html`<button key=${connection} type="button" class="compact danger end-connection" onClick=${() => end({ words: `What everybody gave for this connection of ${name} ends.`, what: { connection_id: connection } })}>
+                End all of ${connections.length > 1 ? `connection ${at + 1} of ` : ''}${name}
+              </button>`,
+          )
+        }
+      </details>`
+    }
+    ${may && html`<${Switch} key=${JSON.stringify(setting)} platform=${platform} changed=${changed} />`}
+  </section>`;
+}
+
+const counted = (/** @type {number} */ count, /** @type {string} */ one, /** @type {string} */ more) =>
+  `${count} ${count === 1 ? one : more}`;
+
+/** @type {Record<PersonTokens['state'], { kind: string, words: string }>} */
+const STATE = {
+  unconfirmed: { kind: 'wait', words: 'Waits to be confirmed' },
+  active: { kind: 'good', words: 'In use' },
+  reauth_needed: { kind: 'bad', words: 'Ended by the platform' },
+};
+
+/** @param {{ one: PersonTokens, may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void }} props */
+function Row({ one, may, confirm, end }) {
+  const { id, person_id, account, named_by, verified, agent, state, created_at } = one;
+  const { kind, words } = STATE[state];
+  const waits = state === 'unconfirmed';
+  const whose = waits ? visibleLine(account ?? 'an account without a name') : `person ${person_id.slice(0, 8)}`;
+  return html`<li class="row" data-tokens=${id} data-state=${state}>
+    <div class="what">
+      <p class="name">${waits ? html`<strong class="theirs account">${whose}</strong>` : html`<code>${person_id}</code>`} <span class="badge" data-kind=${kind}>${words}</span></p>
+      <p class="small quiet">${verified ? 'Verified by' : 'By the word of'} <span class="theirs">${visibleLine(named_by)}</span>${agent && html` · <code class="theirs">${visibleLine(agent)}</code> asked`} · given <${Ago} at=${created_at} /></p>
+    </div>
+    ${
+      may &&
+      html`<div class="buttons">
+        ${waits && html`<button type="button" class="compact primary confirm" onClick=${() => confirm(one)}>Confirm…<span class="unseen"> ${whose}</span></button>`}
+        <button type="button" class="compact danger end" onClick=${() => end({ words: waits ? `The account ${whose} is not used.` : 'Everything that this person gave ends, on all platforms.', what: waits ? { id } : { person_id } })}>End…<span class="unseen"> ${whose}</span></button>
+      </div>`
+    }
+  </li>`;
+}

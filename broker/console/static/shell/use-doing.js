@@ -1,0 +1,31 @@
+import { asError } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+
+/**
+ * For what a person does by a button: one at a time, and what went wrong is shown until the next try. `run` answers whether it was done.
+ *
+ * @returns {{ busy: boolean, problem: Error | undefined, run: (work: () => Promise<void>) => Promise<boolean> }}
+ */
+export function useDoing() {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const run = async (/** @type {() => Promise<void>} */ work) => {
+    if (busy) return false;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      setProblem(asError(error));
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, problem, run };
+}
+
+/** @param {{ problem: Error | undefined }} props */
+export const Problem = ({ problem }) =>
+  problem ? html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>` : null;

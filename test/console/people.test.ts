@@ -1,0 +1,194 @@
+/** People in a real browser: owners, who see numbers and never who; and two people who consent, each seeing only their own. */
+import { describe, expect, test } from 'vitest';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { shared } from '../world/given.ts';
+import { agentOfPeople, consentAsserted } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+describe.skipIf(withoutChromium)(
+  `people in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const { server, issuer, world, organisation, act, assertion, connected } = givenPeople('sqlite');
+    const browser = shared(() => startBrowser());
+    const open = async (path: string, page?: Page) => {
+      const on = page ?? (await openConsole(world, browser, organisation.owner));
+      await on.open(world.running.baseUrl + path);
+      await isLive(on);
+      return on;
+    };
+    const textOf = (page: Page, selector = 'main') =>
+      page.value<string>(`document.querySelector(${JSON.stringify(selector)}).innerText`);
+    const has = (page: Page, words: string, selector = 'body') =>
+      page.until(`document.querySelector(${JSON.stringify(selector)})?.innerText.includes(${JSON.stringify(words)})`);
+    const fill = async (page: Page, selector: string, text: string) => {
+      await page.click(selector);
+      await page.value(`document.querySelector(${JSON.stringify(selector)}).select()`);
+      await page.type(text);
+    };
+    /** Says yes to the question of an open dialog. */
+    const end = async (page: Page) => {
+      await page.click('#end');
+      await page.until(`document.querySelector('dialog') === null`);
+    };
+    const waits = async (caller: object, login: string) => {
+      const { body } = await act(caller);
+      await consentAsserted(server, body.consent_url, login);
+    };
+
+    test('an account that waits stands in the inbox at once, and is confirmed for the right person alone', async () => {
+      const page = await openConsole(world, browser, organisation.owner);
+      await waits(slack('U-ANN'), 'ann');
+      await page.until(`document.querySelector('#people-wait') !== null`);
+      await page.click('#people-wait a');
+      await page.until(`location.pathname === '/console/people'`);
+      await has(page, 'ann@docs.example');
+      expect(await textOf(page, '.counts')).toContain('1 waits to be confirmed · 0 in use');
+      await page.click('.confirm');
+      await fill(page, '#compare', 'slack:U-BOB');
+      await page.click('#confirm-account');
+      await has(page, 'for somebody else', 'dialog [role=alert]');
+      await fill(page, '#compare', 'slack:U-ANN');
+      await page.click('#confirm-account');
+      await says(page, 'The account is confirmed');
+      await has(page, '0 wait to be confirmed · 1 in use', '.counts');
+      expect((await act(slack('U-ANN'))).body.data.who).toBe('ann');
+      expect(await page.value('document.body.textContent')).not.toMatch(/U-ANN|ann@docs/);
+      expect(page.complaints.filter((one) => !one.includes('409'))).toEqual([]);
+    });
+
+    test('what a person gave is ended by a row, by what agents call them, and of all', async () => {
+      await connected(slack('U-ANN'), 'ann');
+      await connected(slack('U-BOB'), 'bob');
+      await connected(slack('U-CY'), 'cy');
+      const page = await open('/console/people');
+      await fill(page, '#person', 'slack:U-NOBODY');
+      await page.click('#end-person');
+      await end(page);
+      await says(page, 'nothing to end');
+      await fill(page, '#person', 'slack:U-ANN');
+      await page.click('#end-person');
+      await end(page);
+      await says(page, 'Ended 1,');
+      expect((await act(slack('U-ANN'))).status).toBe(412);
+      expect((await act(slack('U-BOB'))).status).toBe(200);
+      await page.click('.given summary');
+      await page.click('.given .end');
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      await page.click('.given .end');
+      await end(page);
+      await says(page, 'Ended 1,');
+      await page.click('#end-all');
+      await end(page);
+      await says(page, 'Ended 1,');
+      expect([(await act(slack('U-BOB'))).status, (await act(slack('U-CY'))).status]).toEqual([412, 412]);
+    });
+
+    test('the switch of a platform, and issuers that are trusted and no more', async () => {
+      const page = await open('/console/connections');
+      await page.click('#to-people');
+      await page.until(`document.querySelector('.switch') !== null`);
+      await page.click('.switch summary');
+      await fill(page, '#sources-docs', 'teams');
+      await page.click('.save');
+      await says(page, 'holds one token per person');
+      expect((await act(slack('U-ANN'))).body.reason).toBe('asserted_not_allowed');
+      await page.click('.remove');
+      await page.click('#distrust');
+      await says(page, 'It is trusted no more.');
+      expect((await act(await assertion('ann'))).body.reason).toBe('no_caller');
+      await page.click('.add summary');
+      await fill(page, '#issuer', issuer.issuer);
+      await fill(page, '#audience', 'agents');
+      await page.click('#trust');
+      await says(page, 'believed from now on');
+      expect((await act(await assertion('ann'))).body.reason).toBe('not_consented');
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('an approver sees who waits and can change nothing, a viewer sees no people; nothing is wider than a phone', async () => {
+      await waits(slack('U-ANN'), 'ann');
+      const see = async (role: 'approver' | 'viewer') =>
+        open('/console/people', await openConsole(world, browser, await organisation.addOwner(role), PHONE));
+      const approver = await see('approver');
+      await has(approver, 'ann@docs.example');
+      const viewer = await see('viewer');
+      await has(viewer, 'Your role is viewer');
+      for (const page of [approver, viewer]) {
+        expect(await page.value(`document.querySelectorAll('main button, main input').length`)).toBe(0);
+        expect(await page.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
+      }
+      const admin = await open('/console/people', await openConsole(world, browser, organisation.owner, PHONE));
+      await has(admin, 'ann@docs.example');
+      await admin.value(`document.querySelectorAll('details').forEach((one) => { one.open = true; })`);
+      expect(await admin.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
+    });
+
+    test('two people consent on their phones, each sees only their own, and one withdraws', async () => {
+      await organisation.agent({
+        name: HOSTILE,
+        policy: await organisation.policy([{ effect: 'allow' }] as never),
+        grants: { docs: { scopeList: ['docs:read'] } },
+      });
+      const other = await agentOfPeople(organisation);
+      const consent = async (id: string, login: string): Promise<Page> => {
+        const { body } = await act(slack(id), {}, other);
+        const page = await browser.page(PHONE);
+        await page.resize(PHONE, 'phone');
+        await page.open(body.consent_url);
+        await page.click('button.primary');
+        await page.until(`document.querySelector('input[name=login]') !== null`);
+        await page.click('input[name=login]');
+        await page.type(login);
+        await page.click('input[name=password]');
+        await page.type('x');
+        await page.click('button[type=submit]');
+        await page.until(`document.querySelector('form') !== null && !document.querySelector('input[name=login]')`);
+        if (!(await page.value<string>('document.body.innerText')).includes('Use the account'))
+          await page.click('button[type=submit]');
+        await has(page, `Use the account ${login}@docs.example?`);
+        await page.click('button.primary');
+        await has(page, 'has to confirm it');
+        await page.click('a.button');
+        await has(page, 'What you gave');
+        return page;
+      };
+      const [anns, bobs] = [await consent('U-ANN', 'ann'), await consent('U-BOB', 'bob')];
+      for (const [page, own, others] of [
+        [anns, 'ann@docs.example', 'bob@docs.example'],
+        [bobs, 'bob@docs.example', 'ann@docs.example'],
+      ] as const) {
+        const shown = await textOf(page);
+        expect(shown).toContain(own);
+        expect(shown).not.toContain(others);
+        expect(shown).toContain(HOSTILE);
+        expect(await page.value(`document.querySelectorAll('main img:not(.brand img)').length`)).toBe(0);
+        expect(await page.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
+        expect(await page.value('document.cookie')).toBe('');
+        // The pages of the authorization server are not ours.
+        expect(page.complaints.filter((one) => !one.includes(server.issuer))).toEqual([]);
+      }
+      for (const { id } of (await organisation.ask('GET', '/owner/people')).body.tokens)
+        await organisation.ask('POST', `/owner/people/tokens/${id}/confirm`, {});
+      const callers = [slack('U-ANN'), slack('U-BOB')];
+      expect((await Promise.all(callers.map((caller) => act(caller)))).map(({ body }) => body.data.who)).toEqual([
+        'ann',
+        'bob',
+      ]);
+      await anns.screenshot('me-connections.png');
+      await anns.click('.given button');
+      await has(anns, 'Withdrawn');
+      expect((await act(slack('U-ANN'))).status).toBe(412);
+      expect((await act(slack('U-BOB'))).body.data.who).toBe('bob');
+      await anns.click('a.button');
+      await has(anns, 'hold nothing of yours');
+      await bobs.resize(DESKTOP);
+      await bobs.open(`${world.running.baseUrl}/me/connections`);
+      await has(bobs, 'In use');
+    });
+  },
+);
