@@ -31,15 +31,19 @@ export type PeopleWorld = {
   connected(caller: object, login: string): Promise<void>;
 };
 
-/** `tokenSeconds`: how long the platform's access tokens live. */
+/** `tokenSeconds`: how long the platform's access tokens live. `reaches`: addresses of this machine that platforms are at, beside the issuers. */
 export function givenPeople(
   store: StoreKind,
-  { tokenSeconds, environment = {} }: { tokenSeconds?: number; environment?: Record<string, string> } = {},
+  {
+    tokenSeconds,
+    environment = {},
+    reaches = () => [],
+  }: { tokenSeconds?: number; environment?: Record<string, string>; reaches?: () => string[] } = {},
 ): PeopleWorld {
   const server = shared(() => startAuthorizationServer({ ...(tokenSeconds !== undefined && { tokenSeconds }) }));
   const issuer = shared(() => startIdentityProvider({ secret: false }));
   const world = givenWorld(store, () => ({
-    AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${new URL(issuer.issuer).host}`,
+    AGENT_BROKER_ALLOW_PRIVATE: [server.address, new URL(issuer.issuer).host, ...reaches()].join(),
     ...environment,
   }));
   shared(async () => {
