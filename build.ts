@@ -1,7 +1,7 @@
 /**
  * `npm run build`, or `node build.ts FOLDER`: plain JavaScript in dist/, because Node strips no types under node_modules; and what
- * build it is. The sources, and what they use of large packages, become a few files, which Node loads in half the time that one
- * file for each module takes. Packages in `dependencies` stay packages.
+ * build it is. The sources, and what they use of packages, become a few files, which Node loads in half the time that one file for
+ * each module takes. Packages in `dependencies` are files for browsers, and stay packages (docs/decisions/20-bundled-package.md).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -78,6 +78,8 @@ export async function writePrograms(out: string, more: Readonly<Record<string, s
     platform: 'node',
     external: (id) => names.some((name) => id === name || id.startsWith(`${name}/`)),
     plugins: [placesOfModules],
+    // A dependency of koa has one, for functions that it marks as deprecated.
+    checks: { eval: false },
   });
   const { output } = await bundling.write({ dir: out, chunkFileNames: '[name]-[hash].js' });
   return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));

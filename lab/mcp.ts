@@ -4,7 +4,7 @@
  * sessions, and no state but a bounded list of notes.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import { createMcpHandler, McpServer } from '../bundled/mcp-server.ts';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { LAB_MAX_BODY_BYTES } from './mcp/bounds.ts';
 import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';

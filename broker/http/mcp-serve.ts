@@ -1,7 +1,7 @@
 /** One request of an MCP client: the SDK's handler behind what the token was asked for. */
 import type { ServerResponse } from 'node:http';
-import { toNodeHandler } from '../../bundled/mcp-node.ts';
-import { createMcpHandler, isJsonContentType, type Server } from '../../bundled/mcp-server.ts';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';

@@ -1,5 +1,5 @@
 /** A condition that was compiled (condition.ts), and what it is evaluated on. */
-import type { CelValue } from '../../bundled/cel.ts';
+import type { CelValue } from '@bufbuild/cel';
 import type { Meter } from './condition-values.ts';
 
 export type Condition = {

@@ -17,7 +17,7 @@ import {
   isCelUint,
   listType,
   mapType,
-} from '../../bundled/cel.ts';
+} from '@bufbuild/cel';
 import { type Meter, spend, spendText } from './condition-values.ts';
 
 const { BOOL, DYN, STRING } = CelScalar;

@@ -15,10 +15,9 @@ import {
   isCelMap,
   listType,
   objectType,
-  RE2JS,
-  type Timestamp,
-  timestampFromMs,
-} from '../../bundled/cel.ts';
+} from '@bufbuild/cel';
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { RE2JS } from '@bufbuild/re2';
 import { comparisonFunctions } from './condition-comparisons.ts';
 import { GrowingList, type Meter, spend } from './condition-values.ts';
 import { present } from './present.ts';

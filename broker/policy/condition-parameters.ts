@@ -3,7 +3,7 @@
  * reads what stands there. Where a lenient server would read something else under that name, the condition is evaluated
  * once more on that reading, and the stricter answer counts (rules.ts).
  */
-import type { CelValue } from '../../bundled/cel.ts';
+import type { CelValue } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { JsonMap, type Meter, type Source, spend, toCelValue } from './condition-values.ts';
 import { foldName, parameterNames } from './names.ts';

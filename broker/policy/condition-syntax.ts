@@ -3,7 +3,7 @@
  * bool, members that are read without `has()`, and a bound on what it may cost.
  */
 
-import { type CelFunc, CelScalar } from '../../bundled/cel.ts';
+import { type CelFunc, CelScalar } from '@bufbuild/cel';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
 import { type Case, checkName, type Expr, isVariable, mayMiss, pathOf, textOf } from './condition-variables.ts';
 import { present } from './present.ts';

@@ -4,15 +4,7 @@
  * on a meter, because no CEL engine bounds cost by itself (hostile cases DOS-06 and DOS-07).
  */
 
-import {
-  type CelList,
-  type CelMap,
-  type CelValue,
-  celError,
-  isCelError,
-  isCelList,
-  isCelMap,
-} from '../../bundled/cel.ts';
+import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelList, isCelMap } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** The variables of a condition, and the chains of members that lead into them. */
 
-import type { parse } from '../../bundled/cel.ts';
+import type { parse } from '@bufbuild/cel';
 import { present } from './present.ts';
 
 export type Expr = ReturnType<typeof parse>['expr'];

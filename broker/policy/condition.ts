@@ -2,7 +2,8 @@
  * `when`: a condition in CEL (Common Expression Language) on a rule. It is compiled once, when its policy version is
  * loaded, and evaluated on real calls only. A condition that fails says so; the rule then counts against the agent.
  */
-import { type CelValue, celEnv, isCelError, parse, plan, timestampFromMs } from '../../bundled/cel.ts';
+import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
 import { formMap, queryMaps } from './condition-parameters.ts';

@@ -2,7 +2,7 @@
  * The arguments of a GraphQL root field as plain data, wherever they are written: in the document, in `variables`, or as
  * a variable's default. A recipient that is written into the document is a recipient all the same.
  */
-import type { FieldNode, OperationDefinitionNode, ValueNode } from '../../bundled/graphql.ts';
+import type { FieldNode, OperationDefinitionNode, ValueNode } from 'graphql/language';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /** GraphQL, CoerceArgumentValues(), without the types: a variable that is nowhere given counts as null. */

@@ -14,7 +14,7 @@ import {
   parse,
   type SelectionSetNode,
   type ValueNode,
-} from '../../bundled/graphql.ts';
+} from 'graphql/language';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { present } from './present.ts';
 

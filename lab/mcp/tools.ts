@@ -1,7 +1,7 @@
 /** The three tools of the lab's MCP server (specification, Discovery: POST /lab/mcp). None of them has a secret. */
 
+import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import type { McpServer } from '../../bundled/mcp-server.ts';
 import { LONGEST_NOTE, type Notes } from './notes.ts';
 
 const LOCAL = { openWorldHint: false } as const;

@@ -4,7 +4,7 @@
  * parsing (lossy numbers, duplicate members) is refused here.
  */
 import type { Writable } from 'node:stream';
-import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '../../bundled/mcp-server.ts';
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import { FORBIDDEN_ARGUMENT, hasForbiddenArgument, idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
 import { type FirstLines, MOST_LINE_BYTES } from './first-answers.ts';
 import type { Line } from './lines.ts';

@@ -1,6 +1,6 @@
 /** `agent-broker mcp`: serves the tools of one agent over stdio with the SDK. */
 import type { Writable } from 'node:stream';
-import { serveStdio } from '../../bundled/mcp-stdio.ts';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { personKeyAsNamed } from '../tools/person-key.ts';
 import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';

@@ -1,5 +1,5 @@
 /** The list of tools. Their names are the specification's recommended client paths. */
-import type { Tool } from '../../bundled/mcp-server.ts';
+import type { Tool } from '@modelcontextprotocol/server';
 import type { Permissions } from '../client/permissions.ts';
 import { describePermissions } from './describe.ts';
 import SCHEMAS from './tool-schemas.json' with { type: 'json' };

@@ -5,7 +5,7 @@ import {
   inputResponse,
   type Server,
   type ServerContext,
-} from '../../bundled/mcp-server.ts';
+} from '@modelcontextprotocol/server';
 import { TASKS_EXTENSION } from './introduction.ts';
 import type { Link, ToolRequest } from './peer.ts';
 

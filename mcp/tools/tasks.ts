@@ -2,7 +2,7 @@
  * Held calls as tasks (extension io.modelcontextprotocol/tasks, 2026-07-28). A task is a view of an approval with
  * the same id, so that it survives this process, this connection and this replica without being stored.
  */
-import { ProtocolError, ProtocolErrorCode, type Result } from '../../bundled/mcp-server.ts';
+import { ProtocolError, ProtocolErrorCode, type Result } from '@modelcontextprotocol/server';
 import type { Approval } from '../client/approval.ts';
 import type { Handed } from './handed.ts';
 import { handOver, waitingNews } from './hold.ts';

@@ -1,6 +1,5 @@
 /** The tools as an MCP server, for any transport and both protocol eras: the factory for the SDK's entry points. */
 
-import { z } from 'zod';
 import {
   inputRequired,
   MissingRequiredClientCapabilityError,
@@ -10,7 +9,8 @@ import {
   Server,
   type ServerContext,
   UrlElicitationRequiredError,
-} from '../../bundled/mcp-server.ts';
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import { listTools, TOOL_NAMES } from './catalog.ts';
 import type { Handed } from './handed.ts';
 import { introduction, TASKS_EXTENSION } from './introduction.ts';
