@@ -1,15 +1,19 @@
 /** Governed git on a connection to an App: the token of each request is for that repository, and to read or to write. */
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type GitHost, git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit } from '../world/git-world.ts';
+import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { type AppWorld, givenAppWorld, READ } from './app-world.ts';
 
 describe.each(STORES)(`git with an App on %s${postgresNote}`, (store) => {
   let code: GitHost;
   let app: AppWorld;
+  /** Where acme/app is. */
+  let bare: string;
   const taken: string[] = [];
   beforeAll(async () => {
     code = await startGitHost({
@@ -27,7 +31,8 @@ describe.each(STORES)(`git with an App on %s${postgresNote}`, (store) => {
         return ok;
       },
     });
-    for (const name of ['acme/app', 'acme/web']) code.repository(name);
+    bare = code.repository('acme/app');
+    code.repository('acme/web');
   });
   app = givenAppWorld(store, {
     connected: false,
@@ -74,6 +79,47 @@ describe.each(STORES)(`git with an App on %s${postgresNote}`, (store) => {
     app.world.clock.skewMs = 60_000;
     await clone(agent, 'acme/app');
     expect(app.host.exchanges).toHaveLength(2);
+  });
+
+  test('a token that ends while a long push goes through: nothing is written, and the next push arrives', async () => {
+    await connect();
+    const agent = await app.agent();
+    const work = await clone(agent, 'acme/app');
+    writeFileSync(join(work, 'random.bin'), randomBytes(3 * 1024 * 1024));
+    git(work, 'add', '-A');
+    git(work, 'commit', '-q', '-m', 'long');
+    const main = () => git(bare, 'rev-parse', 'main');
+    const before = main();
+    // The advertisement is served with the token, and the push is not.
+    code.answer = ({ method, url = '' }) => {
+      if (method !== 'POST' || !url.endsWith('/git-receive-pack')) return false;
+      code.answer = undefined;
+      app.host.issued.clear();
+      app.world.clock.skewMs += 60_000;
+      return false;
+    };
+    // With its length told it is not kept, but goes through as it comes.
+    const push = () =>
+      runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:main'], {
+        folder: work,
+        config: { 'http.postBuffer': String(16 * 1024 * 1024) },
+      });
+    const refused = await push();
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toMatch(
+      /^remote: agent-broker: upstream_unreachable - acme\/app: The token of the connection was refreshed while the request was on its way\. Try again\./m,
+    );
+    expect(refused.stderr).toContain('! [remote rejected] HEAD -> main (upstream_unreachable)');
+    expect(main()).toBe(before);
+    const rows = await listAuditRows(app.world.running.broker.store.db, app.organisation.id, { limit: 1 });
+    expect(rows[0]).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+    expect(JSON.parse(rows[0]?.flags ?? '{}')).toMatchObject({ code: 'body_gone', outcome: 'not_sent' });
+    const { length } = app.host.exchanges;
+    const again = await push();
+    expect(again, again.stderr).toMatchObject({ code: 0 });
+    expect(main()).toBe(git(work, 'rev-parse', 'HEAD'));
+    // It was got when the first push was refused.
+    expect(app.host.exchanges).toHaveLength(length);
   });
 
   test('a suspended installation is one line that says so', async () => {
