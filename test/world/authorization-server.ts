@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import Provider from 'oidc-provider';
 import { afterFile } from './after-file.ts';
 import { type Browser, formOf, type Visit } from './browser.ts';
+import { tokenMemory } from './token-memory.ts';
 
 /** Beside what is declared: how the package finds a token that it gave. */
 type Tokens = {
@@ -138,6 +139,7 @@ export async function startAuthorizationServer({
     mcp: { documents: new Map(), challenge: 'Bearer', behind: undefined },
     serve: (baseUrl) => {
       provider = new Provider(issuer, {
+        adapter: tokenMemory(),
         clients: [
           {
             client_id: CLIENT_ID,
