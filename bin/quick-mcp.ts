@@ -5,19 +5,24 @@
 
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
+import { CallerProblem } from '../mcp/caller-problem.ts';
+import { type CallerOptions, configuredCaller } from '../mcp/stdio/configured-caller.ts';
 import { packageVersion } from './package-version.ts';
 
 /** Limit of the broker's long polls; clients time out after 60 seconds (docs/clients/waiting.md). */
 export const MOST_WAIT_SECONDS = 50;
 
+type Read = { profile: string | undefined; waitSeconds: number; caller: CallerOptions };
+
 /** Parses the words after `mcp`; undefined if they need the full command line (help, errors). */
-export function readWords(words: readonly string[]): { profile: string | undefined; waitSeconds: number } | undefined {
+export function readWords(words: readonly string[]): Read | undefined {
   try {
-    const options = { profile: { type: 'string' }, wait: { type: 'string' } } as const;
-    const { profile, wait } = parseArgs({ args: [...words], options }).values;
+    const text = { type: 'string' } as const;
+    const options = { profile: text, wait: text, caller: text, 'caller-file': text };
+    const { profile, wait, caller, 'caller-file': callerFile } = parseArgs({ args: [...words], options }).values;
     const waitSeconds = wait === undefined ? MOST_WAIT_SECONDS : Number(wait);
     const isFine = wait !== '' && Number.isInteger(waitSeconds) && waitSeconds >= 0 && waitSeconds <= MOST_WAIT_SECONDS;
-    return isFine ? { profile, waitSeconds } : undefined;
+    return isFine ? { profile, waitSeconds, caller: { caller, callerFile } } : undefined;
   } catch {
     return undefined;
   }
@@ -27,11 +32,19 @@ export function readWords(words: readonly string[]): { profile: string | undefin
 export async function quickMcp(words: readonly string[]): Promise<boolean> {
   const read = readWords(words);
   if (read === undefined) return false;
+  let configured: ReturnType<typeof configuredCaller>;
+  try {
+    configured = configuredCaller(read.caller, process.env);
+  } catch (error) {
+    if (error instanceof CallerProblem) return false;
+    throw error;
+  }
   // The process is idle most of the time: a smaller young generation and no optimising compilers save 14 MB of 91. The first
   // flag saves another 4.
   const flags = ['--optimize-for-size', '--semi-space-growth-factor=1', '--no-opt', '--no-maglev'];
   for (const flag of flags) setFlagsFromString(flag);
   const { serveAgent } = await import('../mcp/stdio/serve-agent.ts');
-  serveAgent({ environment: process.env, ...read, version: packageVersion() });
+  const { profile, waitSeconds } = read;
+  serveAgent({ environment: process.env, profile, configured, waitSeconds, version: packageVersion() });
   return true;
 }

@@ -111,7 +111,10 @@ function complete(found: Record<keyof Profile, unknown>, where: string): Profile
 
 /** The file contains the private key, so it must not be readable by others. */
 function refuseOpenFile(path: string): void {
-  if (process.platform === 'win32') return;
-  if ((statSync(path).mode & 0o077) !== 0)
+  if (othersCanRead(path))
     throw new ProfileError(`Others can read the profile ${path}, which holds a private key. Run: chmod 600 ${path}`);
 }
+
+/** Whether others than its user can read a file. Throws errors of the file system. */
+export const othersCanRead = (path: string): boolean =>
+  process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;

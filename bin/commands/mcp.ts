@@ -1,4 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { CallerProblem } from '../../mcp/caller-problem.ts';
+import { type CallerOptions, configuredCaller } from '../../mcp/stdio/configured-caller.ts';
+import { WrongUsage } from '../failure.ts';
 import { packageVersion } from '../package-version.ts';
 import { MOST_WAIT_SECONDS } from '../quick-mcp.ts';
 
@@ -9,14 +12,28 @@ const seconds = (text: string): number => {
   return value;
 };
 
+type Options = CallerOptions & { profile?: string; wait: number };
+
+/** @throws WrongUsage */
+function configuredOrWrong(options: CallerOptions): ReturnType<typeof configuredCaller> {
+  try {
+    return configuredCaller(options, process.env);
+  } catch (error) {
+    throw error instanceof CallerProblem ? new WrongUsage(error.message) : error;
+  }
+}
+
 export function addMcpCommand(program: Command): void {
   program
     .command('mcp')
     .description('serve an agent’s tools to an MCP client over standard input and output')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option('--wait <seconds>', 'how long a held call waits for a person before it answers', seconds, MOST_WAIT_SECONDS)
-    .action(async ({ profile, wait }: { profile?: string; wait: number }) => {
+    .option('--caller <source:id>', 'person whom the calls are for, such as slack:U024BE7LH (or AGENT_BROKER_CALLER)')
+    .option('--caller-file <file>', 'file with an assertion about that person (or AGENT_BROKER_CALLER_FILE)')
+    .action(async ({ profile, wait, caller, callerFile }: Options) => {
       const { serveAgent } = await import('../../mcp/stdio/serve-agent.ts');
-      serveAgent({ environment: process.env, profile, waitSeconds: wait, version: packageVersion() });
+      const configured = configuredOrWrong({ caller, callerFile });
+      serveAgent({ environment: process.env, profile, configured, waitSeconds: wait, version: packageVersion() });
     });
 }

@@ -20,6 +20,12 @@ const NOT_READY: readonly string[] = [
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
+/** What to do, and what is wrong beyond that, such as with an assertion. */
+function wordsOf({ message, detail }: Body): string | undefined {
+  const words = [message, detail].filter((one) => typeof one === 'string' && one !== '');
+  return words.length === 0 ? undefined : words.join(' ');
+}
+
 /** `body`: the parsed response. */
 export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
   const meta = (body._meta ?? {}) as Meta;
@@ -55,7 +61,7 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
     return {
       kind: 'not_ready',
       code: code as NotReadyCode,
-      message: String(body.message ?? body.detail ?? code),
+      message: wordsOf(body) ?? code,
       reason: text(body.reason),
       requestToken: text(body.request_token),
       consentUrl: text(body.consent_url) ?? text(body.connect_url),

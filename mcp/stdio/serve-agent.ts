@@ -2,6 +2,7 @@
 import { flushCompileCache } from 'node:module';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import type { Caller } from '../client/action.ts';
 import { agentClient } from '../client/agent-client.ts';
 import { profilePath, readProfile } from '../profile.ts';
 import { permissionWatch } from '../tools/permission-watch.ts';
@@ -14,6 +15,8 @@ type Given = {
   environment: Environment;
   /** From the command line. */
   profile: string | undefined;
+  /** Whom the calls are for that name nobody. */
+  configured: (() => Caller) | undefined;
   /** How long a held call waits before the model is told to poll, in seconds. */
   waitSeconds: number;
   version: string;
@@ -24,7 +27,7 @@ const LOOK_EVERY_MS = 60_000;
 const CHANGED = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`;
 
 /** Serves until standard input ends. Standard output is for the protocol, standard error for people. */
-export function serveAgent({ environment, profile: file, waitSeconds, version }: Given): void {
+export function serveAgent({ environment, profile: file, configured, waitSeconds, version }: Given): void {
   // A client that ignores the log may close it.
   process.stderr.on('error', () => {});
   const tell = (text: string) => void process.stderr.write(`agent-broker mcp: ${text}\n`);
@@ -44,7 +47,7 @@ export function serveAgent({ environment, profile: file, waitSeconds, version }:
     const repeats = rememberedIn(waitingFolder(environment, file), tell);
     const report = (error: Error) => tell(error.message);
     const ended = () => clearInterval(looking);
-    const given = { client, permissions, repeats, waitMs: waitSeconds * 1000, version, report, ended };
+    const given = { client, permissions, repeats, configured, waitMs: waitSeconds * 1000, version, report, ended };
     tellChange = serveTools(lines, process.stdout, given);
     // Clients may kill this process, and the compile cache would only be written at a regular exit.
     flushCompileCache();

@@ -1,6 +1,7 @@
 /** `agent-broker mcp`: serves the tools of one agent over stdio with the SDK. */
 import type { Writable } from 'node:stream';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import type { Caller } from '../client/action.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { personKeyAsNamed } from '../tools/person-key.ts';
 import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';
@@ -16,6 +17,7 @@ type Given = {
   client: ToolClient;
   permissions: PermissionWatch;
   repeats: Repeats;
+  configured: (() => Caller) | undefined;
   waitMs: number;
   version: string;
   /** Reports errors in the client's log. */
@@ -26,13 +28,13 @@ type Given = {
 
 /** Serves until the lines end. Returns the function that notifies the client of a changed list of tools. */
 export function serveTools(lines: FirstLines, output: Writable, given: Given): () => void {
-  const { client, permissions, repeats, waitMs, version, report, ended } = given;
+  const { client, permissions, repeats, configured, waitMs, version, report, ended } = given;
   const underway = new Map<string, Promise<Written>>();
   const servers = new Set<ReturnType<typeof toolServer>>();
   const transport = lineTransport(lines, output);
   serveStdio(
     () => {
-      const host = { client, repeats, underway, permissions, waitMs, personKey: personKeyAsNamed };
+      const host = { client, repeats, underway, permissions, waitMs, configured, personKey: personKeyAsNamed };
       const server = toolServer(host, { version, tellsChanges: true });
       servers.add(server);
       server.onclose = () => {

@@ -6,6 +6,7 @@ import { askPerson } from './ask-person.ts';
 import { consentAsked, pendingConsent } from './consent.ts';
 import { answered, type Handed, type Held } from './handed.ts';
 import { approvalAsked, handOver } from './hold.ts';
+import { withCaller } from './named-caller.ts';
 import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
@@ -18,8 +19,11 @@ import type { Written } from './written.ts';
 const MOST_CALL_BYTES = 1024 * 1024;
 
 /** Throws the reason of the request's signal when it is aborted. */
-export async function callPlatform(host: ToolHost, request: ToolRequest, action: Action): Promise<Handed> {
+export async function callPlatform(host: ToolHost, request: ToolRequest, asked: Action): Promise<Handed> {
   const endsAt = Date.now() + host.waitMs;
+  const named = await withCaller(host, asked);
+  if (!named.ok) return answered(named.answer);
+  const { action } = named;
   if (Buffer.byteLength(JSON.stringify(action)) > MOST_CALL_BYTES)
     return answered(
       toolAnswer({
@@ -46,8 +50,8 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
   let made = await make();
   const consent = pendingConsent(made.outcome);
   if (consent) {
-    const asked = consentAsked(host, consent, { hash, platform: action.platform });
-    const waited = await askPerson(request, asked, { endsAt, waitMs: host.waitMs });
+    const wanted = consentAsked(host, consent, { hash, platform: action.platform });
+    const waited = await askPerson(request, wanted, { endsAt, waitMs: host.waitMs });
     if (waited.kind !== 'done') return waited;
     if (waited.value.kind === 'answer') return answered(waited.value.answer);
     made = await make();

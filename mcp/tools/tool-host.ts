@@ -1,4 +1,5 @@
 /** Dependencies of the tools of one agent. */
+import type { Caller } from '../client/action.ts';
 import type { PermissionWatch } from './permission-watch.ts';
 import type { PersonKey } from './person-key.ts';
 import type { Repeats } from './repeats.ts';
@@ -12,6 +13,8 @@ export type ToolHost = {
   underway?: Map<string, Promise<Written>>;
   permissions: PermissionWatch;
   personKey: PersonKey;
+  /** Whom it calls for, if it is set up for one person. Throws CallerProblem. */
+  configured?: (() => Caller) | undefined;
   /** How long a request is kept open for a decision, in milliseconds: MOST_WAIT_MS, or less for clients with a shorter timeout. */
   waitMs: number;
 };

@@ -386,8 +386,12 @@ test('what is no message is answered as JSON-RPC says, the connection goes on, a
 });
 
 test('the command’s words are taken quickly, or left to the whole command line to explain', () => {
-  expect(readWords([])).toEqual({ profile: undefined, waitSeconds: 50 });
-  expect(readWords(['--profile', 'x.json', '--wait=20'])).toEqual({ profile: 'x.json', waitSeconds: 20 });
+  expect(readWords([])).toEqual({ profile: undefined, waitSeconds: 50, caller: {} });
+  expect(readWords(['--profile', 'x.json', '--wait=20', '--caller', 'slack:U1'])).toEqual({
+    profile: 'x.json',
+    waitSeconds: 20,
+    caller: { caller: 'slack:U1' },
+  });
   for (const words of [['--help'], ['--wait', '51'], ['--wait', ''], ['--wait', 'x'], ['--proflie', 'x'], ['more']])
     expect(readWords(words)).toBeUndefined();
 });

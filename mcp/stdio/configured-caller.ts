@@ -1,0 +1,63 @@
+/** For whom the calls of `agent-broker mcp` are that name nobody, by its options and its environment. */
+import { readFileSync } from 'node:fs';
+import { CallerProblem } from '../caller-problem.ts';
+import type { Caller } from '../client/action.ts';
+import { othersCanRead } from '../profile.ts';
+
+/** `caller`: `<source>:<id>`. `callerFile`: a file with an assertion, which is a secret, and so is never an option itself. */
+export type CallerOptions = { caller?: string | undefined; callerFile?: string | undefined };
+
+/** Assertions are taken up to here (broker/wire/action.ts). */
+const MOST_ASSERTION = 8192;
+
+/**
+ * Options take the place of AGENT_BROKER_CALLER and AGENT_BROKER_CALLER_FILE. Undefined: nobody is configured. What it returns reads
+ * the file anew each time, because assertions live an hour at most, and throws CallerProblem.
+ *
+ * @throws CallerProblem when the settings are wrong
+ */
+export function configuredCaller(
+  options: CallerOptions,
+  environment: Readonly<Record<string, string | undefined>>,
+): (() => Caller) | undefined {
+  const isOption = options.caller !== undefined || options.callerFile !== undefined;
+  const caller = isOption ? options.caller : environment.AGENT_BROKER_CALLER || undefined;
+  const file = isOption ? options.callerFile : environment.AGENT_BROKER_CALLER_FILE || undefined;
+  const [name, fileName] = isOption
+    ? ['--caller', '--caller-file']
+    : ['AGENT_BROKER_CALLER', 'AGENT_BROKER_CALLER_FILE'];
+  if (caller !== undefined && file !== undefined)
+    throw new CallerProblem(`${name} and ${fileName} name a caller each: leave one of them out.`);
+  if (file !== undefined) return () => readAssertion(file);
+  if (caller === undefined) return undefined;
+  const asserted = readAsserted(caller);
+  if (!asserted)
+    throw new CallerProblem(
+      `${name}: write <source>:<id>, such as slack:U024BE7LH. An assertion is a secret: write it to a file, and name that with ${fileName}.`,
+    );
+  return () => asserted;
+}
+
+/** Split at the first colon, as in `X-Svc-Caller`. */
+function readAsserted(text: string): Caller | undefined {
+  const [, source, id] = /^([a-z0-9][a-z0-9_.-]{0,31}):(.{1,256})$/su.exec(text) ?? [];
+  return source === undefined || id === undefined ? undefined : { source, id };
+}
+
+/** Of what the file holds nothing is ever told. */
+function readAssertion(file: string): Caller {
+  let assertion: string;
+  try {
+    if (othersCanRead(file))
+      throw new CallerProblem(
+        `Others can read ${file}, which holds an assertion about a person. Run: chmod 600 ${file}`,
+      );
+    assertion = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    if (error instanceof CallerProblem) throw error;
+    throw new CallerProblem(`The assertion ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  if (assertion.length > MOST_ASSERTION || !/^[\w-]+\.[\w-]+\.[\w-]*$/.test(assertion))
+    throw new CallerProblem(`The file ${file} holds no assertion: it has to be one JWT, and nothing else.`);
+  return { assertion };
+}
