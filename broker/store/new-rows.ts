@@ -17,6 +17,8 @@ export type NewRows = {
 const ROWS_A_STATEMENT = 100;
 /** Fewer rows are written about as soon as they are copied. */
 const WORTH_STAGING = 200;
+/** So many are copied at once: more keep this thread for more than 20 ms on a slow machine. */
+const ROWS_A_COPY = 1_000;
 
 /**
  * Does before the transaction what can be done before. On SQLite, where everybody who writes waits for it, many rows are put
@@ -91,7 +93,7 @@ async function stage(
   rest: () => Promise<void>,
   replaced: readonly string[],
 ): Promise<NewRows> {
-  const batch = uuidv4();
+  const batches = Array.from({ length: Math.ceil(rows.length / ROWS_A_COPY) }, uuidv4);
   const staged = `staged_${table}`;
   const columns = sql.join(columnsOf(rows).map((column) => sql.ref(column)));
   const set = sql.join(replaced.map((column) => sql`${sql.ref(column)} = ${sql.ref(`excluded.${column}`)}`));
@@ -99,18 +101,23 @@ async function stage(
   await sql`create temporary table if not exists ${sql.table(staged)} as
     select '' as batch, * from ${sql.table(table)} where false`.execute(db);
   // In the order of the primary key SQLite finds the place of the next row beside that of the last.
-  const ordered = rows.map((row) => ({ batch, ...row })).sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+  const ordered = [...rows]
+    .sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
+    .map((row, at) => ({ batch: batches[Math.floor(at / ROWS_A_COPY)], ...row }));
   for (const statement of await compile(db, staged, ordered, rest)) {
     await db.executeQuery(statement);
     await rest();
   }
   return {
     make: async (tx) => {
-      await sql`insert into ${sql.table(table)} (${columns})
-        select ${columns} from ${sql.table(staged)} where batch = ${batch} order by rowid ${onConflict}`.execute(tx);
+      for (const batch of batches) {
+        await sql`insert into ${sql.table(table)} (${columns})
+          select ${columns} from ${sql.table(staged)} where batch = ${batch} order by rowid ${onConflict}`.execute(tx);
+        await rest();
+      }
     },
     forget: async () => {
-      await sql`delete from ${sql.table(staged)} where batch = ${batch}`.execute(db);
+      await sql`delete from ${sql.table(staged)} where batch in (${sql.join(batches)})`.execute(db);
     },
   };
 }

@@ -10,10 +10,10 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 
 const AGENTS = 5_000;
-/** In units of `machineMs`. Read, planned or applied in one piece these files take 40 and more. */
-const LONGEST_TURN = 8;
-/** In units of `machineMs`: 10,400 rows take 2 to 3. One by one they take 40 and more. */
-const LONGEST_TRANSACTION = 8;
+/** In units of `machineMs`: half of one. Read, planned or applied in one piece these files take 40 and more. */
+const LONGEST_TURN = 3;
+/** In units of `machineMs`: 10,400 rows take 1.5. One by one they take 40 and more. */
+const LONGEST_TRANSACTION = 6;
 
 /**
  * What this machine needs, in milliseconds of processor time, to write and read 5,000 keys as JSON five times: 25 on a fast
