@@ -20,7 +20,10 @@ export const distrustIssuer = (services: Changing, by: ChangingOwner, issuer: st
   changeIssuers(services, by, (before) => {
     const others = before.filter((one) => one.issuer !== issuer);
     if (others.length === before.length)
-      throw new ChangeRefused('not_found', 'The organisation does not trust this issuer.');
+      throw new ChangeRefused(
+        'conflict',
+        'The organisation does not trust this issuer. Write it exactly as it is listed.',
+      );
     return others;
   });
 

@@ -3,6 +3,7 @@ import { recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import { readFacts } from '../oauth-client/facts.ts';
+import { changeOfWaiting } from '../people/consents.ts';
 import type { PersonSession } from '../people/sessions.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findConnection, listAgentsUsing } from '../store/connections.ts';
@@ -85,13 +86,16 @@ export async function withdraw(
   const { organisation_id: organisationId, person_id: personId, platform_id, connection_id } = row;
   const { platform } = await shown(db, row, services.broker.clock());
   const by = { owner: { id: personId, organisation_id: organisationId }, how: 'person', correlationId } as const;
+  const isWaiting = row.standing === 'unconfirmed';
   const change = { reason: 'person_withdrew', platform: platform_id, connection: connection_id };
   const ended = await recordChange(services, by, change, async (tx, note) => {
     note({ person_id: personId });
     const deleted = await deletePersonTokens(tx, organisationId, [id]);
     if (deleted.length === 0) throw notThere();
+    if (isWaiting) await services.changes.announce(tx, changeOfWaiting(row));
     return deleted;
   });
+  if (isWaiting) services.changes.tell(changeOfWaiting(row));
   return { platform, revoked: (await revokePersonTokens(services, ended)) > 0 };
 }
 

@@ -36,20 +36,26 @@ export async function listPeople(
 ): Promise<GivenTokens[]> {
   const filter = unconfirmed ? ({ standing: 'unconfirmed' } as const) : {};
   const rows = await listGivenTokens(store.db, organisationId, filter);
-  return await Promise.all(
-    rows.map(async (row) => ({
-      id: row.id,
-      person_id: row.person_id,
-      platform_id: row.platform_id,
-      connection_id: row.connection_id,
-      named_by: row.named_by,
-      created_at: row.created_at,
-      verified: row.verified === 1,
-      state: row.standing === 'unconfirmed' ? 'unconfirmed' : row.status,
-      account: row.standing === 'unconfirmed' ? (readFacts(row.oauth)?.account ?? null) : null,
-      agent: (await findAgent(store.db, organisationId, row.agent_id))?.agent_id ?? null,
-    })),
+  // Few agents ask many people.
+  const agents = new Map(
+    await Promise.all(
+      [...new Set(rows.map((row) => row.agent_id))].map(
+        async (id) => [id, (await findAgent(store.db, organisationId, id))?.agent_id ?? null] as const,
+      ),
+    ),
   );
+  return rows.map((row) => ({
+    id: row.id,
+    person_id: row.person_id,
+    platform_id: row.platform_id,
+    connection_id: row.connection_id,
+    named_by: row.named_by,
+    created_at: row.created_at,
+    verified: row.verified === 1,
+    state: row.standing === 'unconfirmed' ? 'unconfirmed' : row.status,
+    account: row.standing === 'unconfirmed' ? (readFacts(row.oauth)?.account ?? null) : null,
+    agent: agents.get(row.agent_id) ?? null,
+  }));
 }
 
 type Services = Connecting & { people: People };

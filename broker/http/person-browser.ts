@@ -81,7 +81,10 @@ export function readPersonFlow(
   const sealed = readCookie(request, nameOf(baseUrl, 'svc_person_flow'));
   const text = sealed && openFromBrowser(vault.masterKeys(), PURPOSE, sealed);
   if (!text) return undefined;
-  const { until, ...flow } = Flow.parse(JSON.parse(text));
+  const read = Flow.safeParse(JSON.parse(text));
+  // Of another version of this broker.
+  if (!read.success) return undefined;
+  const { until, ...flow } = read.data;
   const states = query.getAll('state');
   return until > clock() && states.length === 1 && states[0] === flow.state ? flow : undefined;
 }

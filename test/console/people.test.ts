@@ -128,6 +128,46 @@ describe.skipIf(withoutChromium)(
       expect(await admin.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
     });
 
+    test('a verified person signs in to consent, and in another browser to see and withdraw it', async () => {
+      const { body } = await act(await assertion('ann'));
+      const signIn = async (page: Page, login: string) => {
+        await page.until(`document.querySelector('input[name=login]') !== null`);
+        await page.click('input[name=login]');
+        await page.type(login);
+        await page.click('input[name=password]');
+        await page.type('x');
+        await page.click('button[type=submit]');
+        await page.until(`!document.querySelector('input[name=login]') && document.querySelector('button') !== null`);
+        await page.click('button');
+      };
+      const page = await browser.page(DESKTOP);
+      await page.open(body.consent_url);
+      await has(page, `known at ${new URL(issuer.issuer).host}`);
+      await page.click('button.primary');
+      await page.until(`location.origin === ${JSON.stringify(issuer.issuer)}`);
+      await signIn(page, 'ann');
+      await page.until(`location.origin === ${JSON.stringify(server.issuer)}`);
+      await signIn(page, 'ann');
+      await has(page, 'Use the account ann@docs.example?');
+      await page.click('button.primary');
+      await has(page, 'The agent can go on');
+      expect((await act(await assertion('ann'))).body.data.who).toBe('ann');
+
+      const elsewhere = await browser.page(PHONE);
+      await elsewhere.open(`${world.running.baseUrl}/me/connections?organisation=${organisation.id}`);
+      await has(elsewhere, 'Here you see');
+      expect(await textOf(elsewhere)).not.toContain('ann@docs.example');
+      await elsewhere.click('form button');
+      await elsewhere.until(`location.origin === ${JSON.stringify(issuer.issuer)}`);
+      await signIn(elsewhere, 'ann');
+      await has(elsewhere, 'ann@docs.example');
+      await elsewhere.click('.given button');
+      await has(elsewhere, 'Withdrawn');
+      await page.open(`${world.running.baseUrl}/me/connections`);
+      await has(page, 'hold nothing of yours');
+      expect((await act(await assertion('ann'))).status).toBe(412);
+    });
+
     test('two people consent on their phones, each sees only their own, and one withdraws', async () => {
       await organisation.agent({
         name: HOSTILE,

@@ -79,7 +79,7 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expect((await act(caller)).body.reason).toBe('no_caller');
     const remove = (address: string) => organisation.ask('POST', '/owner/caller-issuers/remove', { issuer: address });
     expect((await remove(issuer.issuer)).body.caller_issuers).toEqual([other]);
-    expectEnvelope(await remove(issuer.issuer), 404, 'not_found');
+    expectEnvelope(await remove(issuer.issuer), 409, 'conflict');
     for (const bad of [{ issuer: 'http://id.example', audience: 'x' }, { issuer: 'https://id.example' }, {}])
       expectEnvelope(await trust(bad), 400, 'invalid_request');
     const { rows } = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body;

@@ -8,6 +8,7 @@ import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
 import { addPersonTokens, putFirstPersonKey, putPerson } from '../../broker/store/people.ts';
 import { putPersonConsent } from '../../broker/store/person-consents.ts';
+import { putPersonSession } from '../../broker/store/person-sessions.ts';
 import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
@@ -132,6 +133,8 @@ async function putPeople(world: World, owner: OwnerTable, name: string): Promise
       upstreamScopes: null,
     },
   );
+  const session = { cookie_hash: `${name}-browser`, organisation_id: organisationId, person_id, consent_id: '' };
+  await putPersonSession(db, { ...session, expires_at: now + 600_000 }, undefined);
   await putPersonConsent(db, {
     ...about,
     id: crypto.randomUUID(),

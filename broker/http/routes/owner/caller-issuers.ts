@@ -55,7 +55,7 @@ export const distrustCallerIssuer = route({
   summary: 'Trusts an issuer no more. What people gave stays, and cannot be used by its assertions.',
   body: z.strictObject({ issuer: z.string().max(2_000).describe('exactly as it is listed') }),
   answers,
-  errors: ['invalid_request', 'not_found', 'audit_unavailable'],
+  errors: ['invalid_request', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const issuers = await distrustIssuer(context.services, changingOwner(context), context.body.issuer);
     return json(200, { caller_issuers: issuers });
