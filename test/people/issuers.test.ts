@@ -1,19 +1,14 @@
 /** Issuers of assertions that are slow, down, huge, somewhere else or of somebody else: nobody is believed, and nothing is sent. */
 import { createHmac } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportSPKI, importJWK } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
-import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
-import { Browser, type Visit } from '../world/browser.ts';
-import { govern, READ_DOCS } from '../world/docs-platform.ts';
-import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
-import { agentOfPeople, documentOf, onward, start } from '../world/people.ts';
+import { describe, expect, test } from 'vitest';
+import { govern } from '../world/docs-platform.ts';
+import { CLIENT_ID, type LyingProvider, makeSigner } from '../world/lying-provider.ts';
+import { agentOfPeople, documentOf } from '../world/people.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { givenLyingIssuer, JSON_TYPE } from './issuer-world.ts';
 
-const MINUTE_MS = 60_000;
 /** So many seconds from now on. */
 class Ahead {
   readonly seconds: number;
@@ -22,74 +17,9 @@ class Ahead {
   }
 }
 
-const JSON_TYPE = { 'content-type': 'application/json' };
-
 describe.each(STORES)(`issuers of assertions that lie on %s${postgresNote}`, (store) => {
-  let server: AuthorizationServer;
-  let issuer: LyingProvider;
-  /** Of which nothing is known yet. */
-  let others: LyingProvider[];
-  /** Where nothing may be asked: it is on a private address that nobody allowed. */
-  let inside: Server;
-  let asked: string[];
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-
-  beforeAll(async () => {
-    server = await startAuthorizationServer();
-    issuer = await startLyingProvider();
-    others = await Promise.all([1, 2, 3, 4].map(() => startLyingProvider()));
-    asked = [];
-    inside = createServer((request, response) => {
-      asked.push(request.url ?? '');
-      response.writeHead(200, JSON_TYPE).end(JSON.stringify({ keys: issuer.keys }));
-    });
-    await new Promise<void>((resolve) => inside.listen(0, '127.0.0.1', resolve));
-    world = await startWorld(store, {
-      AGENT_BROKER_ALLOW_PRIVATE: [server.issuer, issuer.issuer, ...others.map((one) => one.issuer)]
-        .map((one) => new URL(one).host)
-        .join(),
-    });
-    server.serve(world.running.baseUrl);
-    return () => void inside.close();
-  });
-  beforeEach(async () => {
-    // Keys and metadata of before are too old to be used.
-    world.clock.skewMs += 61 * MINUTE_MS;
-    issuer.beHonest();
-    issuer.clock = () => world.running.broker.clock();
-    issuer.seen.length = 0;
-    asked.length = 0;
-    server.bearers.length = 0;
-    organisation = await world.organisation();
-    await trust();
-    agent = await agentOfPeople(organisation);
-  });
-
-  const trust = async (more: object = {}, by = organisation) => {
-    const caller_issuers = [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID, ...more }];
-    const applied = await govern(by, documentOf(server, { asserted: [] }, { caller_issuers }));
-    expect(applied.status, applied.text).toBe(200);
-  };
-  const insideUrl = () => `http://127.0.0.1:${(inside.address() as AddressInfo).port}/keys`;
-  const claims = (different: object = {}) => issuer.honest({ aud: 'agents', ...different });
-  const assertion = async (different: object = {}) => await issuer.sign(claims(different));
-  const actAs = async (jwt: string, by = agent) => await by.act({ ...READ_DOCS, caller: { assertion: jwt } });
-  const refused = async (jwt: string, says: RegExp) => {
-    const answer = await actAs(jwt);
-    expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'no_caller', undefined]);
-    expect(answer.body.detail).toMatch(says);
-    expect(answer.text).not.toContain(jwt);
-    const started = await agent.request('POST', '/v1/consent/caller/start', {
-      body: JSON.stringify({ platform: 'docs', caller: { assertion: jwt } }),
-      headers: { 'content-type': 'application/json' },
-    });
-    expect([started.status, started.body.error]).toEqual([400, 'invalid_request']);
-    expect(server.bearers).toEqual([]);
-  };
-  /** It is somebody, who has not consented yet. */
-  const believed = async (jwt: string, by = agent) => expect((await actAs(jwt, by)).body.reason).toBe('not_consented');
+  const { server, issuer, others, asked, world, trust, insideUrl, claims, assertion, actAs, refused, believed } =
+    givenLyingIssuer(store);
 
   describe('its keys', () => {
     test.each<[string, () => void]>([
@@ -241,79 +171,6 @@ describe.each(STORES)(`issuers of assertions that lie on %s${postgresNote}`, (st
       const answer = await actAs(jwt);
       expect([400, 412]).toContain(answer.status);
       expect(server.bearers).toEqual([]);
-    });
-  });
-
-  describe('signing in at it', () => {
-    const begin = async (sub = 'ann') => {
-      const { body } = await actAs(await assertion({ sub }));
-      const browser = new Browser();
-      return { browser, url: body.consent_url as string, to: await start(browser, body.consent_url) };
-    };
-    const notOn = (visit: Visit, status: number) => {
-      expect([visit.status, visit.text.includes('http-equiv="refresh"')], visit.text).toEqual([status, false]);
-      expect(server.seen.filter((path) => path === 'GET /auth')).toEqual([]);
-    };
-    beforeEach(() => {
-      server.seen.length = 0;
-    });
-
-    test('the same person goes on to the platform', async () => {
-      const { browser, to } = await begin();
-      expect(onward(await browser.get(to))).toContain(`${server.issuer}/auth`);
-    });
-
-    test.each<[string, () => void]>([
-      [
-        'the name of another issuer in the answer (RFC 9207)',
-        () => (issuer.callback = (one) => one.set('iss', 'https://id.example')),
-      ],
-      ['no name of the issuer, which said that it would', () => (issuer.callback = (one) => one.delete('iss'))],
-      ['an error', () => (issuer.callback = (one) => one.set('error', 'access_denied'))],
-      ['another code', () => (issuer.callback = (one) => one.set('code', 'made-up'))],
-      ['two codes', () => (issuer.callback = (one) => one.append('code', 'made-up'))],
-      ['an ID token for another client', () => (issuer.claims = { aud: 'another' })],
-      ['an ID token of another sign-in', () => (issuer.claims = { nonce: 'another' })],
-      ['an ID token of another issuer', () => (issuer.claims = { iss: 'https://id.example' })],
-      ['an ID token that is over', () => (issuer.claims = { iat: 1_000, exp: 2_000 })],
-      ['somebody else', () => (issuer.claims = { sub: 'bob' })],
-      ['somebody with other letters', () => (issuer.claims = { sub: 'Ann' })],
-      ['nobody', () => (issuer.claims = { sub: undefined })],
-      ['an assertion in place of an ID token', () => (issuer.token = () => assertion())],
-    ])('%s: nobody goes on', async (_what, lie) => {
-      const { browser, to } = await begin();
-      lie();
-      notOn(await browser.get(to), 403);
-    });
-
-    test('its answer counts once, in one browser, with its own state', async () => {
-      const { browser, to } = await begin();
-      browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
-      const { url } = await browser.get(to);
-      browser.stopAt = undefined;
-      const other = await begin('bob');
-      notOn(await other.browser.get(url), 400);
-      notOn(await new Browser().get(url), 400);
-      const mixed = new URL(url);
-      mixed.searchParams.set('state', `sta_${'A'.repeat(43)}`);
-      notOn(await browser.get(mixed.href), 400);
-      expect((await browser.get(`${url}&state=x`)).status).toBe(400);
-      expect(onward(await browser.get(url))).toContain(`${server.issuer}/auth`);
-      expect((await browser.get(url)).status).toBe(400);
-      // The platform's way back takes none of it.
-      const platforms = url.replace('/me/consent/signed-in', '/console/connections/callback');
-      expect((await browser.get(platforms)).status).not.toBe(200);
-    });
-
-    test('an issuer that is trusted no more, or has another client now, ends it', async () => {
-      const { browser, to } = await begin();
-      browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
-      const { url } = await browser.get(to);
-      browser.stopAt = undefined;
-      expect((await govern(organisation, documentOf(server, { asserted: [] }, { caller_issuers: [] }))).status).toBe(
-        200,
-      );
-      notOn(await browser.get(url), 409);
     });
   });
 });

@@ -1,0 +1,76 @@
+/** Signing in at an issuer that lies: nobody goes on to the platform but the person who is meant. */
+import { describe, expect, test } from 'vitest';
+import { Browser, type Visit } from '../world/browser.ts';
+import { govern } from '../world/docs-platform.ts';
+import { documentOf, onward, start } from '../world/people.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { givenLyingIssuer } from './issuer-world.ts';
+
+describe.each(STORES)(`signing in at an issuer that lies on %s${postgresNote}`, (store) => {
+  const { server, issuer, organisation, assertion, actAs } = givenLyingIssuer(store);
+
+  const begin = async (sub = 'ann') => {
+    const { body } = await actAs(await assertion({ sub }));
+    const browser = new Browser();
+    return { browser, url: body.consent_url as string, to: await start(browser, body.consent_url) };
+  };
+  const notOn = (visit: Visit, status: number) => {
+    expect([visit.status, visit.text.includes('http-equiv="refresh"')], visit.text).toEqual([status, false]);
+    expect(server.seen.filter((path) => path === 'GET /auth')).toEqual([]);
+  };
+  test('the same person goes on to the platform', async () => {
+    const { browser, to } = await begin();
+    expect(onward(await browser.get(to))).toContain(`${server.issuer}/auth`);
+  });
+
+  test.each<[string, () => void]>([
+    [
+      'the name of another issuer in the answer (RFC 9207)',
+      () => (issuer.callback = (one) => one.set('iss', 'https://id.example')),
+    ],
+    ['no name of the issuer, which said that it would', () => (issuer.callback = (one) => one.delete('iss'))],
+    ['an error', () => (issuer.callback = (one) => one.set('error', 'access_denied'))],
+    ['another code', () => (issuer.callback = (one) => one.set('code', 'made-up'))],
+    ['two codes', () => (issuer.callback = (one) => one.append('code', 'made-up'))],
+    ['an ID token for another client', () => (issuer.claims = { aud: 'another' })],
+    ['an ID token of another sign-in', () => (issuer.claims = { nonce: 'another' })],
+    ['an ID token of another issuer', () => (issuer.claims = { iss: 'https://id.example' })],
+    ['an ID token that is over', () => (issuer.claims = { iat: 1_000, exp: 2_000 })],
+    ['somebody else', () => (issuer.claims = { sub: 'bob' })],
+    ['somebody with other letters', () => (issuer.claims = { sub: 'Ann' })],
+    ['nobody', () => (issuer.claims = { sub: undefined })],
+    ['an assertion in place of an ID token', () => (issuer.token = () => assertion())],
+  ])('%s: nobody goes on', async (_what, lie) => {
+    const { browser, to } = await begin();
+    lie();
+    notOn(await browser.get(to), 403);
+  });
+
+  test('its answer counts once, in one browser, with its own state', async () => {
+    const { browser, to } = await begin();
+    browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
+    const { url } = await browser.get(to);
+    browser.stopAt = undefined;
+    const other = await begin('bob');
+    notOn(await other.browser.get(url), 400);
+    notOn(await new Browser().get(url), 400);
+    const mixed = new URL(url);
+    mixed.searchParams.set('state', `sta_${'A'.repeat(43)}`);
+    notOn(await browser.get(mixed.href), 400);
+    expect((await browser.get(`${url}&state=x`)).status).toBe(400);
+    expect(onward(await browser.get(url))).toContain(`${server.issuer}/auth`);
+    expect((await browser.get(url)).status).toBe(400);
+    // The platform's way back takes none of it.
+    const platforms = url.replace('/me/consent/signed-in', '/console/connections/callback');
+    expect((await browser.get(platforms)).status).not.toBe(200);
+  });
+
+  test('an issuer that is trusted no more, or has another client now, ends it', async () => {
+    const { browser, to } = await begin();
+    browser.stopAt = ({ pathname }) => pathname === '/me/consent/signed-in';
+    const { url } = await browser.get(to);
+    browser.stopAt = undefined;
+    expect((await govern(organisation, documentOf(server, { asserted: [] }, { caller_issuers: [] }))).status).toBe(200);
+    notOn(await browser.get(url), 409);
+  });
+});

@@ -1,0 +1,95 @@
+/** A broker whose organisation trusts an issuer that does whatever a test tells it to. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, beforeEach, expect } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { startAuthorizationServer } from '../world/authorization-server.ts';
+import { govern, READ_DOCS } from '../world/docs-platform.ts';
+import { fresh, shared } from '../world/given.ts';
+import { CLIENT_ID, startLyingProvider } from '../world/lying-provider.ts';
+import { agentOfPeople, documentOf } from '../world/people.ts';
+import type { StoreKind } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { startWorld } from '../world/world.ts';
+
+export const JSON_TYPE = { 'content-type': 'application/json' };
+
+export function givenLyingIssuer(store: StoreKind) {
+  const server = shared(() => startAuthorizationServer());
+  const issuer = shared(() => startLyingProvider());
+  /** Of which nothing is known yet. */
+  const others = shared(() => Promise.all([1, 2, 3, 4].map(() => startLyingProvider())));
+  /** What came to an address that nobody allowed. */
+  const asked: string[] = [];
+  const inside = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.writeHead(200, JSON_TYPE).end(JSON.stringify({ keys: issuer.keys }));
+  });
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => inside.listen(0, '127.0.0.1', resolve));
+    return () => void inside.close();
+  });
+  const world = shared(async () => {
+    const reached = [server, issuer, ...others].map((one) => new URL(one.issuer).host);
+    const made = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: reached.join() });
+    server.serve(made.running.baseUrl);
+    return made;
+  });
+  beforeEach(() => {
+    // Keys and metadata of before are too old to be used.
+    world.clock.skewMs += 61 * MINUTE_MS;
+    issuer.beHonest();
+    issuer.clock = () => world.running.broker.clock();
+    issuer.seen.length = 0;
+    server.seen.length = 0;
+    server.bearers.length = 0;
+    asked.length = 0;
+  });
+  const organisation = fresh(async () => {
+    const made = await world.organisation();
+    await trust({}, made);
+    return made;
+  });
+  const agent = fresh(() => agentOfPeople(organisation));
+
+  const trust = async (more: object = {}, by = organisation) => {
+    const caller_issuers = [{ issuer: issuer.issuer, audience: 'agents', client_id: CLIENT_ID, ...more }];
+    const applied = await govern(by, documentOf(server, { asserted: [] }, { caller_issuers }));
+    expect(applied.status, applied.text).toBe(200);
+  };
+  const claims = (different: object = {}) => issuer.honest({ aud: 'agents', ...different });
+  const actAs = async (jwt: string, by: TestAgent = agent) =>
+    await by.act({ ...READ_DOCS, caller: { assertion: jwt } });
+  return {
+    server,
+    issuer,
+    others,
+    asked,
+    world,
+    organisation,
+    agent,
+    /** The organisation trusts the issuer on other terms. */
+    trust,
+    insideUrl: () => `http://127.0.0.1:${(inside.address() as AddressInfo).port}/keys`,
+    claims,
+    /** A good one, with different claims. */
+    assertion: async (different: object = {}) => await issuer.sign(claims(different)),
+    actAs,
+    /** Neither a call nor a consent comes of it. */
+    refused: async (jwt: string, says: RegExp) => {
+      const answer = await actAs(jwt);
+      expect([answer.status, answer.body.reason, answer.body.consent_url]).toEqual([412, 'no_caller', undefined]);
+      expect(answer.body.detail).toMatch(says);
+      expect(answer.text).not.toContain(jwt);
+      const started = await agent.request('POST', '/v1/consent/caller/start', {
+        body: JSON.stringify({ platform: 'docs', caller: { assertion: jwt } }),
+        headers: JSON_TYPE,
+      });
+      expect([started.status, started.body.error]).toEqual([400, 'invalid_request']);
+      expect(server.bearers).toEqual([]);
+    },
+    /** It is somebody, who has not consented yet. */
+    believed: async (jwt: string, by: TestAgent = agent) =>
+      expect((await actAs(jwt, by)).body.reason).toBe('not_consented'),
+  };
+}

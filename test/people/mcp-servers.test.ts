@@ -1,0 +1,77 @@
+/** An MCP server as a platform of people: each has a token, and a session, of their own there. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { callOf } from '../upstream-mcp/connected.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { docsManifest, govern } from '../world/docs-platform.ts';
+import { shared } from '../world/given.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+describe.each(STORES)(`MCP servers for people on %s${postgresNote}`, (store) => {
+  const { server, world, organisation } = givenPeople(store);
+  const mcp = shared(() => startMcpServer('sessions'));
+  let agent: TestAgent;
+
+  beforeEach(async () => {
+    server.mcp.behind = mcp.url;
+    const docs = docsManifest(server) as { auth: object };
+    const tools = {
+      kind: 'mcp',
+      base_url: `${server.issuer}/mcp`,
+      auth: docs.auth,
+      per_person: { enabled: true, asserted: ['slack'] },
+      scopes: { 'tools:all': ['tool *'] },
+    };
+    const applied = await govern(organisation, {
+      platforms: { docs, tools },
+      connections: { tools: { platform: 'tools' } },
+    });
+    expect(applied.status, applied.text).toBe(200);
+    agent = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
+    mcp.seen.length = 0;
+    return () => mcp.forget();
+  });
+
+  const call = (id: string | undefined) =>
+    agent.act({ ...callOf('search_issues', 'tools:all', { query: id ?? 'nobody' }), ...(id && { caller: slack(id) }) });
+  const give = async (id: string, login: string) => {
+    await consentAsserted(server, (await call(id)).body.consent_url, login);
+    await confirmAll(organisation);
+  };
+  const ownerOf = async (token: string): Promise<string> => {
+    const answer = await fetch(`${server.issuer}/api/items`, { headers: { authorization: `Bearer ${token}` } });
+    return ((await answer.json()) as { who: string }).who;
+  };
+  /** Who asked in each session that the server has given, and with which arguments. */
+  async function sessions(): Promise<Map<string, Set<string>>> {
+    const found = new Map<string, Set<string>>();
+    for (const { rpc, headers, params } of mcp.seen) {
+      if (rpc !== 'tools/call') continue;
+      const who = await ownerOf((headers.authorization ?? '').slice('Bearer '.length));
+      const session = String(headers['mcp-session-id']);
+      found.set(session, (found.get(session) ?? new Set()).add(`${who} for ${params.arguments.query}`));
+    }
+    return found;
+  }
+
+  test('the first to look at the tools is a person; each session belongs to one of them', async () => {
+    expect([(await call(undefined)).body.reason, (await call('U-ANN')).body.reason]).toEqual([
+      'no_caller',
+      'not_consented',
+    ]);
+    expect(mcp.seen).toEqual([]);
+    await give('U-ANN', 'ann');
+    await give('U-BOB', 'bob');
+    for (let round = 0; round < 3; round++) {
+      const answers = await Promise.all(['U-ANN', 'U-BOB', 'U-ANN', 'U-BOB'].map(call));
+      expect(answers.map(({ status, text }) => (status === 200 ? status : text))).toEqual([200, 200, 200, 200]);
+      await outlivePerson(world, organisation, 'ann@docs.example');
+    }
+    const seen = await sessions();
+    expect(seen.size).toBeGreaterThanOrEqual(2);
+    for (const who of seen.values()) expect([['ann for U-ANN'], ['bob for U-BOB']]).toContainEqual([...who]);
+  });
+});
