@@ -1,5 +1,6 @@
 /** One more broker, in a process of its own, on the store and with the master key of a world. */
 import { beforeAll, expect } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { TestAgent } from './agent.ts';
 import { type BrokerProcess, spawnBroker } from './broker-process.ts';
 import { newFolder } from './stores.ts';
@@ -12,31 +13,41 @@ export type Replica = {
   asks(agent: TestAgent): TestAgent;
 };
 
-/** Starts one, which serves. Whoever starts it ends its process. */
-export async function startReplica(world: World): Promise<Replica> {
+/**
+ * Starts one, which serves. Whoever starts it ends its process. `behind`: with the address of the world's own one, as behind a load
+ * balancer, so that its links lead there; it is asked at its port all the same.
+ */
+export async function startReplica(world: World, { behind = false } = {}): Promise<Replica> {
+  const port = behind ? await freePort() : 0;
   const process = spawnBroker({
     ...world.environment,
-    PORT: '0',
+    PORT: String(port),
+    ...(behind && { BASE_URL: world.running.baseUrl }),
     AGENT_BROKER_DATA: newFolder(),
     AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
   });
-  const baseUrl = await process.serve();
-  if (baseUrl === undefined) throw new Error(`The replica did not start: ${process.output().stderr}`);
+  const served = await process.serve();
+  if (served === undefined) throw new Error(`The replica did not start: ${process.output().stderr}`);
+  const baseUrl = behind ? `http://localhost:${port}` : served;
   return { baseUrl, process, asks: (agent) => new TestAgent({ ...agent, baseUrl }) };
 }
 
 /** One for the tests of this `describe`. */
-export function givenReplica(world: World): Pick<Replica, 'asks'> {
+export function givenReplica(world: World, options: { behind?: boolean } = {}): Pick<Replica, 'asks' | 'baseUrl'> {
   let replica: Replica | undefined;
   beforeAll(async () => {
-    const started = await startReplica(world);
+    const started = await startReplica(world, options);
     replica = started;
     return () => started.process.signal('SIGKILL');
   });
+  const serving = (): Replica => {
+    expect(replica, 'the replica serves').toBeDefined();
+    return replica!;
+  };
   return {
-    asks: (agent) => {
-      expect(replica, 'the replica serves').toBeDefined();
-      return replica!.asks(agent);
+    asks: (agent) => serving().asks(agent),
+    get baseUrl() {
+      return serving().baseUrl;
     },
   };
 }
