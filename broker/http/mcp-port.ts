@@ -12,6 +12,7 @@ import {
   readAnswer,
   readConsentStatus,
   readPermissions,
+  readStartedConsent,
 } from '../../mcp/client/read-answers.ts';
 import type { BrokerReply } from '../../mcp/client/send.ts';
 import type { ToolClient } from '../../mcp/tools/tool-client.ts';
@@ -28,7 +29,7 @@ import { accessRequest, accessRequestStatus } from './routes/access-requests.ts'
 import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { approval } from './routes/approvals.ts';
-import { callerConsentStatus } from './routes/caller-consent.ts';
+import { callerConsentStart, callerConsentStatus } from './routes/caller-consent.ts';
 
 type Outer = Context<'mcp_client', undefined>;
 type Inner = Context<'agent', undefined>;
@@ -68,6 +69,15 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   const handle = (route: Route, how: Use): Promise<BrokerReply> =>
     use(route, how, (context) => route.handle(context as never));
 
+  const post = (route: Route, asked: object, signal: AbortSignal | undefined): Promise<BrokerReply> => {
+    const platform = platformOf(asked, route);
+    const parsed = isTooLarge(asked) ? TOO_LARGE : { ok: true as const, value: asked, platform };
+    return use(route, { platform, signal, hasEffect: true }, async (context) => {
+      const refused = await validate(route, parsed, context as Context);
+      return refused ?? (await route.handle(context as never));
+    });
+  };
+
   return {
     call: async (action, { idempotencyKey, signal } = {}) => {
       const how = { platform: platformOf(action, actions), signal, hasEffect: true };
@@ -100,15 +110,9 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
         return { permissions: known.permissions, changed: read.changed };
       });
     },
-    requestAccess: async (asked, signal) => {
-      const platform = platformOf(asked, accessRequest);
-      const parsed = isTooLarge(asked) ? TOO_LARGE : { ok: true as const, value: asked, platform };
-      const reply = await use(accessRequest, { platform, signal, hasEffect: true }, async (context) => {
-        const refused = await validate(accessRequest, parsed, context as Context);
-        return refused ?? (await accessRequest.handle(context as never));
-      });
-      return readAnswer(reply, readAccessRequest);
-    },
+    requestAccess: async (asked, signal) => readAnswer(await post(accessRequest, asked, signal), readAccessRequest),
+    startConsent: async (asked, signal) =>
+      readAnswer(await post(callerConsentStart, asked, signal), readStartedConsent),
     accessRequest: async (token, { waitSeconds = 0, signal } = {}) => {
       const how = { params: { token }, query: waiting(waitSeconds), signal };
       return readAnswer(await handle(accessRequestStatus, how), readAccessStatus);

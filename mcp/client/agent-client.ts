@@ -2,7 +2,7 @@
  * The typed client for agents: signs, calls, waits. Every response is returned as a value; refusals and errors have the code of
  * the error envelope. Only an aborted signal throws.
  */
-import type { Action, CallOutcome, Halt } from './action.ts';
+import type { Action, Caller, CallOutcome, Halt } from './action.ts';
 import { type Approval, isSettled, readApproval } from './approval.ts';
 import { BrokerError, unreachableError } from './broker-error.ts';
 import type { Permissions } from './permissions.ts';
@@ -18,6 +18,8 @@ import {
   readAnswer,
   readConsentStatus,
   readPermissions,
+  readStartedConsent,
+  type StartedConsent,
 } from './read-answers.ts';
 import { sendRetryingReads } from './retry-reads.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
@@ -31,6 +33,7 @@ export type CallOptions = {
 /** `waitSeconds`: at most 50; resolves as soon as the state is final. */
 export type WaitOptions = { waitSeconds?: number; signal?: AbortSignal | undefined };
 
+export type ConsentAsk = { platform: string; caller: Caller; connection_id?: string };
 export type AccessAsk = { platform: string; scope?: string; reason?: string };
 export type Identity = {
   agent_id: string;
@@ -183,6 +186,13 @@ export function agentClient(send: Send) {
     /** GET /v1/access-request/status/{token}. */
     accessRequest: (token: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<AccessStatus>> =>
       get(`/v1/access-request/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`, readAccessStatus, signal),
+
+    /** POST /v1/consent/caller/start. Repeating it while the person has not finished returns the same consent. */
+    startConsent: (asked: ConsentAsk, signal?: AbortSignal): Promise<Answer<StartedConsent>> =>
+      answer(
+        { method: 'POST', path: '/v1/consent/caller/start', body: asked, ...(signal && { signal }) },
+        readStartedConsent,
+      ),
 
     /** GET /v1/consent/caller/status/{token}. */
     consent: (token: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<ConsentStatus>> =>

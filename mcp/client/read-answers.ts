@@ -10,6 +10,8 @@ import type { BrokerReply } from './send.ts';
 export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
 
 export type AccessRequest = { requestToken: string; reasonCode: string; message: string };
+/** A link for a person, good until `expiresAt`. */
+export type StartedConsent = { consentUrl: string; consentToken: string; expiresAt: string };
 export type ConsentStatus = { status: 'pending' | 'completed' | 'expired' };
 export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expired'; note: string | undefined };
 
@@ -54,6 +56,12 @@ export const readAccessRequest = ({ request_token, reason_code, message }: Body)
 export const readAccessStatus = ({ status, note }: Body): AccessStatus => ({
   status: status as AccessStatus['status'],
   note: typeof note === 'string' ? note : undefined,
+});
+
+export const readStartedConsent = ({ consent_url, consent_token, expires_at }: Body): StartedConsent => ({
+  consentUrl: String(consent_url),
+  consentToken: String(consent_token),
+  expiresAt: String(expires_at),
 });
 
 export const readConsentStatus = ({ status }: Body): ConsentStatus => ({ status: status as ConsentStatus['status'] });

@@ -3,7 +3,7 @@ import type { Action } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
 import { toolAnswer } from './answer.ts';
 import { askPerson } from './ask-person.ts';
-import { consentAsked, pendingConsent } from './consent.ts';
+import { consentAgain, consentAsked, pendingConsent } from './consent.ts';
 import { answered, type Handed, type Held } from './handed.ts';
 import { approvalAsked, handOver } from './hold.ts';
 import { withCaller } from './named-caller.ts';
@@ -48,7 +48,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, asked: 
     return made;
   };
   let made = await make();
-  const consent = pendingConsent(made.outcome);
+  const consent = pendingConsent(made.outcome) ?? (await consentAgain(host, action, made.outcome, request.signal));
   if (consent) {
     const wanted = consentAsked(host, consent, { hash, platform: action.platform });
     const waited = await askPerson(request, wanted, { endsAt, waitMs: host.waitMs });

@@ -1,6 +1,6 @@
 /** A call for a person who has to connect the platform first: the link, and the wait for them. */
 import { createHash } from 'node:crypto';
-import type { CallOutcome } from '../client/action.ts';
+import type { Action, CallOutcome } from '../client/action.ts';
 import type { ConsentStatus } from '../client/read-answers.ts';
 import type { ToolAnswer } from './answer.ts';
 import type { Asked } from './ask-person.ts';
@@ -20,6 +20,22 @@ export function pendingConsent(outcome: CallOutcome): PendingConsent | undefined
   if (outcome.kind !== 'not_ready' || outcome.code !== 'consent_required') return undefined;
   const { consentToken: token, consentUrl: url } = outcome;
   return token === undefined || url === undefined ? undefined : { token, url, outcome };
+}
+
+/** The same of a person whose token is over, for whom a new consent is begun. */
+export async function consentAgain(
+  { client }: ToolHost,
+  { platform, caller, connection_id }: Action,
+  outcome: CallOutcome,
+  signal: AbortSignal,
+): Promise<PendingConsent | undefined> {
+  if (outcome.kind !== 'not_ready' || outcome.code !== 'platform_reauth_needed') return undefined;
+  // A link is of an owner, who connects a platform with one token for all.
+  if (caller === undefined || outcome.consentUrl !== undefined) return undefined;
+  const started = await client.startConsent({ platform, caller, ...(connection_id && { connection_id }) }, signal);
+  if (!started.ok) return undefined;
+  const { consentToken: token, consentUrl: url } = started.value;
+  return { token, url, outcome: { ...outcome, ...started.value } };
 }
 
 const UNOPENED = 'They did not open the link.';

@@ -37,6 +37,9 @@ function describePlatform(platform: PlatformPermissions): string {
       ? undefined
       : 'an MCP server: read_platform /tools lists its tools; write_platform, POST to /tools/NAME with the arguments as data',
     own.limits,
+    connections.some(({ status }) => status === 'per_person')
+      ? 'one token per person: name the person in caller'
+      : undefined,
     connections.length > 1
       ? `connections: ${connections.map((one) => describeConnection(one, own)).join(', ')}`
       : undefined,

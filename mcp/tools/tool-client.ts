@@ -4,5 +4,5 @@ import type { AgentClient } from '../client/agent-client.ts';
 /** `agentClient` makes one on top of any transport. */
 export type ToolClient = Pick<
   AgentClient,
-  'call' | 'approval' | 'consent' | 'permissions' | 'requestAccess' | 'accessRequest'
+  'call' | 'approval' | 'startConsent' | 'consent' | 'permissions' | 'requestAccess' | 'accessRequest'
 >;

@@ -223,6 +223,11 @@ test('what an agent may do is told in a bounded number of words', () => {
   expect(describePermissions(undefined)).toContain('list_permissions');
   const server = { ...platform('tools'), serverHost: 'mcp.example' };
   expect(describePermissions({ agent, platforms: [server], version: 'v' })).toContain('POST to /tools/NAME');
+  const connections = [
+    { ...many[0]!, connection_id: 'c', label: 'main', status: 'per_person' as const, default: true },
+  ];
+  const ofPeople = { ...many[0]!, connections };
+  expect(describePermissions({ agent, platforms: [ofPeople], version: 'v' })).toContain('name the person in caller');
   const careful = {
     ...platform('crm'),
     requireApproval: true,

@@ -2,7 +2,7 @@
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/client';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type CallTool, consentVerified, DOORS, HANDSHAKE, STATELESS, STDIO } from '../world/mcp-people.ts';
-import { confirmAll, consentAsserted } from '../world/people.ts';
+import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
@@ -67,6 +67,20 @@ describe.each(STORES)(`the MCP tools for people who consent on %s${postgresNote}
       expect(unconfirmed.consent_url).toBeUndefined();
       await confirmAll(organisation);
       expect((await call('read_platform', args)).data.who).toBe('ann');
+    });
+
+    test('whoever ended it at the platform is asked anew, and the call is made with the new token', async () => {
+      await consentVerified(people, (await act(await assertion('ann'))).body.consent_url, 'ann');
+      await outlivePerson(world, organisation, 'ann@docs.example');
+      let refused = 0;
+      server.instead = (path) => {
+        if (path !== '/token' || refused++ > 0) return undefined;
+        return { status: 400, body: '{"error":"invalid_grant"}' };
+      };
+      const call = await connect(world, organisation);
+      const { told, answer } = waiting(call, 'read_platform', { ...READ, caller: await assertion('ann') });
+      await consentVerified(people, await told, 'ann');
+      expect(await answer).toMatchObject({ status: 'answered', data: { who: 'ann' } });
     });
 
     test('a call for nobody, or for somebody whose source is not taken, is told what to say', async () => {

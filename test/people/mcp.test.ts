@@ -1,8 +1,10 @@
 /** `caller` of the MCP tools: each person's own data, and nobody gets the call or the answer of somebody else. */
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { consentVerified, DOORS, waitingCalls } from '../world/mcp-people.ts';
+import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
+import { consentVerified, DOORS, STATELESS, waitingCalls } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { everythingStored, placesOf } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
@@ -18,6 +20,30 @@ describe.each(STORES)(`the MCP tools for people on %s${postgresNote}`, (store) =
     expect((await organisation.ask('POST', '/owner/policies/default', { rules: DEMO_RULES })).status).toBe(200);
     await connected(ANN, 'ann');
     await connected(BOB, 'bob');
+  });
+
+  test('the state of a link that was sent for one person resumes nothing for another, and nothing stored says who', async () => {
+    const canary = slack('CANARY-tool-0123456789');
+    await connected(canary, 'ann');
+    const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
+    const agent = await organisation.agent({ policy, grants: { docs: { scopeList: ['docs:read', 'docs:write'] } } });
+    const mcp = startMcp(writeProfile(agent), ['--wait', '0']);
+    const call = async (caller: object, more: object = {}) => {
+      const _meta = envelope({ elicitation: { url: {} } });
+      const params = { name: 'write_platform', arguments: { ...WRITE, caller }, _meta, ...more };
+      return (await mcp.request('tools/call', params)).result;
+    };
+    const first = await call(canary);
+    const { url } = first.inputRequests.approval.params;
+    const back = { requestState: first.requestState, inputResponses: { approval: { action: 'accept' } } };
+    expect((await call(BOB, back)).inputRequests.approval.params.url).not.toBe(url);
+    expect((await call(canary, back)).structuredContent).toMatchObject({
+      status: 'pending_approval',
+      approval_url: url,
+    });
+    const remote = await STATELESS(world, organisation);
+    expect((await remote('read_platform', { ...READ, caller: canary })).data.who).toBe('ann');
+    expect(placesOf(canary.id, await everythingStored(world.environment))).toEqual([]);
   });
 
   describe.each(DOORS)('over %s', (_name, connect) => {
