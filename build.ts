@@ -4,7 +4,7 @@
  * each module takes. Packages in `dependencies` are files for browsers, and stay packages (docs/decisions/20-bundled-package.md).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { type Plugin, rolldown } from 'rolldown';
 
@@ -83,6 +83,17 @@ export async function writePrograms(out: string, more: Readonly<Record<string, s
   });
   const { output } = await bundling.write({ dir: out, chunkFileNames: '[name]-[hash].js' });
   return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+}
+
+/**
+ * Lays a new folder out as the package is installed, with programs of the sources as they are now, for tests and the bench. What is
+ * not built is linked. `more`: as `writePrograms` takes it.
+ */
+export async function writePackage(folder: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+  await writePrograms(join(folder, 'dist'), more);
+  cpSync(join(ROOT, 'bin', 'agent-broker.js'), join(folder, 'bin', 'agent-broker.js'));
+  for (const name of ['package.json', 'governance.schema.json', 'CHANGELOG.md', 'docs', 'node_modules'])
+    symlinkSync(join(ROOT, name), join(folder, name));
 }
 
 function git(...words: string[]): string | undefined {

@@ -11,6 +11,7 @@ import { runFile } from '../broker/run-file.ts';
 import { openAudit } from './audit.ts';
 import { freePort } from './free-port.ts';
 import { stopper, waitForHealth } from './process.ts';
+import { publishedPackage } from './published.ts';
 import { seed } from './seed.ts';
 import type { AgentKey, BenchAgent } from './tokens.ts';
 import { makeAgentKeys } from './tokens.ts';
@@ -55,7 +56,7 @@ const HEALTHY_WITHIN_MS = 20_000;
 const ROOT = join(import.meta.dirname, '..');
 
 /**
- * A starter of brokers. Each seeds a store of its own in a temporary folder and is served as a user serves it, with rate
+ * A starter of brokers. Each seeds a store of its own in a temporary folder and is served by the published package, with rate
  * limits out of the way (`AGENT_BROKER_LIMIT_FACTOR`) and the upstream allowed (`AGENT_BROKER_ALLOW_PRIVATE`).
  */
 export function brokerStarter(): (options: BrokerOptions) => Promise<BrokerTarget> {
@@ -103,7 +104,8 @@ async function startOne(
   const baseUrl = `http://127.0.0.1:${port}`;
   const healthAfterMs = await timeOfStart(settings, baseUrl);
   // Measured without npm, which would add its own memory to that of the broker.
-  const { child } = await start(process.execPath, SERVE, settings, baseUrl);
+  const launcher = join(await publishedPackage(), 'bin', 'agent-broker.js');
+  const { child } = await start(process.execPath, [launcher, 'serve'], settings, baseUrl);
   const end = stopper(child);
   const audit = openAudit({ dataFolder, databaseUrl });
   return {
@@ -133,8 +135,6 @@ async function startOne(
     },
   };
 }
-
-const SERVE = ['bin/agent-broker.js', 'serve'];
 
 /** What `npm start` takes until `/health` answers. That broker is stopped again. */
 async function timeOfStart(settings: Record<string, string>, baseUrl: string): Promise<number> {

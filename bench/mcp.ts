@@ -1,7 +1,7 @@
 /** `agent-broker mcp` as a client meets it: how soon it lists its tools, what it adds to a call, and what it keeps while it waits. */
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -10,6 +10,7 @@ import { present } from '../broker/policy/present.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { residentBytes, stopper } from './process.ts';
+import { publishedPackage } from './published.ts';
 import { READ } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';
 
@@ -47,13 +48,7 @@ type Running = { child: ChildProcess; request(method: string, params: object): P
 
 /** Starts it from the checkout, which strips types, and as published. Clients name Node and this file. */
 export async function watchMcp(broker: BrokerTarget, tell: (text: string) => void): Promise<McpFindings> {
-  tell('building what is published, for the MCP server');
-  // Below node_modules, where what it imports is found.
-  const published = join(ROOT, 'node_modules', '.cache', 'bench-mcp');
-  const words = ['build.ts', join(published, 'dist')];
-  const compiled = spawnSync(process.execPath, words, { cwd: ROOT, stdio: 'inherit' });
-  if (compiled.status !== 0) throw new Error('what is published could not be built');
-  cpSync(join(ROOT, LAUNCHER), join(published, LAUNCHER));
+  const published = await publishedPackage();
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-mcp-'));
   try {
     const profile = writeProfile(folder, broker);
