@@ -19,7 +19,7 @@ export function Issuers({ may }) {
   const issuers = answer?.caller_issuers;
   return html`<section class="sheet" aria-labelledby="issuers-head">
     <h2 id="issuers-head">Trusted issuers</h2>
-    <p class="quiet">Sign-in services whose signed word for who a person is is believed.</p>
+    <p class="quiet">Sign-in services that are believed when they say, signed, who a person is.</p>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!issuers && !error && html`<${Loading} />`}
     ${issuers?.length === 0 && html`<p id="no-issuers">None yet.</p>`}

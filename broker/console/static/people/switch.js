@@ -30,7 +30,7 @@ export function Switch({ platform: { platform_id: id, name, per_person: before }
     <summary>Settings<span class="unseen"> of ${name}</span></summary>
     <form onSubmit=${save}>
       <label><input type="checkbox" class="enabled" checked=${enabled} onChange=${checkedTo(setEnabled)} /> Each person has a token of their own</label>
-      <label for=${`sources-${id}`}>Sources whose word for who somebody is is taken, such as slack</label>
+      <label for=${`sources-${id}`}>Sources whose word is taken for who somebody is, such as slack</label>
       <input id=${`sources-${id}`} type="text" autocomplete="off" spellcheck="false" value=${sources} onInput=${valueTo(setSources)} />
       <p class="quiet small">An agent that is made to say another id then acts for another person. Assertions of trusted issuers are always taken.</p>
       <label><input type="checkbox" class="confirms" checked=${confirms} onChange=${checkedTo(setConfirms)} /> An owner confirms accounts of such people before they are used</label>
