@@ -28,9 +28,7 @@ export async function freshCredential(
   // An owner asks for no more than whether it works.
   const limits = manifest.app_permissions === undefined ? {} : { permissions: { metadata: 'read' } };
   const stored: CallCredential =
-    'installationId' in opened
-      ? { installation: installationAt(place, manifest, opened.installationId), limits }
-      : opened;
+    'installationId' in opened ? { installation: installationAt(place, manifest, opened), limits } : opened;
   let current = isApp(stored) ? undefined : stored;
   const now = services.broker.clock();
   const renew = renewerOf(services, { organisationId, platformId, manifest, connection }, stored);

@@ -62,7 +62,7 @@ export async function connect(
           installation: installationAt(
             { organisationId, platformId: action.platform, connectionId: connection.id },
             manifest,
-            opened.installationId,
+            opened,
           ),
           limits: appLimits(given, loaded, grant, now),
         }

@@ -1,4 +1,5 @@
 import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import { type CredentialPatterns, makeCredentialPatterns } from '../egress/credential-patterns.ts';
@@ -9,6 +10,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { TokenRowPlace } from '../store/oauth-tokens.ts';
 import { type AccessToken, readCredential } from '../token-source/access-token.ts';
+import type { GivenInstallation } from '../token-source/app-installation.ts';
 
 /** A credential that was opened, with the search for it in answers. `token`: it is an access token that may be replaced. */
 export type Credential = {
@@ -18,16 +20,13 @@ export type Credential = {
   token?: AccessToken;
 };
 
-/** What a connection to an App holds: no credential, but the installation of which tokens are got. */
-export type InstallationId = { installationId: string };
-
 export type Credentials = {
   /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
   open(
     organisationId: string,
     connection: Pick<ConnectionFacts, 'id' | 'credential' | 'personTokens'>,
     auth: Manifest['auth'],
-  ): Credential | InstallationId | 'unreadable' | undefined;
+  ): Credential | GivenInstallation | 'unreadable' | undefined;
   /** An access token that was got by itself, as the credential of a call. */
   ofToken(token: AccessToken): Credential;
 };
@@ -55,7 +54,7 @@ const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().le
  * opened (and checked) anew; preparing the search for one costs more than a call should.
  */
 export function credentialOpener(broker: Broker): Credentials {
-  const kept = recentlyUsed<Credential | InstallationId>(KEPT, KEPT_BYTES);
+  const kept = recentlyUsed<Credential | GivenInstallation>(KEPT, KEPT_BYTES);
   const tokens = recentlyUsed<Credential>(TOKENS_KEPT, TOKENS_BYTES);
   return {
     open: (organisationId, connection, { type }) => {
@@ -81,7 +80,7 @@ export function credentialOpener(broker: Broker): Credentials {
       if (type === 'app' && !INSTALLATION_ID.test(text)) return 'unreadable';
       const opened =
         type === 'app'
-          ? { installationId: text }
+          ? { installationId: text, given: sha256Hex(sealed) }
           : { ...searched(token?.token ?? new Secret(text), type === 'basic'), ...(token && { token }) };
       kept.set(key, opened, 'secret' in opened ? bytesOf(opened.secret) : 0);
       return opened;

@@ -88,7 +88,8 @@ const NEEDS_CONSENT = 'the connection was granted less than this needs. An owner
 const REFUSED =
   'the code host refused the stored credential, or does not let it do this. An owner has to connect it again.';
 const UNREADABLE = 'the stored credential cannot be opened. An owner has to connect it again.';
-const TOO_MANY = 'too many calls of this agent are under way. Try again.';
+const TOO_MANY =
+  'too many calls, or too many large requests, of this agent or of all are under way. Nothing was sent: try again.';
 const BLOCKED = 'the answer of the code host held the credential, so it is withheld.';
 
 const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: string]> = {

@@ -13,7 +13,12 @@ export type Installation = {
   headers: Readonly<Record<string, string>>;
   appId: string;
   installationId: string;
+  /** Another text each time that the connection is given an installation, be it the same: what was got before is revoked then. */
+  given: string;
 };
+
+/** What a connection to an App holds: no credential, but the installation of which tokens are got. */
+export type GivenInstallation = Pick<Installation, 'installationId' | 'given'>;
 
 /** What a token may be used for. Absent: whatever the installation may be used for. */
 export type AppLimits = {
@@ -22,19 +27,19 @@ export type AppLimits = {
   permissions?: Readonly<Record<string, string>>;
 };
 
-/** The installation that a connection holds the number of. @throws Error where the platform takes no tokens of an App */
+/** The installation that a connection was given. @throws Error where the platform takes no tokens of an App */
 export function installationAt(
   place: Pick<Installation, 'organisationId' | 'platformId' | 'connectionId'>,
   { auth, base_url: baseUrl, headers = {} }: Manifest,
-  installationId: string,
+  { installationId, given }: GivenInstallation,
 ): Installation {
   if (auth.type !== 'app') throw new Error(`platform ${place.platformId} takes no tokens of an App`);
-  return { ...place, baseUrl, headers, appId: auth.app_id, installationId };
+  return { ...place, baseUrl, headers, appId: auth.app_id, installationId, given };
 }
 
 /** One text for everything that makes a token another one. A hash, because it is part of a key in the store. */
-export function purposeOf({ baseUrl, appId, installationId }: Installation, limits: AppLimits): string {
+export function purposeOf({ baseUrl, appId, installationId, given }: Installation, limits: AppLimits): string {
   const { repository, permissions } = limits;
   const name = repository && `${repository.owner}/${repository.name}`.toLowerCase();
-  return sha256Hex(canonicalJson([baseUrl, appId, installationId, name ?? null, permissions ?? null]));
+  return sha256Hex(canonicalJson([baseUrl, appId, installationId, given, name ?? null, permissions ?? null]));
 }
