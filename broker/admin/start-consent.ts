@@ -6,6 +6,8 @@ import type { ConnectionFacts, FactsLoader, LoadedFacts } from '../facts/facts.t
 import { type BegunConsent, beginConsent, MAX_OPEN_CONSENTS } from '../people/consents.ts';
 import { type Caller, honouredCaller, type People } from '../people/people.ts';
 import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
+import { decide } from '../policy/decide.ts';
+import type { Instant } from '../policy/facts.ts';
 
 /** `detail`: for the agent, in a sentence. */
 export type StartedConsent =
@@ -22,14 +24,15 @@ export async function startConsent(
   const { platformId, caller } = asked;
   if (!isEntitled(broker, organisationId, 'per_person_tokens'))
     return { kind: 'not_on_plan', detail: NOT_ON_PLAN.per_person_tokens };
-  const loaded = await services.loadFacts(who.rows, platformId, broker.clock());
+  const now = broker.clock();
+  const loaded = await services.loadFacts(who.rows, platformId, now);
   const perPerson = loaded.platform?.manifest.per_person;
   if (!perPerson?.enabled)
     return {
       kind: 'unsuitable',
       detail: `${platformId} does not hold one token per person. Make the call without a consent.`,
     };
-  const connection = connectionOfConsent(loaded, platformId, asked.connectionId);
+  const connection = connectionOfConsent(loaded, platformId, asked.connectionId, now);
   if (typeof connection === 'string') return { kind: 'unsuitable', detail: connection };
   const identify = () => people.identify(organisationId, caller);
   const honoured = await honouredCaller(broker, organisationId, perPerson, { caller, identify });
@@ -48,11 +51,17 @@ function connectionOfConsent(
   { facts, connections }: LoadedFacts,
   platformId: string,
   connectionId: string | undefined,
+  now: Instant,
 ): ConnectionFacts | string {
   const ask = { platformId, scope: '', ...(connectionId !== undefined && { connectionId }) };
   const grant = effectiveGrant(facts, ask);
   const found = grant && connections.get(grant.id);
-  if (found) return found;
+  if (found) {
+    // Nobody is asked for what no call could use: the call that comes later would be refused.
+    const verdicts = grant.scopes.map((scope) => decide(facts, { ...ask, scope }, now));
+    if (verdicts.some(({ kind }) => kind !== 'deny')) return found;
+    return `The agent can use nothing of this platform now (${verdicts[0]?.reason ?? 'scope_not_granted'}), so nobody is asked for a consent.`;
+  }
   if (connectionId !== undefined) return 'The agent has no grant on this connection of the platform.';
   const choices = connectionChoices(facts.grants, ask, facts.platform?.defaultConnectionId ?? null);
   if (choices.length > 0)

@@ -81,6 +81,34 @@ describe.each(STORES)(`connections that people give tokens for on %s${postgresNo
     expect((await start({ connection_id: first }, other)).status).toBe(409);
   });
 
+  test.each<[string, string, (of: TestAgent) => Promise<unknown>]>([
+    ['whose grant has ended', 'grant_expired', async () => (world.clock.skewMs = 61_000)],
+    [
+      'whose policy denies all of it',
+      'denied_by_policy',
+      async (of) => {
+        const policy = await organisation.policy([{ effect: 'deny' }]);
+        await organisation.ask('POST', `/owner/agents/${of.id}/policy`, { policy });
+      },
+    ],
+    [
+      'while the platform is suspended',
+      'platform_suspended',
+      () => organisation.ask('POST', '/owner/platforms/docs/suspend', {}),
+    ],
+  ])('an agent %s asks nobody for a consent', async (_what, reason, stop) => {
+    const other = await organisation.agent({ rules: [{ effect: 'allow' }], grants: {} });
+    await grant({ scopes: ['docs:read'], expires_in_seconds: 60 }, other);
+    expect((await start({}, other)).status).toBe(202);
+    await stop(other);
+    other.clock = world.running.broker.clock;
+    const refused = await start({}, other);
+    expect([refused.status, refused.body.error], refused.text).toEqual([409, 'conflict']);
+    expect(refused.body.detail).toContain(reason);
+    const called = await act(slack('U-BOB'), {}, other);
+    expect([called.status, called.body.reason, called.body.consent_url]).toEqual([403, reason, undefined]);
+  });
+
   test('each is shown as one that people give tokens for, whatever is stored for the organisation, with its own holds and limits', async () => {
     // As if the platform had been connected by an owner before.
     const { vault, store: stored } = world.running.broker;
