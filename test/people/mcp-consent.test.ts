@@ -1,7 +1,15 @@
 /** A tool call for somebody who has not connected the platform: the link, the wait for them, and the call once more. */
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/client';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type CallTool, consentVerified, DOORS, HANDSHAKE, STATELESS, STDIO } from '../world/mcp-people.ts';
+import {
+  type CallTool,
+  consentLinkIn,
+  consentVerified,
+  DOORS,
+  HANDSHAKE,
+  STATELESS,
+  STDIO,
+} from '../world/mcp-people.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -22,7 +30,7 @@ describe.each(STORES)(`the MCP tools for people who consent on %s${postgresNote}
   function waiting(call: CallTool, name: string, args: object) {
     const told = Promise.withResolvers<string>();
     const onprogress = ({ message }: { message?: string }) => {
-      const [url] = /https?:\S+\/me\/consent\/\S+/.exec(message ?? '') ?? [];
+      const url = consentLinkIn(message);
       if (url) told.resolve(url);
     };
     const answer = call(name, args, { onprogress });

@@ -2,6 +2,7 @@
 import { Client, type ClientCapabilities } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { expect, onTestFinished, vi } from 'vitest';
+import type { TestAgent } from './agent.ts';
 import { Browser } from './browser.ts';
 import { BIN } from './checkout.ts';
 import { BARE, writeProfile } from './mcp.ts';
@@ -32,6 +33,8 @@ export type DoorOptions = {
   /** Of `agent-broker mcp`, and its environment. */
   words?: readonly string[];
   environment?: Record<string, string>;
+  /** The agent of `agent-broker mcp` as it asks another replica. */
+  at?: (agent: TestAgent) => TestAgent;
   /** What the person does with a link that the client is asked to open. */
   onLink?: (url: string) => Promise<unknown>;
 };
@@ -74,13 +77,16 @@ const stdio: Door = async (_world, organisation, options = {}) => {
   const { id: policy } = (await organisation.ask('GET', '/owner/policies/default')).body;
   const agent = await organisation.agent({ policy, grants: { docs: { scopeList: SCOPES } } });
   const client = clientOf('legacy', options);
-  const { words = [], environment = {} } = options;
-  const args = [BIN, 'mcp', '--profile', writeProfile(agent), ...words];
+  const { words = [], environment = {}, at = (one) => one } = options;
+  const args = [BIN, 'mcp', '--profile', writeProfile(at(agent)), ...words];
   await client.connect(
     new StdioClientTransport({ command: process.execPath, args, env: { ...BARE, ...environment }, stderr: 'ignore' }),
   );
   return callOf(client);
 };
+
+/** The link of a consent in a progress message. */
+export const consentLinkIn = (message = ''): string | undefined => /https?:\S+\/me\/consent\/\S+/.exec(message)?.[0];
 
 export const STDIO = stdio;
 export const STATELESS = remote('modern');
