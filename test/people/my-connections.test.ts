@@ -50,6 +50,7 @@ describe.each(STORES)(`what a person gave on %s${postgresNote}`, (store) => {
     expect(link).toBe(`/me/connections?organisation=${organisation.id}`);
     const browser = new Browser();
     await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob', browser);
+    expect((await organisation.ask('GET', '/owner/people?state=unconfirmed')).body.tokens).toHaveLength(2);
     const waiting = await shown(browser);
     expect(waiting.text).toContain('An owner of the organisation has to confirm it first');
     await confirmAll(organisation);
@@ -164,6 +165,8 @@ describe.each(STORES)(`what a person gave on %s${postgresNote}`, (store) => {
     expect([own.text.includes('eve@docs.example'), own.text.includes('ann@docs.example')]).toEqual([false, true]);
     expect((await eves.post(withdrawal(own), {})).status).toBe(404);
     expect((await eves.post(withdrawal(seen), {})).status).toBe(200);
+    const left = (await organisation.ask('GET', '/owner/people?state=unconfirmed')).body.tokens;
+    expect(left.map(({ account }: { account: string }) => account)).toEqual(['ann@docs.example']);
     await confirmAll(organisation);
     expect((await act(ANN)).body.data.who).toBe('ann');
   });
