@@ -2,13 +2,16 @@
 
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
+import { storeResealed } from '../store/connections.ts';
 import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { readAppKey } from '../token-source/app-key.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
-import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, type Made, type Planning } from './planning.ts';
 
 type Move = { detail: string; make(db: Db): Promise<void> };
 
@@ -28,9 +31,42 @@ export function planPlatformSecrets(planning: Planning): void {
     });
     if (moves.length === 0) continue;
     const details = moves.map(({ detail }) => detail);
-    addStep(planning, { action: 'update', kind: 'platform', name: platformId, details }, async (db) => {
+    const hadKey = known.some(({ name }) => name === 'private_key');
+    addStep(planning, { action: 'update', kind: 'platform', name: platformId, details }, async (db, made) => {
       for (const { make } of moves) await make(db);
+      if (hadKey) await endAppTokens(planning, platformId, db, made);
     });
+  }
+}
+
+/**
+ * What was got with another key of the App is revoked. Replicas keep tokens in memory for the credential as it is sealed (see
+ * `Installation.given`), so it is sealed anew.
+ */
+async function endAppTokens(
+  { organisationId, present, vault }: Planning,
+  platformId: string,
+  db: Db,
+  { former }: Made,
+): Promise<void> {
+  const manifest = present.platforms.get(platformId);
+  for (const connection of present.connections) {
+    const { id, credential } = connection;
+    if (connection.platform_id !== platformId || credential === null || !manifest) continue;
+    const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
+    if (appTokens.length === 0) continue;
+    const place = { table: 'connections', organisationId, rowId: id } as const;
+    try {
+      await storeResealed(
+        db,
+        { organisationId, id },
+        vault.seal(place, vault.open(place, credential).toString('utf8')),
+      );
+    } catch (error) {
+      // Nobody can use it.
+      if (!(error instanceof SealError)) throw error;
+    }
+    former.push({ connection, manifest, removed: false, appTokens });
   }
 }
 

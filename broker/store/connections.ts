@@ -98,6 +98,20 @@ export async function replaceCredential(
     .executeTakeFirst();
 }
 
+/** Stores the same credential, sealed anew. */
+export async function storeResealed(
+  db: Db,
+  connection: { organisationId: string; id: string },
+  credential: Buffer,
+): Promise<void> {
+  await db
+    .updateTable('connections')
+    .set({ credential })
+    .where('organisation_id', '=', connection.organisationId)
+    .where('id', '=', connection.id)
+    .execute();
+}
+
 /** Agents with a grant that names this connection, without revoked ones, by name. Children are represented by their parents. */
 export async function listAgentsNaming(
   db: Db,

@@ -89,6 +89,23 @@ describe.each(STORES)(`owners and an App on %s${postgresNote}`, (store) => {
     expect([...host.issued.keys()].filter((token) => host.revoked.includes(token))).toEqual([]);
   });
 
+  test('give its App another key: what was got with the one before is revoked, and used no more', async () => {
+    const agent = await app.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const [token] = host.issued.keys();
+    expect((await app.apply()).status).toBe(200);
+    expect(host.revoked).toEqual([]);
+    const pem = host.rotate();
+    const applied = await app.apply({ pem });
+    expect(applied.status, applied.text).toBe(200);
+    expect(host.revoked).toEqual([token]);
+    const { status, body } = await agent.act(READ);
+    expect([status, body._meta.upstream_status]).toEqual([200, 200]);
+    expect(host.exchanges).toHaveLength(2);
+    expect((await app.apply({ pem })).body.changes).toEqual([]);
+    await app.apply({ pem: host.rotate() });
+  });
+
   test('remove it while the platform is down, or refuses: it is gone all the same', async () => {
     for (const status of [500, 401]) {
       const { body } = await connect({ label: `down-${status}` });
