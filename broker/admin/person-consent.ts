@@ -46,6 +46,12 @@ export const over = () =>
 const changed = () =>
   new ChangeRefused('conflict', 'The platform was changed meanwhile. Ask for a new link where you got this one.');
 
+const withdrawn = () =>
+  new ChangeRefused(
+    'conflict',
+    'The agent that asked was revoked meanwhile, so there is nothing to consent to. Close this page.',
+  );
+
 /** What a page tells of a consent. `account`: once the person has consented at the platform, as far as that says. */
 export type ConsentShown = {
   agent: string;
@@ -89,11 +95,19 @@ export const isBrowserOf = ({ browser_hash: hash }: PersonConsentTable, browserH
 export const needsOwner = ({ verified }: PersonConsentTable, { per_person: perPerson }: Manifest): boolean =>
   verified === 0 && perPerson?.asserted_consent !== 'link';
 
-/** The connection and its platform, as long as people can give tokens for it. @throws ChangeRefused */
+/** The connection and its platform, as long as people can give tokens for it, and an agent is there that asks. @throws ChangeRefused */
 export async function loadForPeople(
   { store }: Consenting['broker'],
-  { organisation_id: organisationId, connection_id: id, platform_id: platformId }: PersonConsentTable,
+  {
+    organisation_id: organisationId,
+    connection_id: id,
+    platform_id: platformId,
+    family_id: familyId,
+  }: PersonConsentTable,
 ): Promise<{ connection: ConnectionTable; manifest: Manifest }> {
+  // What a revoked agent waited for ends with it. Of a child its parent counts, which outlives it.
+  const agent = await findAgent(store.db, organisationId, familyId);
+  if (!agent || agent.status === 'revoked' || agent.status === 'deleted') throw withdrawn();
   const found = await loadConnection(store.db, organisationId, id);
   if (found.connection.platform_id !== platformId || !found.manifest.per_person?.enabled) throw changed();
   return found;

@@ -12,7 +12,7 @@ const BOB = slack('U-BOB');
 const CALLBACK = '/console/connections/callback';
 
 describe.each(STORES)(`the way back from the platform on %s${postgresNote}`, (store) => {
-  const { server, world, organisation, act, who, document } = givenPeople(store);
+  const { server, world, organisation, agent, act, who, document } = givenPeople(store);
   let issued: number;
   beforeEach(() => {
     issued = server.given.access.length;
@@ -98,6 +98,19 @@ describe.each(STORES)(`the way back from the platform on %s${postgresNote}`, (st
     expect(await who(ANN)).toBe('ann');
     expect((await ann.browser.get(ann.back.href)).text).not.toContain('Use the account');
     expect(await who(ANN)).toBe('ann');
+  });
+
+  test('when the agent that asked was revoked meanwhile: nothing is obtained, and nothing is kept', async () => {
+    const [ann, bob] = [await onTheWayBack(ANN, 'ann'), await onTheWayBack(BOB, 'bob')];
+    expect((await ann.browser.get(ann.back.href)).text).toContain('Use the account ann@docs.example?');
+    issued = server.given.access.length;
+    const revoked = await organisation.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
+    expect(revoked.status, revoked.text).toBe(200);
+    expect((await bob.browser.get(bob.back.href)).text).toContain('was revoked');
+    expect(server.given.access).toHaveLength(issued);
+    for (const step of ['keep', 'start']) expect((await ann.browser.post(`${ann.url}/${step}`, {})).status).toBe(409);
+    expect((await new Browser().get(ann.url)).status).toBe(409);
+    expect((await organisation.ask('GET', '/owner/people')).body.tokens).toEqual([]);
   });
 
   test('when the link is over, the platform is no longer one of people, or its connection is gone', async () => {
