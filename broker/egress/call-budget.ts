@@ -94,8 +94,8 @@ export class CallBudget {
   }
 
   /**
-   * For `CallLease` only. Over the limit the oldest lease goes on alone: so one always does, and the limit is exceeded by one
-   * answer at most.
+   * For `CallLease` only. Over the limit the oldest lease goes on alone: so one always does, and the limit is exceeded by two
+   * answers at most, the oldest and the one that took the last room.
    */
   hasRoom(family: Family, lease: CallLease): boolean {
     const { family: share, all } = this.#limits;

@@ -153,7 +153,8 @@ describe('answers on their way', () => {
     });
     expect(await Promise.all(answers)).toEqual([8 * MIB, 8 * MIB, 8 * MIB, 8 * MIB]);
     clearInterval(watch);
-    expect(most).toBeLessThan(14 * MIB);
+    // Each takes 10 MiB; the oldest goes on also when another one took the last room before it.
+    expect(most).toBeLessThan(21 * MIB);
     expect(budget.held).toEqual({ calls: 0, bytes: 0 });
   });
 
