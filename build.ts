@@ -31,6 +31,8 @@ const placesOfModules: Plugin = {
     return code.replaceAll('import.meta.url', `new URL(${JSON.stringify(place)}, import.meta.url).href`);
   },
   renderChunk(code, { fileName }) {
+    const missing = /\brequire\((['"])\.[^'"]*\1\)/.exec(code);
+    if (missing) this.error(`${fileName} has ${missing[0]}, which is not there when it is run.`);
     if (fileName.includes('/') && code.includes('import.meta.url'))
       this.error(`${fileName} is not at the root, where import.meta.url has to be.`);
     return null;
@@ -76,6 +78,8 @@ export async function writePrograms(out: string, more: Readonly<Record<string, s
     cwd: ROOT,
     input: { ...ENTRIES, ...more },
     platform: 'node',
+    // Some packages have a form for bundlers, and one that computes what it requires.
+    resolve: { mainFields: ['module', 'main'] },
     external: (id) => names.some((name) => id === name || id.startsWith(`${name}/`)),
     plugins: [placesOfModules],
     // A dependency of koa has one, for functions that it marks as deprecated.
