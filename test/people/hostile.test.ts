@@ -4,6 +4,7 @@ import { importPKCS8, SignJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
+import { leaksOf } from '../world/canary.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { agentOfPeople, authorise, consentAsserted, documentOf, outlivePerson, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -74,6 +75,17 @@ describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) 
     });
     expect(started.status).toBe(400);
     nothingSent();
+  });
+
+  test('a person’s token that the platform echoes is taken out of the answer, and is nowhere else', async () => {
+    await connected(ANN, 'ann');
+    const answer = await act(ANN);
+    expect(answer.status, answer.text).toBe(200);
+    const bearer = server.bearers.at(-1)!;
+    expect(bearer.length).toBeGreaterThan(16);
+    expect(answer.body.data.echo).toEqual(expect.any(String));
+    expect(leaksOf(bearer, answer.text)).toEqual([]);
+    expect(placesOf(bearer, await everythingStored(world.environment))).toEqual([]);
   });
 
   test('an issuer may change its keys; a good assertion may be sent again as long as it lives', async () => {
