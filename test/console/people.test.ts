@@ -8,6 +8,16 @@ import { givenPeople, slack } from '../world/people-world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
+/** Fills in and sends the form of a provider's sign-in, which takes any password. */
+async function typeLogin(page: Page, login: string): Promise<void> {
+  await page.until(`document.querySelector('input[name=login]') !== null`);
+  await page.click('input[name=login]');
+  await page.type(login);
+  await page.click('input[name=password]');
+  await page.type('x');
+  await page.click('button[type=submit]');
+}
+
 describe.skipIf(withoutChromium)(
   `people in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: 60_000 },
@@ -131,12 +141,7 @@ describe.skipIf(withoutChromium)(
     test('a verified person signs in to consent, and in another browser to see and withdraw it', async () => {
       const { body } = await act(await assertion('ann'));
       const signIn = async (page: Page, login: string) => {
-        await page.until(`document.querySelector('input[name=login]') !== null`);
-        await page.click('input[name=login]');
-        await page.type(login);
-        await page.click('input[name=password]');
-        await page.type('x');
-        await page.click('button[type=submit]');
+        await typeLogin(page, login);
         await page.until(`!document.querySelector('input[name=login]') && document.querySelector('button') !== null`);
         await page.click('button');
       };
@@ -181,12 +186,7 @@ describe.skipIf(withoutChromium)(
         await page.resize(PHONE, 'phone');
         await page.open(body.consent_url);
         await page.click('button.primary');
-        await page.until(`document.querySelector('input[name=login]') !== null`);
-        await page.click('input[name=login]');
-        await page.type(login);
-        await page.click('input[name=password]');
-        await page.type('x');
-        await page.click('button[type=submit]');
+        await typeLogin(page, login);
         await page.until(`document.querySelector('form') !== null && !document.querySelector('input[name=login]')`);
         if (!(await page.value<string>('document.body.innerText')).includes('Use the account'))
           await page.click('button[type=submit]');
