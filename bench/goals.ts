@@ -48,6 +48,20 @@ export function judge(findings: Findings): Goal[] {
     const lone = one.get(found.governed) ?? [];
     const added = paired(lone, one.get(NAMES.nginx) ?? [], (a, b) => a.latency.p50 - b.latency.p50);
     add(`p50 added over nginx at 1 connection, ${store}`, '≤ 1 ms', added, milliseconds, added <= 1);
+    const ofCalls = paired(of(found.raw), governed, rateShare);
+    add(`raw reads of governed reads, ${store}`, '≥ 100 %', ofCalls, percent, ofCalls >= 1);
+    const rawAdded = paired(
+      one.get(found.raw) ?? [],
+      one.get(NAMES.nginx) ?? [],
+      (a, b) => a.latency.p50 - b.latency.p50,
+    );
+    add(
+      `p50 added by a raw read over nginx at 1 connection, ${store}`,
+      '≤ 1 ms',
+      rawAdded,
+      milliseconds,
+      rawAdded <= 1,
+    );
     const tail = typical(governed, ({ latency }) => latency.p99 / latency.p50);
     add(`p99 of p50 at 32 connections, ${store}`, '≤ 5 times', tail, (value) => `${value.toFixed(1)} times`, tail <= 5);
     const decided = paired(decisions, of(NAMES.nginx), rateShare);

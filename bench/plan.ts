@@ -54,7 +54,10 @@ export type Findings = {
   /** Of the search for the credential, without any broker. */
   answers: AnswerCost[];
   streams: AnswerCost[];
-  brokers: Map<Store, { governed: string; decisions: string; authzen: string; trqp: string } & BrokerFindings>;
+  brokers: Map<
+    Store,
+    { governed: string; raw: string; decisions: string; authzen: string; trqp: string } & BrokerFindings
+  >;
 };
 
 export const CONNECTIONS = 32;
@@ -72,7 +75,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     const main = await stage.startBroker(store, plan.agents);
     if (!main) continue;
     await wait(1_000);
-    const { broker, governed, decisions, authzen, trqp } = main;
+    const { broker, governed, raw, decisions, authzen, trqp } = main;
     const audit = { sent: 0, answered: 0, rows: -(await broker.auditCount()), verified: 0, failed: 0 };
     const atRest = residentBytes([broker.pid]);
     const found = {
@@ -85,7 +88,13 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
       git: undefined,
       audit,
     };
-    const names = { governed: governed.name, decisions: decisions.name, authzen: authzen.name, trqp: trqp.name };
+    const names = {
+      governed: governed.name,
+      raw: raw.name,
+      decisions: decisions.name,
+      authzen: authzen.name,
+      trqp: trqp.name,
+    };
     brokers.set(store, { ...names, ...found });
     mains.push(main);
   }
@@ -95,7 +104,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
   const streams = measureStreams();
   const { upstream, nginx, forwarder } = stage;
   const plain: Target[] = [upstream, ...(nginx ? [nginx] : []), forwarder];
-  const governed = mains.map((main) => main.governed);
+  const governed = mains.flatMap((main) => [main.governed, main.raw]);
   const decisions = mains.flatMap((main) => [main.decisions, main.authzen, main.trqp]);
   const load: Load = { connections: CONNECTIONS, warmupMs: WARMUP_MS, measureMs: plan.measureMs };
   const lone: Load = { ...load, connections: 1, measureMs: plan.measureMs * 0.6 };
@@ -105,7 +114,8 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
 
   for (const main of mains) {
     const found = present(brokers.get(main.store), 'broker');
-    for (const samples of [warm, many, one]) main.charge(present(samples.get(found.governed), 'samples'));
+    for (const samples of [warm, many, one])
+      for (const name of [found.governed, found.raw]) main.charge(present(samples.get(name), 'samples'));
     found.memory = await watchMemory(meter, main, plan.calls);
     found.scale = await compareScales(meter, stage, main, plan, load);
     found.waiting = await letWait(stage, main.store, plan.waiting, tell);

@@ -37,6 +37,12 @@ export function governedRead(agentToken: string): Buffer {
   return Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
 }
 
+/** The same read as a client of the platform sends it, below `/proxy`. */
+export function rawRead(agentToken: string): Buffer {
+  const head = `GET /proxy/${BENCH_PLATFORM_ID}${ENDPOINT} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n`;
+  return Buffer.from(`${head}authorization: Bearer ${agentToken}\r\n\r\n`);
+}
+
 /** The body of a call that the policy holds for a person; each another one. */
 export function heldWrite(number: number): object {
   const data = { title: `Order ${number}`, amount: 12.5, note: 'Please look at this before it goes out.' };

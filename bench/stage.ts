@@ -8,7 +8,7 @@ import { startNginx } from './nginx.ts';
 import type { Postgres } from './postgres.ts';
 import { startPostgres } from './postgres.ts';
 import { forkChild } from './process.ts';
-import { authzenQuestion, governedRead, permissionsQuestion, plainRead, trqpQuestion } from './requests.ts';
+import { authzenQuestion, governedRead, permissionsQuestion, plainRead, rawRead, trqpQuestion } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';
 
 export type Store = BrokerOptions['store'];
@@ -21,6 +21,8 @@ export type BrokerOnStage = {
   /** The broker's process and its database's. */
   pids: readonly number[];
   governed: Target;
+  /** The same read by `/proxy`. */
+  raw: Target;
   decisions: Target;
   /** AuthZEN by the agents themselves, TRQP by strangers. */
   authzen: Target;
@@ -126,6 +128,7 @@ function onStage(broker: BrokerTarget, store: Store, agents: number, database: r
     store,
     pids,
     governed: { name: `governed read, ${store}, ${count} agents`, port, pids, requests: remade(governedRead) },
+    raw: { name: `raw read, ${store}, ${count} agents`, port, pids, requests: remade(rawRead) },
     decisions: { name: `permissions, ${store}, ${count} agents`, port, pids, requests: remade(permissionsQuestion) },
     authzen: { name: `AuthZEN, ${store}, ${count} agents`, port, pids, requests: remade(authzenQuestion) },
     trqp: { name: `TRQP, ${store}, ${count} agents`, port, pids, requests: () => registry },

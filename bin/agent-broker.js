@@ -9,16 +9,16 @@ import { fileURLToPath } from 'node:url';
 
 const NEEDED = 24;
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+// A checkout runs from source; the published package has JavaScript only.
+const source = existsSync(at('./cli.ts'));
 
 if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
-  // A checkout runs from source; the published package has JavaScript only.
-  const source = existsSync(at('./cli.ts'));
-  const isServed = process.argv[2] === 'mcp' && (await quickly(source, process.argv.slice(3)));
-  if (!isServed) {
-    // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
-    const stop = process.argv[2] === 'serve' ? listenForStop() : undefined;
-    const { main } = await import(source ? './cli.ts' : '../dist/cli.js');
-    await main(process.argv, stop);
+  try {
+    await run();
+  } catch (error) {
+    // What a checkout is made of comes with `npm ci`; a file of its own that is missing is reported as it is.
+    if (!source || error?.code !== 'ERR_MODULE_NOT_FOUND' || !/^Cannot find package/.test(error.message)) throw error;
+    failInstall();
   }
 } else {
   // A checkout brings its own Node as a devDependency.
@@ -27,12 +27,28 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
     const child = spawn(own, process.argv.slice(1), { stdio: 'inherit' });
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
     child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
-  } else {
+  } else if (source) failInstall();
+  else {
     console.error(`agent-broker needs Node.js ${NEEDED} or newer; this is ${process.version}.`);
     console.error(
       'Install a newer one from https://nodejs.org, or run it with: npx --package=node@24 --package=agent-broker agent-broker',
     );
     process.exitCode = 1;
+  }
+}
+
+function failInstall() {
+  console.error(`Run "npm ci" in ${at('..')} first: it installs Node.js ${NEEDED} and the packages that this needs.`);
+  process.exitCode = 1;
+}
+
+async function run() {
+  const isServed = process.argv[2] === 'mcp' && (await quickly(process.argv.slice(3)));
+  if (!isServed) {
+    // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
+    const stop = ['serve', 'demo'].includes(process.argv[2]) ? listenForStop() : undefined;
+    const { main } = await import(source ? './cli.ts' : '../dist/cli.js');
+    await main(process.argv, stop);
   }
 }
 
@@ -48,7 +64,7 @@ function listenForStop() {
   return stop.signal;
 }
 
-async function quickly(source, words) {
+async function quickly(words) {
   keepCompiled();
   const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/quick-mcp.js');
   return await quickMcp(words);

@@ -1,18 +1,29 @@
 /** The command line. Each command is loaded lazily, so that `--help` and `token` are fast. */
 import { Command, CommanderError } from 'commander';
+import { visible } from '../broker/console/static/visible.js';
+import { groupByTopic } from './command-groups.ts';
+import { addActivityCommand } from './commands/activity.ts';
+import { addAddCommand } from './commands/add.ts';
 import { addAgentCommands } from './commands/agent.ts';
 import { addBackupCommand } from './commands/backup.ts';
+import { addCompletionCommand } from './commands/completion.ts';
 import { addConnectCommand } from './commands/connect.ts';
+import { addConnectionCommands } from './commands/connection.ts';
+import { addDecideCommands } from './commands/decide.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addGitCredentialCommand } from './commands/git-credential.ts';
 import { addGitSetupCommand } from './commands/git-setup.ts';
 import { addGitHubAppCommand } from './commands/github-app.ts';
 import { addGovernanceCommands } from './commands/governance.ts';
+import { addGrantCommands } from './commands/grant.ts';
+import { addInboxCommand } from './commands/inbox.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addMcpCommand } from './commands/mcp.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addOwnerCommands } from './commands/owner.ts';
+import { addPolicyCommands } from './commands/policy.ts';
+import { addRunCommand } from './commands/run.ts';
 import { addSecretCommands } from './commands/secret.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addTokenCommand } from './commands/token.ts';
@@ -32,15 +43,23 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   addServeCommand(program, stop);
-  addDemoCommand(program);
+  addDemoCommand(program, stop);
   addGovernanceCommands(program);
   addOwnerCommands(program);
   addAgentCommands(program);
+  addInboxCommand(program);
+  addDecideCommands(program);
+  addActivityCommand(program);
+  addGrantCommands(program);
+  addPolicyCommands(program);
+  addConnectionCommands(program);
   addSecretCommands(program);
+  addAddCommand(program);
   addGitHubAppCommand(program);
   addConnectCommand(program);
   addTokenCommand(program);
   addMcpCommand(program);
+  addRunCommand(program);
   addGitSetupCommand(program);
   addGitCredentialCommand(program);
   addDoctorCommand(program);
@@ -48,7 +67,9 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
   addKeysCommand(program);
   addMigrateCommand(program);
   addBackupCommand(program);
+  addCompletionCommand(program);
   for (const command of allCommands(program)) command.exitOverride();
+  groupByTopic(program);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
@@ -57,7 +78,7 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
       return;
     }
     const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`${message}\n`);
+    process.stderr.write(`${visible(message)}\n`);
     if (!(error instanceof CommandFailed || error instanceof WrongUsage) && process.env.LOG_LEVEL === 'debug')
       process.stderr.write(`${error instanceof Error ? error.stack : ''}\n`);
     process.exitCode = error instanceof WrongUsage ? 2 : 1;

@@ -1,8 +1,20 @@
 /** Location and format of each MCP client's list of servers, by platform and environment. */
 import { posix, win32 } from 'node:path';
-import { plainEntry, type ServerEntry, type Started } from './server-entry.ts';
+import { plainEntry, SERVER_NAME, type ServerEntry, type Started } from './server-entry.ts';
 
-export const CLIENTS = ['claude-code', 'claude-desktop', 'cursor', 'vscode', 'gemini', 'opencode'] as const;
+export const CLIENTS = [
+  'claude-code',
+  'claude-desktop',
+  'cursor',
+  'vscode',
+  'codex',
+  'gemini',
+  'opencode',
+  'zed',
+  'windsurf',
+  'cline',
+  'continue',
+] as const;
 export type ClientId = (typeof CLIENTS)[number];
 
 /** The machine of a client. `home`: the user's. `cwd`: the project's. */
@@ -17,26 +29,31 @@ type Place = 'user' | 'project';
 
 type Client = {
   title: string;
+  /** What the file is written in; json: with comments and trailing commas, where the client takes them. */
+  format: 'json' | 'toml' | 'yaml';
   /** The member of the file that lists the servers. */
-  member: 'mcpServers' | 'servers' | 'mcp';
+  member: 'mcpServers' | 'servers' | 'mcp' | 'mcp_servers' | 'context_servers';
   /** The entry in the client's format. */
   write: (entry: ServerEntry) => object;
-  /** Undefined: the client has no such file. */
-  file: (machine: Machine, place: Place) => string | undefined;
+  /** The user's file, as the words of its path. */
+  user: (machine: Machine) => readonly string[];
+  /** The same below a project's folder; undefined: the client has no file for projects. */
+  project?: readonly string[];
   /** What to do afterwards. */
   afterwards: string;
 };
 
 const pathsOf = ({ platform }: Machine) => (platform === 'win32' ? win32 : posix);
 
-/** The folder for settings of programs. */
-function settings(machine: Machine): string {
-  const { platform, environment, home } = machine;
-  const { join } = pathsOf(machine);
-  if (platform === 'win32') return environment.APPDATA || join(home, 'AppData', 'Roaming');
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support');
-  return environment.XDG_CONFIG_HOME || join(home, '.config');
+/** The folder for settings of programs with windows. */
+function settings({ platform, environment, home }: Machine): readonly string[] {
+  if (platform === 'win32') return environment.APPDATA ? [environment.APPDATA] : [home, 'AppData', 'Roaming'];
+  if (platform === 'darwin') return [home, 'Library', 'Application Support'];
+  return config(environment.XDG_CONFIG_HOME, home);
 }
+
+/** That of the XDG Base Directory Specification. */
+const config = (given: string | undefined, home: string): readonly string[] => (given ? [given] : [home, '.config']);
 
 const asItIs = (entry: ServerEntry): object => entry;
 /** Adds the type of a stdio server. */
@@ -46,59 +63,56 @@ const TABLE: Record<ClientId, Client> = {
   // code.claude.com/docs/en/mcp: user scope, and project scope in the project's root.
   'claude-code': {
     title: 'Claude Code',
+    format: 'json',
     member: 'mcpServers',
     write: withType,
-    file: (machine, place) => {
-      const { join } = pathsOf(machine);
-      if (place === 'project') return join(machine.cwd, '.mcp.json');
-      return join(machine.environment.CLAUDE_CONFIG_DIR || machine.home, '.claude.json');
-    },
+    user: ({ environment, home }) => [environment.CLAUDE_CONFIG_DIR || home, '.claude.json'],
+    project: ['.mcp.json'],
     afterwards: 'Restart Claude Code; /mcp shows the server.',
   },
   // modelcontextprotocol.io, Connect to local MCP servers.
   'claude-desktop': {
     title: 'Claude Desktop',
+    format: 'json',
     member: 'mcpServers',
     write: asItIs,
-    file: (machine, place) =>
-      place === 'project'
-        ? undefined
-        : pathsOf(machine).join(settings(machine), 'Claude', 'claude_desktop_config.json'),
+    user: (machine) => [...settings(machine), 'Claude', 'claude_desktop_config.json'],
     afterwards: 'Quit Claude Desktop (closing its window is not enough) and start it again.',
   },
   // docs.cursor.com/context/model-context-protocol
   cursor: {
     title: 'Cursor',
+    format: 'json',
     member: 'mcpServers',
     write: asItIs,
-    file: (machine, place) =>
-      pathsOf(machine).join(place === 'project' ? machine.cwd : machine.home, '.cursor', 'mcp.json'),
+    user: ({ home }) => [home, '.cursor', 'mcp.json'],
+    project: ['.cursor', 'mcp.json'],
     afterwards: 'Cursor asks whether to enable the server, or shows it in Settings, under MCP.',
   },
   // code.visualstudio.com/docs/copilot/reference/mcp-configuration
   vscode: {
     title: 'VS Code',
+    format: 'json',
     member: 'servers',
     write: withType,
-    file: (machine, place) => {
-      const { join } = pathsOf(machine);
-      if (place === 'project') return join(machine.cwd, '.vscode', 'mcp.json');
-      return join(settings(machine), 'Code', 'User', 'mcp.json');
-    },
+    user: (machine) => [...settings(machine), 'Code', 'User', 'mcp.json'],
+    project: ['.vscode', 'mcp.json'],
     afterwards: 'VS Code asks whether to trust the server when it starts it (command: MCP: List Servers).',
   },
   // github.com/google-gemini/gemini-cli, docs/tools/mcp-server.md
   gemini: {
     title: 'Gemini CLI',
+    format: 'json',
     member: 'mcpServers',
     write: asItIs,
-    file: (machine, place) =>
-      pathsOf(machine).join(place === 'project' ? machine.cwd : machine.home, '.gemini', 'settings.json'),
+    user: ({ home }) => [home, '.gemini', 'settings.json'],
+    project: ['.gemini', 'settings.json'],
     afterwards: 'Restart Gemini CLI; /mcp shows the server.',
   },
   // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: one list of words, and `environment`.
   opencode: {
     title: 'opencode',
+    format: 'json',
     member: 'mcp',
     write: ({ command, args, env }) => ({
       type: 'local',
@@ -106,20 +120,89 @@ const TABLE: Record<ClientId, Client> = {
       command: [command, ...args],
       environment: env,
     }),
-    file: (machine, place) => {
-      const { join } = pathsOf(machine);
-      if (place === 'project') return join(machine.cwd, 'opencode.json');
-      return join(machine.environment.XDG_CONFIG_HOME || join(machine.home, '.config'), 'opencode', 'opencode.json');
-    },
+    user: ({ environment, home }) => [...config(environment.XDG_CONFIG_HOME, home), 'opencode', 'opencode.json'],
+    project: ['opencode.json'],
     afterwards: 'Restart opencode; "opencode mcp list" shows the server.',
   },
+  // github.com/openai/codex, codex-rs/config/src/mcp_types.rs (0.169.0)
+  codex: {
+    title: 'Codex',
+    format: 'toml',
+    member: 'mcp_servers',
+    write: asItIs,
+    user: ({ environment, home }) =>
+      environment.CODEX_HOME ? [environment.CODEX_HOME, 'config.toml'] : [home, '.codex', 'config.toml'],
+    project: ['.codex', 'config.toml'],
+    afterwards: 'Restart Codex; "codex mcp list" shows the server.',
+  },
+  // github.com/zed-industries/zed, crates/settings_content/src/project.rs, and crates/paths
+  zed: {
+    title: 'Zed',
+    format: 'json',
+    member: 'context_servers',
+    write: asItIs,
+    user: (machine) => {
+      const { platform, environment, home } = machine;
+      if (platform === 'win32') return [...settings(machine), 'Zed', 'settings.json'];
+      const given = platform === 'linux' ? environment.XDG_CONFIG_HOME : undefined;
+      return [...config(given, home), 'zed', 'settings.json'];
+    },
+    project: ['.zed', 'settings.json'],
+    afterwards: 'Zed starts the server immediately; the settings of its agent panel show it.',
+  },
+  // docs.windsurf.com/windsurf/cascade/mcp
+  windsurf: {
+    title: 'Windsurf',
+    format: 'json',
+    member: 'mcpServers',
+    write: asItIs,
+    user: ({ home }) => [home, '.codeium', 'windsurf', 'mcp_config.json'],
+    afterwards: 'Press Refresh under MCP servers in Cascade, or restart Windsurf.',
+  },
+  // github.com/cline/cline, sdk/packages/shared/src/storage/paths.ts: the command line's and the extensions'.
+  cline: {
+    title: 'Cline',
+    format: 'json',
+    member: 'mcpServers',
+    write: asItIs,
+    user: ({ environment: { CLINE_MCP_SETTINGS_PATH, CLINE_DATA_DIR, CLINE_DIR }, home }) => {
+      if (CLINE_MCP_SETTINGS_PATH) return [CLINE_MCP_SETTINGS_PATH];
+      const data = CLINE_DATA_DIR ? [CLINE_DATA_DIR] : CLINE_DIR ? [CLINE_DIR, 'data'] : [home, '.cline', 'data'];
+      return [...data, 'settings', 'cline_mcp_settings.json'];
+    },
+    afterwards: 'Cline reads the file again by itself; MCP Servers, Configure shows the server.',
+  },
+  // docs.continue.dev/reference, and github.com/continuedev/continue, packages/config-yaml (1.42.0)
+  continue: {
+    title: 'Continue',
+    format: 'yaml',
+    member: 'mcpServers',
+    write: (entry) => ({ name: SERVER_NAME, ...entry }),
+    user: ({ environment: { CONTINUE_GLOBAL_DIR }, home }) =>
+      CONTINUE_GLOBAL_DIR ? [CONTINUE_GLOBAL_DIR, 'config.yaml'] : [home, '.continue', 'config.yaml'],
+    afterwards: 'Continue reads the file again by itself; "cn" at its next start.',
+  },
 };
+
+/** The clients whose configuration, or the folder that it is in, is on this machine. */
+export function clientsFound(machine: Machine, isThere: (path: string) => boolean): ClientId[] {
+  const { dirname } = pathsOf(machine);
+  return CLIENTS.filter((id) => {
+    const file = configFile(id, machine, 'user');
+    // That of Claude Code is in the home folder itself.
+    return file !== undefined && (isThere(file) || (dirname(file) !== machine.home && isThere(dirname(file))));
+  });
+}
 
 export const clientNamed = (id: ClientId): Client => TABLE[id];
 
 /** The file of a client; undefined when it has none for projects. */
-export const configFile = (id: ClientId, machine: Machine, place: Place): string | undefined =>
-  TABLE[id].file(machine, place);
+export function configFile(id: ClientId, machine: Machine, place: Place): string | undefined {
+  const { user, project } = TABLE[id];
+  const { join } = pathsOf(machine);
+  if (place === 'user') return join(...user(machine));
+  return project && join(machine.cwd, ...project);
+}
 
 /** How a client starts `agent-broker mcp`, in the format of this client. */
 export function serverEntry(client: ClientId, started: Started): object {

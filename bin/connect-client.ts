@@ -1,15 +1,17 @@
 /** `agent-broker connect`: creates an agent for an MCP client, and adds the entry to the client's configuration. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readProfile } from '../mcp/profile.ts';
 import { type ClientId, clientNamed, configFile, serverEntry } from './client-config.ts';
-import { dataFolder } from './connection.ts';
-import { changedLines, type Edited, editEntry } from './edit-config.ts';
+import { readClientFile, writeClientFile } from './client-file.ts';
+import { connectAsOwner, dataFolder } from './connection.ts';
+import { editClient, entryLines } from './edit-client.ts';
+import type { Edited } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { fileNameOf, type MakeOptions, makeAgent } from './make-agent.ts';
-import { replaceFile } from './replace-file.ts';
-import { ownLauncher, SERVER_NAME } from './server-entry.ts';
+import { grantsInWords, type ShownGrant } from './grants-in-words.ts';
+import { fileNameOf, lookUpTerms, type MakeOptions, makeAgent, saysTerms } from './make-agent.ts';
+import { ownLauncher } from './server-entry.ts';
 
 export type ConnectOptions = MakeOptions & {
   name?: string;
@@ -31,51 +33,61 @@ export type Connected = {
   profile?: string;
   agent?: 'made' | 'there already';
   agent_id?: string;
+  /** What a new agent may do. */
+  grants?: ShownGrant[];
   dry_run: boolean;
 };
 
 /** Throws CommandFailed and WrongUsage. The configuration is checked before an agent is created. */
 export async function connectClient(client: ClientId, options: ConnectOptions): Promise<Connected> {
   const config = configOf(client, options);
-  const text = readText(config);
+  const text = readClientFile(config);
   const dry_run = options.dryRun === true;
-  const place = [clientNamed(client).member, SERVER_NAME] as const;
   if (options.undo) {
-    const edited = editEntry(text, place, undefined, config);
-    if (!dry_run) writeText(config, edited, text);
+    const edited = await editClient(client, text, undefined, config);
+    if (!dry_run) writeClientFile(config, edited, text);
     return {
       client,
       config,
       change: edited.change,
-      lines: changedLines(SERVER_NAME, edited.before, undefined),
+      lines: entryLines(edited.before, undefined),
       dry_run,
     };
   }
   const profile = profileOf(client, options);
   const there = existsSync(profile);
-  if (there && (options.grant ?? options.policy ?? options.invite) !== undefined)
+  if (there && (saysTerms(options) || options.invite !== undefined))
     throw new WrongUsage(
-      `The agent of ${profile} is there already, so --grant, --policy and --invite change nothing: leave them out, or name another agent with --name.`,
+      `The agent of ${profile} is there already, so --grant, its limits, --policy and --invite change nothing: leave them out, or name another agent with --name.`,
     );
   if (options.profile !== undefined && !there) throw new CommandFailed(`There is no profile at ${profile}.`);
   const entry = serverEntry(client, { profile, launcher: ownLauncher(), platform: process.platform });
-  const edited = editEntry(text, place, entry, config);
+  const edited = await editClient(client, text, entry, config);
   let agent_id: string | undefined;
+  let grants: ShownGrant[] = [];
+  const name = agentName(client, options);
   if (there) agent_id = readProfile({}, profile).agentId;
-  else if (!dry_run) ({ agent_id } = await makeAgent(agentName(client, options), options, profile));
-  if (!dry_run) writeText(config, edited, text);
+  else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
+  // The same is looked up that would be refused otherwise. What an invite is good for nobody tells without using it.
+  else if (options.invite === undefined) grants = await lookUpTerms(await connectAsOwner(options), name, options);
+  if (!dry_run) writeClientFile(config, edited, text);
   const agent = there ? 'there already' : 'made';
   return {
     client,
     config,
     change: edited.change,
-    lines: changedLines(SERVER_NAME, edited.before, entry),
+    lines: entryLines(edited.before, entry),
     profile,
     agent,
     ...(agent_id !== undefined && { agent_id }),
+    grants,
     dry_run,
   };
 }
+
+/** Whether connecting would make an agent. */
+export const isNewAgent = (client: ClientId, options: ConnectOptions): boolean =>
+  options.profile === undefined && !existsSync(profileOf(client, options));
 
 function configOf(client: ClientId, { project }: ConnectOptions): string {
   const machine = { platform: process.platform, environment: process.env, home: homedir(), cwd: process.cwd() };
@@ -97,28 +109,6 @@ function profileOf(client: ClientId, options: ConnectOptions): string {
   return join(folder, 'profiles', `${fileNameOf(agentName(client, options))}.json`);
 }
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return '';
-    throw new CommandFailed(`${path} cannot be read (${code}), so nothing was changed.`);
-  }
-}
-
-function writeText(path: string, { text, change }: Edited, before: string): void {
-  if (change === 'none') return;
-  try {
-    if (readText(path) !== before)
-      throw new CommandFailed(`${path} was changed concurrently by another program: try again.`);
-    replaceFile(path, text);
-  } catch (error) {
-    if (error instanceof CommandFailed) throw error;
-    throw new CommandFailed(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}).`);
-  }
-}
-
 const DONE: Record<Edited['change'], [did: string, would: string]> = {
   added: ['Added to', 'Would be added to'],
   changed: ['Changed in', 'Would be changed in'],
@@ -127,7 +117,7 @@ const DONE: Record<Edited['change'], [did: string, would: string]> = {
 };
 
 export function inWords(done: Connected): string {
-  const { client, config, change, lines, profile, agent, agent_id, dry_run } = done;
+  const { client, config, change, lines, profile, agent, agent_id, grants = [], dry_run } = done;
   const { title, afterwards } = clientNamed(client);
   const key =
     agent === 'made'
@@ -135,15 +125,23 @@ export function inWords(done: Connected): string {
         ? `An agent would be made, with its key in ${profile}.`
         : `Made the agent ${agent_id}. Its key is in ${profile}, which only you can read, and nowhere else.`
       : `Uses the agent ${agent_id} of ${profile}.`;
+  const granted =
+    agent !== 'made'
+      ? []
+      : grants.length === 0
+        ? [
+            'It is granted nothing yet: it asks for what it needs, and you find that in the console. Or say it here: --grant.',
+          ]
+        : grantsInWords(grants);
   const undone =
     change === 'removed' && !dry_run
-      ? 'The agent and its key are still there: to revoke it: agent-broker agent revoke AGENT_ID.'
+      ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: agent-broker agent revoke AGENT_ID.`
       : undefined;
   return [
-    ...(profile === undefined ? [] : [key]),
+    ...(profile === undefined ? [] : [key, ...granted]),
     `${DONE[change][dry_run ? 1 : 0]} ${title}’s configuration, ${config}${lines.length > 0 ? ':' : '.'}`,
     ...(lines.length > 0 ? ['', ...lines.map((line) => `  ${line}`), ''] : []),
-    ...(change === 'none' || dry_run ? [] : [afterwards]),
+    ...(change === 'none' || change === 'removed' || dry_run ? [] : [afterwards]),
     ...(undone === undefined ? [] : [undone]),
     ...(dry_run ? ['Nothing was done.'] : []),
   ].join('\n');

@@ -2,8 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { visible } from '../broker/console/static/visible.js';
 import { runFile } from '../broker/run-file.ts';
-import { CommandFailed, OutcomeUnknown } from './failure.ts';
+import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';
+import { printJson } from './terminal/output.ts';
 
 export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
 
@@ -35,9 +37,9 @@ export type BrokerConnection = {
   url: string;
   /**
    * A request to the owner API; returns the parsed body. Throws CommandFailed with the broker's message when refused, and
-   * OutcomeUnknown when it may have been executed.
+   * OutcomeUnknown when it may have been executed. `signal`: gives up waiting for the answer, with OutcomeUnknown.
    */
-  ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
+  ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Record<string, unknown>>;
 };
 
 /** Error codes before anything was sent: connection refused, or unknown host. */
@@ -51,7 +53,14 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-async function request(url: string, token: string | undefined, method: string, path: string, body?: unknown) {
+async function request(
+  url: string,
+  token: string | undefined,
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+) {
   let response: Response;
   try {
     response = await fetch(url + path, {
@@ -61,6 +70,7 @@ async function request(url: string, token: string | undefined, method: string, p
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
     });
   } catch (error) {
     const { cause } = error as { cause?: { code?: string } };
@@ -91,8 +101,11 @@ function readAnswer(text: string): Record<string, unknown> | undefined {
 /** Only an error of the broker itself, with its code, guarantees that nothing was done. */
 function refusalOf(status: number, answer: Record<string, unknown>): CommandFailed {
   const problems = Array.isArray(answer.problems) ? answer.problems.map((line) => `\n  ${line}`).join('') : '';
-  const Failure = status < 500 && typeof answer.error === 'string' ? CommandFailed : OutcomeUnknown;
-  return new Failure(`${answer.detail ?? `The broker answered ${status}.`}${problems}`);
+  const message = `${answer.detail ?? `The broker answered ${status}.`}${problems}`;
+  const { error: code } = answer;
+  return status < 500 && typeof code === 'string'
+    ? new RefusedByBroker(message, status, code)
+    : new OutcomeUnknown(message);
 }
 
 /** As the operator of this machine: with the local credential in the data folder. */
@@ -100,14 +113,14 @@ export function connectLocally(options: ConnectionOptions): BrokerConnection {
   const running = readRunFile(dataFolder(options));
   return {
     url: running.url,
-    ask: (method, path, body) => request(running.url, running.local_token, method, path, body),
+    ask: (...asked) => request(running.url, running.local_token, ...asked),
   };
 }
 
 /** Without authentication: for requests with a token in the body. */
 export function connectAsNobody(options: ConnectionOptions): BrokerConnection {
   const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
-  return { url, ask: (method, path, body) => request(url, undefined, method, path, body) };
+  return { url, ask: (...asked) => request(url, undefined, ...asked) };
 }
 
 /** The given URL, without a trailing slash; undefined when there is none. */
@@ -120,7 +133,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
     const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
-    return { url, ask: (method, path, body) => request(url, given, method, path, body) };
+    return { url, ask: (...asked) => request(url, given, ...asked) };
   }
   const url = givenUrl(options);
   if (url !== undefined && !isLocal(url, options))
@@ -130,7 +143,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const local = connectLocally(options);
   const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
   const token = String(session.token);
-  return { url: local.url, ask: (method, path, body) => request(local.url, token, method, path, body) };
+  return { url: local.url, ask: (...asked) => request(local.url, token, ...asked) };
 }
 
 /** Whether the URL is the broker of the data folder. */
@@ -143,7 +156,8 @@ function isLocal(url: string, options: ConnectionOptions): boolean {
 const hostOf = (url: string): string | undefined =>
   URL.parse(url)?.host.replace(/^(localhost|127\.0\.0\.1|\[::1\])(?=:|$)/, 'localhost');
 
-/** Prints a result, as JSON with `--json`, else as text. */
+/** Prints a result, as JSON with `--json`, else as text, in which nothing that others wrote can act on a terminal. */
 export function print(options: { json?: boolean }, value: unknown, text: () => string): void {
-  process.stdout.write(options.json ? `${JSON.stringify(value, null, 2)}\n` : `${text()}\n`);
+  if (options.json) printJson(value);
+  else process.stdout.write(`${visible(text())}\n`);
 }

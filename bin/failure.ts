@@ -6,3 +6,15 @@ export class OutcomeUnknown extends CommandFailed {}
 
 /** Wrong usage of a command: exit code 2. */
 export class WrongUsage extends Error {}
+
+/** The broker refused, and did nothing. `code`: its error, such as `already_decided`. */
+export class RefusedByBroker extends CommandFailed {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(message: string, status: number, code: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}

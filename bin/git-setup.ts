@@ -82,7 +82,7 @@ function settingsFor(
   const credential = `credential.${broker}/git`;
   const at = hostOf(host);
   const rewritten = (repositories.length === 0 ? [''] : repositories).flatMap((one) =>
-    [`${at.origin}/`, `git@${at.hostname}:`, `ssh://git@${at.hostname}/`].map((from) => ({
+    addressesOf(at).map((from) => ({
       name: `url.${addressOf(broker, one)}.insteadOf`,
       value: `${from}${one.replace(/\*$/, '')}`,
     })),
@@ -95,6 +95,13 @@ function settingsFor(
     ...rewritten,
   ];
 }
+
+/** Where the addresses of a code host's repositories begin. */
+export const addressesOf = ({ origin, hostname }: URL): string[] => [
+  `${origin}/`,
+  `git@${hostname}:`,
+  `ssh://git@${hostname}/`,
+];
 
 function hostOf(text: string): URL {
   const url = URL.parse(text);

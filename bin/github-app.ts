@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
-import { readAppKey } from '../broker/token-source/app-key.ts';
+import { APP_KEY, readRsaKey } from '../broker/token-source/rsa-key.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import {
   type AppInstallation,
@@ -137,7 +137,7 @@ function keyIn(file: string) {
   } catch {
     throw new CommandFailed(`The file ${file} cannot be read.`);
   }
-  const read = readAppKey(text);
+  const read = readRsaKey(text, APP_KEY);
   if (!read.ok) throw new CommandFailed(`What ${file} holds ${read.problem}.`);
   return read.key;
 }
@@ -147,7 +147,7 @@ async function untilInstalled(
   { id, pem }: MadeApp,
   say: (text: string) => void,
 ): Promise<AppInstallation[]> {
-  const read = readAppKey(pem);
+  const read = readRsaKey(pem, APP_KEY);
   if (!read.ok) throw new CommandFailed(`The key that GitHub made ${read.problem}.`);
   say('Waiting until it is installed (Ctrl-C ends the waiting, and nothing else) …');
   const until = performance.now() + INSTALL_PATIENCE_MS;

@@ -13,25 +13,76 @@ import {
   withConnection,
 } from './connection.ts';
 import { CommandFailed, OutcomeUnknown, WrongUsage } from './failure.ts';
+import type { GrantWords, LimitOptions } from './grant-words.ts';
+import type { ShownGrant } from './grants-in-words.ts';
 
-type Grant = { platformId: string; scopes: string[] };
-type Terms = { policy?: string; grant?: Grant[] };
+type Terms = LimitOptions & { policy?: string; grant?: GrantWords[] };
 export type MakeOptions = ConnectionOptions & Terms & { invite?: string };
 
-export type MadeAgent = { agent_id: string; owner_id: string; status: string; url: string };
+export type MadeAgent = {
+  agent_id: string;
+  owner_id: string;
+  status: string;
+  url: string;
+  /** What it was granted; of an invited agent whoever invited it knows. */
+  grants: ShownGrant[];
+};
 
 /** Options for a new agent. */
 export const withTerms = (command: Command): Command =>
   withConnection(command)
     .option('--policy <name>', 'the policy that it is under; otherwise the default one')
-    .option('--grant <platform=scope,…>', 'what it may do; may be given several times', readGrant);
+    .option(
+      '--grant <platform=word,…>',
+      'what it may do: presets such as read, or scopes; may be given several times',
+      readGrant,
+    )
+    .option('--repos <owner/name,…>', 'only in these repositories; owner/* for all of an owner', readList)
+    .option('--recipients <address,…>', 'only to these recipients; @acme.example for all of a domain', readList)
+    .option('--expires <time>', 'until when: a span such as 30d, or a moment such as 2027-01-31T18:00:00Z')
+    .option('--require-approval', 'every call waits for an approval');
 
-/** `codehost=issues.read,issues.write` */
-function readGrant(text: string, before: Grant[] = []): Grant[] {
-  const [, platformId = '', list = ''] = /^([^=\s]+)=(\S+)$/.exec(text) ?? [];
-  const scopes = list.split(',').filter((scope) => scope !== '');
-  if (scopes.length === 0) throw new InvalidArgumentError('Write it as platform=scope,scope.');
-  return [...before, { platformId, scopes }];
+/** `codehost=issues` or `codehost=issues.read,issues.write` */
+function readGrant(text: string, before: GrantWords[] = []): GrantWords[] {
+  const [, platform = '', list = ''] = /^([^=\s]+)=(\S+)$/.exec(text) ?? [];
+  const words = list.split(',').filter((word) => word !== '');
+  if (words.length === 0) throw new InvalidArgumentError('Write it as platform=preset, or platform=scope,scope.');
+  return [...before, { platform, words }];
+}
+
+const readList = (text: string, before: string[] = []): string[] => [
+  ...before,
+  ...text
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== ''),
+];
+
+/** Whether anything was said of what the agent may do. */
+export const saysTerms = ({ policy, grant, repos, recipients, expires, requireApproval }: Terms): boolean =>
+  [policy, grant, repos, recipients, expires, requireApproval].some((one) => one !== undefined);
+
+/**
+ * What a new agent would be, looked up at the broker, of which nothing changes.
+ *
+ * @throws CommandFailed where it would be refused; WrongUsage
+ */
+export async function lookUpTerms(broker: BrokerConnection, name: string, terms: Terms): Promise<ShownGrant[]> {
+  await refuseBadName(name);
+  if (!terms.grant && (terms.repos ?? terms.recipients ?? terms.expires ?? terms.requireApproval) !== undefined)
+    throw new WrongUsage('--repos, --recipients, --expires and --require-approval limit a --grant: name one.');
+  const { agents } = (await broker.ask('GET', '/owner/agents')) as { agents: { name: string; status: string }[] };
+  if (agents.some((one) => one.name === name && !['revoked', 'deleted', 'expired'].includes(one.status)))
+    throw new CommandFailed(`There is an agent "${name}" already. Choose another name.`);
+  if (terms.policy !== undefined) {
+    const { policies } = (await broker.ask('GET', '/owner/policies')) as { policies: { id: string; name: string }[] };
+    if (!policies.some(({ id, name }) => terms.policy === id || terms.policy === name))
+      throw new CommandFailed(
+        `There is no policy "${terms.policy}". There are: ${policies.map((one) => one.name).join(', ')}.`,
+      );
+  }
+  const { resolveGrants } = await import('./grant-words.ts');
+  return await resolveGrants(broker, terms.grant ?? [], terms);
 }
 
 /**
@@ -40,9 +91,12 @@ function readGrant(text: string, before: Grant[] = []): Grant[] {
  * bound the key, the file is kept: it is the only copy.
  */
 export async function makeAgent(name: string, options: MakeOptions, path: string): Promise<MadeAgent> {
-  if (options.invite !== undefined && (options.policy !== undefined || options.grant !== undefined))
-    throw new WrongUsage('What an invited agent may do was said with the invite: leave out --policy and --grant.');
+  if (options.invite !== undefined && saysTerms(options))
+    throw new WrongUsage(
+      'What an invited agent may do was said with the invite: leave out --policy, --grant and its limits.',
+    );
   const broker = options.invite === undefined ? await connectAsOwner(options) : connectAsNobody(options);
+  const grants = options.invite === undefined ? await lookUpTerms(broker, name, options) : [];
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
   // Before binding: an agent whose key cannot be stored would be lost.
@@ -52,7 +106,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
     const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string;
     bound =
       options.invite === undefined
-        ? await inviteAndBind(broker, name, options, pem)
+        ? await inviteAndBind(broker, name, { policy: options.policy, grants }, pem)
         : await bind(broker, options.invite, pem);
   } catch (error) {
     if (error instanceof MaybeBound)
@@ -63,7 +117,16 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
   const { agent_id, owner_id, status } = bound;
   const url = givenUrl(options) ?? bound.proxy_url ?? broker.url;
   complete(path, { url, agent_id, owner_id, private_key });
-  return { agent_id, owner_id, status, url };
+  return { agent_id, owner_id, status, url, grants };
+}
+
+/** The rule of governance files, which could not list the agent otherwise. Throws WrongUsage. */
+export async function refuseBadName(name: string): Promise<void> {
+  const { isAgentName, NAME_FORM } = await import('../broker/config-file/name.ts');
+  if (!isAgentName(name))
+    throw new WrongUsage(
+      `${JSON.stringify(name)} is no name of an agent: ${NAME_FORM} (spaces may stand between them).`,
+    );
 }
 
 /** A file name for an agent's name, which may be any text. */
@@ -111,21 +174,25 @@ type Bound = { agent_id: string; owner_id: string; status: string; proxy_url?: s
 /** Unknown whether the broker bound the key. */
 class MaybeBound extends CommandFailed {}
 
+type Invited = { policy: string | undefined; grants: readonly ShownGrant[] };
+
 export async function makeInvite(
   broker: BrokerConnection,
   name: string,
-  { policy, grant }: Terms,
+  { policy, grants }: Invited,
 ): Promise<Record<string, unknown>> {
   return await broker.ask('POST', '/owner/invites', {
     agent_name: name,
     ...(policy !== undefined && { policy }),
-    ...(grant !== undefined && { grants: grant }),
+    ...(grants.length > 0 && {
+      grants: grants.map(({ platform: _, presets: __, hasRepositories: ___, ...grant }) => grant),
+    }),
   });
 }
 
 /** Binds by an invite, as invited agents do. A failed invite is revoked: then no key was bound. */
-async function inviteAndBind(broker: BrokerConnection, name: string, terms: Terms, pem: string): Promise<Bound> {
-  const invite = await makeInvite(broker, name, terms);
+async function inviteAndBind(broker: BrokerConnection, name: string, invited: Invited, pem: string): Promise<Bound> {
+  const invite = await makeInvite(broker, name, invited);
   try {
     return await bind(broker, String(invite.bind_secret), pem);
   } catch (error) {

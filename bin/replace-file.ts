@@ -1,13 +1,24 @@
 /** Atomically replaces a file of another program, which may contain secrets. */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readlinkSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 /** Limit of chained symbolic links, as in operating systems. */
 const MOST_LINKS = 40;
 
 /**
- * If `path` is a symbolic link, its target is replaced or created. Permissions are preserved; a new file has mode 0600. The
+ * If `path` is a symbolic link, its target is replaced or created. Permissions are preserved, and the
+ * owner, which only root can: else EPERM. A new file has mode 0600. The
  * temporary file has an unpredictable name and mode 0600, and is always removed. Throws errors of the file system.
  */
 export function replaceFile(path: string, text: string): void {
@@ -17,6 +28,8 @@ export function replaceFile(path: string, text: string): void {
   try {
     writeFileSync(beside, text, { mode: 0o600, flag: 'wx' });
     const old = statSync(target, { throwIfNoEntry: false });
+    const own = process.getuid?.();
+    if (old && own !== undefined && old.uid !== own) chownSync(beside, old.uid, old.gid);
     if (old) chmodSync(beside, old.mode & 0o777);
     renameSync(beside, target);
   } finally {

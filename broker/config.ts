@@ -5,8 +5,10 @@ import { byteSize } from './byte-size.ts';
 import { Secret } from './crypto/secret.ts';
 import { isAddressRange, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
 
-const port = z.coerce.number().int().min(0).max(65_535);
-const positive = z.coerce.number().positive();
+/** `what`: follows "must be". */
+const numeric = (what: string) => z.coerce.number(`must be ${what}`);
+const port = numeric('a port number from 0 to 65535').int('must be a whole number').min(0).max(65_535);
+const positive = numeric('a number above 0').positive();
 
 const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
@@ -21,9 +23,13 @@ const Environment = z.object({
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
     .optional()
     .describe('PostgreSQL to share between replicas; without it the broker stores in its data folder'),
-  DATABASE_CONNECTIONS: z.coerce.number().int().min(3).max(200).default(12).describe('connections to PostgreSQL'),
-  DRAIN_SECONDS: z.coerce
-    .number()
+  DATABASE_CONNECTIONS: numeric('a number from 3 to 200')
+    .int()
+    .min(3)
+    .max(200)
+    .default(12)
+    .describe('connections to PostgreSQL'),
+  DRAIN_SECONDS: numeric('a number of seconds from 0 to 300')
     .min(0)
     .max(300)
     .optional()

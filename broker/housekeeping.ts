@@ -6,6 +6,7 @@ import { destroyOldSecretKeys } from './secret-keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
 import { purgeDiagnostics } from './store/diagnostics.ts';
 import { purgeEndedSessions } from './store/ended-sessions.ts';
+import { purgeHeldJoins } from './store/held-joins.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
 import { expireUnusableAuthorisations, purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
@@ -69,6 +70,8 @@ export function startHousekeeping(
     'letting run out what no MCP client can use': (now) =>
       expireUnusableAuthorisations(db, { now, before: now - UNUSABLE_AFTER_MS }),
     'forgetting calls of MCP clients': (now) => purgeMcpRepeats(db, now),
+    // No organisation lets a call wait longer.
+    'forgetting held calls of unmodified clients': (now) => purgeHeldJoins(db, now - 31 * DAY_MS),
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
     'forgetting reports': (now) => purgeDiagnostics(db, now - 30 * DAY_MS),

@@ -109,8 +109,8 @@ export async function openListener(
   };
 }
 
-/** Requests of git, whose bodies may take longer than others. The git door itself lets no client stall. */
-const isLong = ({ url = '' }: IncomingMessage): boolean => url.startsWith('/git/');
+/** Requests whose bodies may take longer than others. Their doors let no client stall. */
+const isLong = ({ url = '' }: IncomingMessage): boolean => url.startsWith('/git/') || url.startsWith('/proxy/');
 
 /** The socket's timer starts again whenever some of what waits there was taken, so long answers to slow readers stand. */
 function cutUntaken(response: ServerResponse, ms: number): void {

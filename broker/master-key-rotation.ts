@@ -1,4 +1,4 @@
-/** The master key against the store, and replacing it while the broker runs: new key in, all wrapped anew, old key out. */
+/** The master key against the store, and replacing it while the broker runs: new key in, all wrapped again, old key out. */
 import type { Broker } from './broker.ts';
 import { checkValue, type MasterKeys } from './crypto/master-key.ts';
 import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/master-key-file.ts';
@@ -65,7 +65,7 @@ export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'c
 }
 
 /**
- * With a key file of its own: makes a new key, wraps everything anew, and leaves only the new key in the file. With a key
+ * With a key file of its own: makes a new key, wraps everything again, and leaves only the new key in the file. With a key
  * from the environment, or a file that replicas have too, the operator gives all of them both keys, and then calls this.
  */
 export async function rotateMasterKey(broker: Broker): Promise<Rotated> {
@@ -79,7 +79,7 @@ export async function rotateMasterKey(broker: Broker): Promise<Rotated> {
     return {
       ok: false,
       error:
-        `${wrapped} stored secrets were wrapped anew, but ${unreadable.length} can be opened with no key, so the older ` +
+        `${wrapped} stored secrets were wrapped again, but ${unreadable.length} can be opened with no key, so the older ` +
         `key stays too: ${unreadable.slice(0, 10).join(', ')}. Replace or remove them, then run this again.`,
     };
   return { ok: true, keyId: vault.masterKeys().current.id, rewrapped: wrapped };

@@ -19,6 +19,7 @@ import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/credentials.ts';
 import { freshRefusals } from './calls/fresh-refusals.ts';
 import { mcpSessions } from './calls/mcp-sessions.ts';
+import { heldRaw } from './calls/raw-request.ts';
 import { toolChecks } from './calls/tool-checks.ts';
 import { budgetOf, CallBudget } from './egress/call-budget.ts';
 import { type Compiled, compiledGovernance } from './facts/compiled.ts';
@@ -34,7 +35,7 @@ import { makePeople } from './people/people.ts';
 import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
-import { appTokens } from './token-source/app-tokens.ts';
+import { issuedTokens } from './token-source/issued-tokens.ts';
 
 export type Services = CallServices & {
   /** People who sign in at the issuer of their assertion. */
@@ -81,7 +82,7 @@ export function makeServices(broker: Broker): Services {
     oauth: makeOAuthConnections(broker),
     people: makePeople(broker),
     tokenUses: tokenUses(broker),
-    appTokens: appTokens(broker),
+    issuedTokens: issuedTokens(broker),
   };
   return {
     ...calls,
@@ -91,7 +92,9 @@ export function makeServices(broker: Broker): Services {
     readiness: makeReadiness(broker, recorder),
     inbox: makeInboxFeed(broker, changes),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
-    replays: makeReplays(calls, (who, action, options) => act(calls, who, action, options)),
+    replays: makeReplays(calls, (who, action, { raw, ...options }) =>
+      act(calls, who, action, { ...options, raw: raw && heldRaw(action, raw) }),
+    ),
     authenticateAgent: agentAuthenticator(broker, readers, {
       breakerOpened: (agent, key) =>
         noteBreaker(changing, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),

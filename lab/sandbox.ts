@@ -26,6 +26,17 @@ export const SANDBOX_MANIFEST = {
     'sandbox:refunds.create': ['POST /refunds'],
   },
   recipients: { 'POST /mail': ['/to', '/to/*', '/cc', '/cc/*'] },
+  sentences: {
+    'GET /issues': 'list the issues',
+    'GET /issues/*': 'read issue {1}',
+    'POST /issues': 'create an issue[: *{/title}*]',
+    'PATCH /issues/*': 'change issue **{1}**',
+    'POST /issues/*/comments': 'comment on issue **{1}**[: *{/text}*]',
+    'DELETE /issues/*': 'delete issue **{1}**',
+    'POST /mail': 'send mail[ to **{recipients}**][: *{/subject}*]',
+    'DELETE /mail/*': 'delete mail **{1}**',
+    'POST /refunds': 'refund **{amount /amount /currency}** of payment {/payment}',
+  },
 };
 
 /** The policy, in the shape of an entry of `policies`: reads and issue writes pass, mail and refunds wait for a person, deletes never. */

@@ -11,7 +11,7 @@ import { ERRORS } from '../broker/http/errors.ts';
 import type { Route } from '../broker/http/route.ts';
 import { isOwners } from '../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../broker/http/routes.ts';
-import { BUILTIN_NAMES } from '../broker/platforms/builtin.ts';
+import { BUILTIN_NAMES } from '../broker/platforms/builtin-names.ts';
 import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../broker/policy/facts.ts';
 import { HASHED_COLUMNS } from '../broker/store/audit-columns.ts';
 import { ROOT } from './world/checkout.ts';

@@ -10,6 +10,7 @@ const FLOORS = [
   'broker/runtime',
   'broker/wire',
   'broker/crypto',
+  'broker/sentences',
   'broker/platforms',
   'broker/store',
   'broker/egress',
@@ -26,6 +27,7 @@ const FLOORS = [
   'broker/approvals',
   'broker/calls',
   'broker/git',
+  'broker/proxy',
   'broker/admin',
   'broker/config-plan',
   'broker/queries',
@@ -38,6 +40,9 @@ const FLOORS = [
 
 /** Files of broker/ that start and stop everything, and so stand above all rooms. */
 const TOP = ['broker/main.ts', 'broker/first-start.ts', 'broker/sandbox.ts'];
+
+/** What a text is made readable with is one module for browsers, terminals and sentences. It imports nothing. */
+const SHARED = 'broker/console/static/visible.js';
 
 type Import = { from: string; to: string; specifier: string };
 
@@ -59,6 +64,7 @@ function importsOf(file: string): Import[] {
 }
 
 function floorOf(file: string): number {
+  if (file === SHARED) return 0;
   if (TOP.includes(file)) return FLOORS.indexOf('broker/top');
   if (file === 'broker/services.ts') return FLOORS.indexOf('broker/services');
   const [first = '', second = ''] = file.split('/');
@@ -124,6 +130,10 @@ describe('the rooms', () => {
     ).toEqual([['b', 'c']]);
   });
 
+  test('the module of the console that every room may import imports nothing', () => {
+    expect(importsOf(SHARED)).toEqual([]);
+  });
+
   test('the check would see an arrow that points up', () => {
     expect(floorOf('broker/http/app.ts')).toBeGreaterThan(floorOf('broker/store/audit.ts'));
     expect(floorOf('broker/main.ts')).toBeGreaterThan(floorOf('broker/console/pages.ts'));
@@ -183,6 +193,23 @@ describe('the rooms', () => {
     expect(outside.filter((one) => !isDoor(one))).toEqual([]);
   });
 
+  test('modules of the console that the command line uses are imported relatively, which Node and browsers both can', () => {
+    const used = new Set(
+      filesBelow('bin')
+        .flatMap(importsOf)
+        .map(({ to }) => to)
+        .filter((to) => to.startsWith('broker/console/static/')),
+    );
+    for (const file of used)
+      for (const { to, specifier } of importsOf(file)) if (/^\..*\.js$/.test(specifier)) used.add(to);
+    expect(used.size).toBeGreaterThan(3);
+    // Not of types, which are gone when it runs.
+    const byAddress = [...used].filter((file) =>
+      /^import .* from '\/console\//m.test(readFileSync(join(ROOT, file), 'utf8')),
+    );
+    expect(byAddress).toEqual([]);
+  });
+
   test('only the recorder can say that something is recorded', () => {
     const makers = broker.filter((file) => /\bDurableValue\b/.test(readFileSync(join(ROOT, file), 'utf8')));
     expect(makers).toEqual(['broker/audit/record.ts', 'broker/audit/recorder.ts']);
@@ -223,6 +250,7 @@ test('what is shipped imports the packages that the build bundles, and reads tho
     '@modelcontextprotocol/node',
     '@modelcontextprotocol/server',
     '@simplewebauthn/server',
+    '@smithy/signature-v4',
     'canonicalize',
     'commander',
     'eventsource-parser',
@@ -239,7 +267,9 @@ test('what is shipped imports the packages that the build bundles, and reads tho
     'pg',
     'pino',
     'rate-limiter-flexible',
+    'smol-toml',
     'undici',
+    'uqr',
     'yaml',
     'zod',
   ]);

@@ -1,21 +1,31 @@
+import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { CLIENTS, type ClientId } from '../client-config.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
-import { fileNameOf, type MakeOptions, makeAgent, makeInvite, withTerms } from '../make-agent.ts';
-import { mcpSnippets } from '../mcp-snippets.ts';
+import { grantsInWords } from '../grants-in-words.ts';
+import {
+  fileNameOf,
+  lookUpTerms,
+  type MadeAgent,
+  type MakeOptions,
+  makeAgent,
+  makeInvite,
+  withTerms,
+} from '../make-agent.ts';
+import { mcpSnippets, type Snippet } from '../mcp-snippets.ts';
 import { ownLauncher } from '../server-entry.ts';
 
-type Options = MakeOptions & { out?: string; json?: boolean };
+type Options = MakeOptions & { out?: string; client?: ClientId; json?: boolean };
 
 export function addAgentCreateCommand(agent: Command): void {
   withTerms(
     agent
       .command('create <name>')
-      .description(
-        'make a key pair here, make the agent at the broker, write its profile, and show what MCP clients need',
-      ),
+      .description('make a key pair here, make the agent at the broker, and write its profile'),
   )
     .option('--invite <token>', 'an invite (inv_…) or a bootstrap token (abt_…), instead of an owner session')
+    .addOption(new Option('--client <client>', 'show the configuration of this MCP client').choices([...CLIENTS]))
     .option('--out <file>', 'where the profile goes; otherwise profiles/NAME.json in the data folder')
     .option('--json', 'print JSON')
     .action(create);
@@ -23,13 +33,17 @@ export function addAgentCreateCommand(agent: Command): void {
   withTerms(agent.command('invite <name>').description('make an invite, for an agent on a machine without an owner'))
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options) => {
-      const invite = await makeInvite(await connectAsOwner(options), name, options);
+      const broker = await connectAsOwner(options);
+      const grants = await lookUpTerms(broker, name, options);
+      const invite = await makeInvite(broker, name, { policy: options.policy, grants });
+      const granted = grantsInWords(grants);
       const where = `agent-broker agent create ${fileNameOf(name)} --url ${new URL(String(invite.bind_url)).origin} --invite ${invite.bind_secret}`;
-      print(
-        options,
-        invite,
-        () =>
-          `${invite.bind_secret}\nShown once, good once, until ${invite.expires_at}. On the agent's machine:\n  ${where}`,
+      print(options, invite, () =>
+        [
+          `${invite.bind_secret}`,
+          ...granted,
+          `Shown once, good once, until ${invite.expires_at}. On the agent's machine:\n  ${where}`,
+        ].join('\n'),
       );
     });
 }
@@ -37,20 +51,29 @@ export function addAgentCreateCommand(agent: Command): void {
 async function create(name: string, options: Options): Promise<void> {
   const path = resolve(options.out ?? join(dataFolder(options), 'profiles', `${fileNameOf(name)}.json`));
   const made = await makeAgent(name, options, path);
-  const shown = { name, ...made, profile: path, snippets: snippetsOf(path) };
-  print(options, shown, () => inWords(name, made.agent_id, path));
+  const machine = { platform: process.platform, environment: process.env, home: homedir(), cwd: process.cwd() };
+  const clients = options.client && [options.client];
+  const snippets = await mcpSnippets(path, { machine, launcher: ownLauncher(), ...(clients && { clients }) });
+  print(options, { name, ...made, profile: path, snippets }, () => inWords(name, made, path, clients ? snippets : []));
 }
 
-const snippetsOf = (path: string) => mcpSnippets(path, { launcher: ownLauncher() });
-
-function inWords(name: string, agentId: string, path: string): string {
-  const snippets = snippetsOf(path).map(
-    ({ client, how, text }) => `${client}: ${how}\n\n${text.replaceAll(/^/gm, '  ')}\n`,
-  );
+function inWords(
+  name: string,
+  { agent_id: agentId, grants }: MadeAgent,
+  path: string,
+  snippets: readonly Snippet[],
+): string {
+  const shown = snippets.map(({ client, how, text }) => `${client}: ${how}\n\n${text.replaceAll(/^/gm, '  ')}\n`);
   return [
     `${name} (${agentId}) can sign. Its key is in ${path}, which only you can read, and nowhere else.`,
+    ...grantsInWords(grants),
     '',
-    ...snippets,
+    ...(shown.length > 0
+      ? shown
+      : [
+          `Give it to an MCP client: agent-broker connect CLIENT --profile ${path}`,
+          `CLIENT is ${CLIENTS.join(', ')}.`,
+        ]),
     `Whether everything is as it should be: agent-broker doctor --profile ${path}`,
   ].join('\n');
 }

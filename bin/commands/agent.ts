@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
+import { CommandFailed } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { canAsk, confirm } from '../terminal/prompt.ts';
 import { addAgentCreateCommand } from './agent-create.ts';
 
 type Options = ConnectionOptions & { json?: boolean; reason?: string };
-type Agent = { name: string; agent_id: string; owner_id: string; status: string };
 
 export function addAgentCommands(program: Command): void {
   const agent = program.command('agent').description('the organisation’s agents');
@@ -12,9 +14,19 @@ export function addAgentCommands(program: Command): void {
   withConnection(agent.command('list').description('list the agents'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => {
-      const broker = await connectAsOwner(options);
-      const { agents } = (await broker.ask('GET', '/owner/agents')) as { agents: Agent[] };
-      print(options, agents, () => table(agents));
+      const { listAgents } = await import('../agents/list-agents.ts');
+      await listAgents(options);
+    });
+
+  withConnection(
+    agent
+      .command('show <agent>')
+      .description('one agent, by its name or id: status, key, policy, grants, what waits, and its last call'),
+  )
+    .option('--json', 'print JSON')
+    .action(async (given: string, options: Options) => {
+      const { showAgent } = await import('../agents/show-agent.ts');
+      await showAgent(given, options);
     });
 
   withConnection(agent.command('bootstrap <agent-id>').description('make a token with which an agent brings its key'))
@@ -34,31 +46,22 @@ export function addAgentCommands(program: Command): void {
   for (const [verb, what] of [
     ['suspend', 'stop an agent until it is resumed'],
     ['resume', 'let a suspended agent go on'],
-    ['revoke', 'revoke an agent, for good'],
+    ['revoke', 'revoke an agent, permanently'],
     ['delete', 'forget a revoked agent; what it did stays on record'],
   ] as const)
-    withConnection(agent.command(`${verb} <agent-id>`).description(what))
+    withConnection(agent.command(`${verb} <agent>`).description(`${what}; by its name or id`))
       .option('--reason <text>', 'shown to the agent')
+      .option('--yes', 'do not ask, where there is no way back')
       .option('--json', 'print JSON')
-      .action(async (id: string, options: Options) => {
-        const broker = await connectAsOwner(options);
+      .action(async (given: string, options: Options & { yes?: true }) => {
+        const { agentIdOf } = await import('../find-agent.ts');
+        const isFinal = verb === 'revoke' || verb === 'delete';
+        if (isFinal && !options.yes && canAsk() && !(await confirm(`This cannot be undone. Go on to ${verb} it?`)))
+          throw new CommandFailed('Nothing was changed.');
+        const api = await openOwnerApi(options);
+        const agentId = await agentIdOf(api, given);
         const body = options.reason ? { reason: options.reason } : {};
-        const now = (await broker.ask('POST', `/owner/agents/${encodeURIComponent(id)}/${verb}`, body)) as Agent;
+        const now = await api.ask('POST', `/owner/agents/${encodeURIComponent(agentId)}/${verb}`, body);
         print(options, now, () => `${now.name} (${now.agent_id}) is ${now.status}.`);
       });
-}
-
-function table(agents: readonly Agent[]): string {
-  if (agents.length === 0) return 'There are no agents yet.';
-  const header = ['NAME', 'AGENT ID', 'OWNER ID', 'STATUS'];
-  const rows = [header, ...agents.map((a) => [a.name, a.agent_id, a.owner_id, a.status])];
-  const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }

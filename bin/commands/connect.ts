@@ -13,7 +13,11 @@ export function addConnectCommand(program: Command): void {
       .description(
         'make an agent for an MCP client on this machine, and add agent-broker to the client’s configuration',
       )
-      .addArgument(new Argument('<client>', `which client: ${CLIENTS.join(', ')}`).argParser(clientOf)),
+      .addArgument(
+        new Argument('[client]', `which client: ${CLIENTS.join(', ')}; asks where none is named`)
+          .choices([...CLIENTS])
+          .argParser(clientOf),
+      ),
   )
     .option('--name <name>', 'name of the agent; otherwise the client’s and the machine’s')
     .option('--profile <file>', 'profile of an agent that is there already')
@@ -22,9 +26,13 @@ export function addConnectCommand(program: Command): void {
     .option('--dry-run', 'only say what would be done')
     .option('--undo', 'take agent-broker out of the client’s configuration again')
     .option('--json', 'print JSON')
-    .action(async (client: ClientId, options: ConnectOptions) => {
-      const { connectClient, inWords } = await import('../connect-client.ts');
-      const done = await connectClient(client, options);
+    .action(async (named: ClientId | undefined, options: ConnectOptions) => {
+      const { connectClient, inWords, isNewAgent } = await import('../connect-client.ts');
+      const { askClient, askTerms } = await import('../ask-connect.ts');
+      const client = named ?? (await askClient());
+      // Whoever named the client said what they want.
+      const asks = named === undefined && !options.undo && isNewAgent(client, options);
+      const done = await connectClient(client, asks ? await askTerms(options) : options);
       print(options, done, () => inWords(done));
     });
 }
@@ -36,6 +44,6 @@ function clientOf(word: string): ClientId {
   const { platform } = process;
   const entry = plainEntry({ profile: 'FILE', launcher: ownLauncher(), platform });
   throw new InvalidArgumentError(
-    `The clients are ${CLIENTS.join(', ')}.\n${byHand(word, entry, platform)}\nSee docs/clients/others.md.`,
+    `There is no client ${JSON.stringify(word)}. The clients are ${CLIENTS.join(', ')}.\n${byHand(entry)}\nSee docs/clients/others.md.`,
   );
 }

@@ -32,7 +32,9 @@ export function addGovernanceCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {
       const { text } = (await (await connectAsOwner(options)).ask('GET', '/owner/governance')) as { text: string };
-      if (file === undefined) print(options, { text }, () => text.trimEnd());
+      // Into a file or a pipe it goes exactly as it is.
+      if (file === undefined && !options.json && !process.stdout.isTTY) process.stdout.write(`${text.trimEnd()}\n`);
+      else if (file === undefined) print(options, { text }, () => text.trimEnd());
       else {
         try {
           writeFileSync(file, text, { flag: 'wx' });

@@ -9,6 +9,7 @@ export function addMigrateCommand(program: Command): void {
       const { readConfig } = await import('../../broker/config.ts');
       const { makeLog } = await import('../../broker/log.ts');
       const { openPlainStore } = await import('../../broker/start.ts');
+      const { startFault } = await import('../../broker/start-fault.ts');
       const { migrate } = await import('../../broker/store/migrate.ts');
       const config = readConfig(process.env);
       const store = openPlainStore(config, makeLog(config.logLevel));
@@ -19,6 +20,8 @@ export function addMigrateCommand(program: Command): void {
             ? `${JSON.stringify({ applied })}\n`
             : `${applied.length === 0 ? 'The store is up to date.' : `Applied: ${applied.join(', ')}.`}\n`,
         );
+      } catch (error) {
+        throw startFault(error, config);
       } finally {
         await store.close();
       }

@@ -13,12 +13,16 @@ export function addOwnerCommands(program: Command): void {
       .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
       .option('--json', 'print JSON');
 
-  local(owner.command('link').description('make a link that signs an owner in, once, within 15 minutes')).action(
-    async (options: Options) => {
+  local(owner.command('link').description('make a link that signs an owner in, once, within 15 minutes'))
+    .option('--qr', 'print it as a QR code too, for a phone')
+    .action(async (options: Options & { qr?: boolean }) => {
+      const { asQrCode, notForPhones } = await import('../link-for-phone.ts');
       const answer = await connectLocally(options).ask('POST', '/owner/link', emailOf(options));
-      print(options, answer, () => String(answer.url));
-    },
-  );
+      const link = String(answer.url);
+      print(options, answer, () => (options.qr ? `${asQrCode(link)}\n${link}` : link));
+      const problem = options.qr ? notForPhones(link) : undefined;
+      if (problem) process.stderr.write(`${problem}\n`);
+    });
 
   local(owner.command('token').description('print an owner session (JWT, 12 hours), for scripts')).action(
     async (options: Options) => {

@@ -35,6 +35,7 @@ export async function askServer(
   const target = {
     platform: restPlatform(manifest),
     credential: credential.secret,
+    clock: broker.clock,
     connectionKey: connection.id,
     headers: {},
     session: undefined,

@@ -1,7 +1,10 @@
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { whyUnsendable } from '../egress/credential-placement.ts';
+import { isSigning } from '../egress/sign-request.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { isParted, type PartedAuth, readSecretParts, secretPartsOf } from '../platforms/secret-parts.ts';
+import { ACCOUNT_KEY, readRsaKey } from '../token-source/rsa-key.ts';
 import { ChangeRefused } from './refused.ts';
 
 const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
@@ -18,8 +21,26 @@ export function whyNotCredential(auth: Manifest['auth'] | undefined, secret: str
   if (secret.length < SHORTEST_CREDENTIAL && auth?.type !== 'app') return `has ${TOO_SHORT}`;
   const unsendable = auth && whyUnsendable(auth, secret);
   if (unsendable) return unsendable;
+  const unfit = auth && isParted(auth) && whyUnfitParts(auth, secret);
+  if (unfit) return unfit;
   const [, password = ''] = auth?.type === 'basic' ? (/:(.*)$/s.exec(secret) ?? []) : [];
   return password !== '' && password.length < SHORTEST_CREDENTIAL ? `has a password of ${TOO_SHORT}` : undefined;
+}
+
+/** A private key has to sign, and a key that signs requests not to be guessed. */
+function whyUnfitParts(auth: PartedAuth, secret: string): string | undefined {
+  const read = readSecretParts(auth, secret);
+  if (!read.ok) return read.problem;
+  const { parts } = read;
+  if (auth.type === 'service_account') {
+    const key = readRsaKey(parts.private_key ?? '', ACCOUNT_KEY);
+    return key.ok ? undefined : `has the part private_key, which ${key.problem}`;
+  }
+  if (!isSigning(auth)) return undefined;
+  const short = secretPartsOf(auth)?.find(
+    ({ name, open }) => !open && (parts[name]?.length ?? 100) < SHORTEST_CREDENTIAL,
+  );
+  return short && `has the part ${short.name}, which is of ${TOO_SHORT}`;
 }
 
 /** What a connection holds when it is given nothing: the number of the installation, where its platform names one. */

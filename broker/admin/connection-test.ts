@@ -4,23 +4,38 @@ import { type Changing, type ChangingOwner, recordChange } from '../audit/record
 import type { Broker } from '../broker.ts';
 import { restPlatform } from '../calls/forward.ts';
 import type { TokenServices } from '../calls/token-renewal.ts';
+import type { Secret } from '../crypto/secret.ts';
 import { buildRequest } from '../egress/rest.ts';
+import { accountIn } from '../oauth-client/account.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { Instant } from '../policy/facts.ts';
+import { storeTest } from '../store/connection-outcomes.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { describeInstallation } from './app-test.ts';
 import { loadConnection } from './find-connection.ts';
 import { freshCredential } from './fresh-credential.ts';
 
-/** `detail`: our own words; of the platform's nothing but its status. `sent`: whether it may have been asked at all. */
-export type ConnectionTest = { ok: boolean; upstreamStatus: number | null; detail: string; sent: boolean };
+/** `detail`: our own words. `sent`: whether the platform may have been asked at all. */
+export type ConnectionTest = {
+  ok: boolean;
+  upstreamStatus: number | null;
+  detail: string;
+  sent: boolean;
+  /** What the platform says of the credential, where it does: whose it is, until when, and what it may do. */
+  account: string | null;
+  expiresAt: Instant | null;
+  grantedScopes: string[] | null;
+  /** Scopes that the credential is not enough for, with what the platform would want: one of these. */
+  lacking: { scope: string; needs: string[] }[];
+};
 
 /** Timeout, shorter than that of a call, because an owner is waiting. */
 const PATIENCE_MS = 15_000;
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * Asks the platform, with the credential, through the guarded way out; on record, because it used the credential. A token that is
- * over is refreshed; else nothing changes. Throws ChangeRefused; AuditUnavailable.
+ * Asks the platform, with the credential, through the guarded way out; on record, because it used the credential. What it found is
+ * stored with the connection. A token that is over is refreshed; else nothing changes. Throws ChangeRefused; AuditUnavailable.
  */
 export async function tryConnection(
   services: Changing & TokenServices,
@@ -30,10 +45,14 @@ export async function tryConnection(
   const { connection, manifest } = await loadConnection(services.broker.store.db, by.owner.organisation_id, id);
   const tested = await testConnection(services, connection, manifest);
   const change = { reason: 'connection_tested', platform: connection.platform_id, connection: id };
-  if (tested.sent)
-    await recordChange(services, by, change, async (_tx, note) =>
-      note({ label: connection.label, ok: tested.ok, upstream_status: tested.upstreamStatus }),
-    );
+  const { broker } = services;
+  const found = { ...tested, at: broker.clock(), revision: connection.revision };
+  if (!tested.sent) await storeTest(broker.store.db, connection, found);
+  else
+    await recordChange(services, by, change, async (tx, note) => {
+      await storeTest(tx, connection, found);
+      note({ label: connection.label, ok: tested.ok, upstream_status: tested.upstreamStatus });
+    });
   return tested;
 }
 
@@ -42,54 +61,96 @@ async function testConnection(
   connection: ConnectionTable,
   manifest: Manifest,
 ): Promise<ConnectionTest> {
-  const unsent = (detail: string): ConnectionTest => ({ ok: false, upstreamStatus: null, detail, sent: false });
+  const unsent = (detail: string): ConnectionTest => ({
+    ok: false,
+    upstreamStatus: null,
+    detail,
+    sent: false,
+    ...SILENT,
+  });
   const fresh = await freshCredential(services, connection, manifest);
   if (!fresh.ok) return unsent(fresh.detail);
-  const { credential } = fresh;
-  const built = buildRequest(...addressOf(manifest), credential.secret);
+  const { credential, installation } = fresh;
+  const account = installation ? undefined : accountRequest(manifest);
+  const address = addressOf(manifest, account?.url ?? manifest.base_url);
+  const built = await buildRequest(...address, credential.secret, services.broker.clock());
   if (!built.ok)
     return unsent(
       built.error === 'credential_malformed'
         ? 'The stored secret cannot be sent: replace it.'
         : 'The base address of the platform cannot be asked.',
     );
-  const { oauthScopes, ...tested } = await ask(services.broker, { ...built.request, connectionKey: connection.id });
-  const { installation } = fresh;
+  const asked = await ask(services.broker, { ...built.request, connectionKey: connection.id });
+  if (asked.kind === 'unreachable')
+    return { ok: false, upstreamStatus: null, detail: asked.detail, sent: asked.sent, ...SILENT };
+  const said = saidOf(asked, account?.pointer, credential.secret, manifest);
+  const { ok, detail } = awsJudges(asked, manifest) ?? judge(asked, account !== undefined);
   const more = installation
     ? await describeInstallation(services.broker, installation, connection, manifest)
-    : excessOf(oauthScopes, manifest);
-  return { ...tested, detail: more === '' ? tested.detail : `${tested.detail} ${more}` };
+    : excessOf(said.grantedScopes ?? [], manifest);
+  return { ok, upstreamStatus: asked.status, sent: true, detail: more === '' ? detail : `${detail} ${more}`, ...said };
+}
+
+const SILENT = { account: null, expiresAt: null, grantedScopes: null, lacking: [] };
+
+/** Where the platform names the account, if that is on the host that gets the credential with every call. */
+function accountRequest({ oauth, auth, base_url, kind }: Manifest): { url: string; pointer: string } | undefined {
+  const account = (auth.type === 'oauth2' ? auth.account : undefined) ?? oauth?.account;
+  if (!account || kind !== 'rest' || !['bearer', 'oauth2'].includes(auth.type)) return undefined;
+  return URL.parse(account.url)?.origin === URL.parse(base_url)?.origin ? account : undefined;
+}
+
+/** GitHub and Slack tell the scopes of a token in each answer, and GitHub the end of one ("Scopes for OAuth apps"). */
+function saidOf(
+  { headers, body }: Answered,
+  pointer: string | undefined,
+  credential: Secret,
+  { needs = {} }: Manifest,
+): Pick<ConnectionTest, 'account' | 'expiresAt' | 'grantedScopes' | 'lacking'> {
+  const told = headers['x-oauth-scopes'];
+  const grantedScopes =
+    told === undefined
+      ? null
+      : [told].flat().flatMap((text) => text.split(/[ ,]+/).filter((one) => /^[\w:.-]{1,100}$/.test(one)));
+  const end = Date.parse([headers['github-authentication-token-expiration'] ?? ''].flat()[0] ?? '');
+  const lacking = Object.entries(needs).flatMap(([scope, needs]) =>
+    grantedScopes === null || needs.some((one) => grantedScopes.includes(one)) ? [] : [{ scope, needs: [...needs] }],
+  );
+  const account = pointer === undefined ? null : accountIn(body.toString('utf8'), pointer, credential);
+  return { account, expiresAt: Number.isNaN(end) ? null : end, grantedScopes, lacking };
 }
 
 /** With this scope of GitHub's, a token writes what runs with a repository's secrets. */
 const RISKY = 'workflow';
 
-/** GitHub says in each answer what a personal access token may do ("Scopes for OAuth apps", X-OAuth-Scopes). */
-function excessOf(oauthScopes: string, { needs = {} }: Manifest): string {
+function excessOf(grantedScopes: readonly string[], { needs = {} }: Manifest): string {
   const isKnown = Object.values(needs).some((scopes) => scopes.includes(RISKY));
-  if (!isKnown || !oauthScopes.split(/[ ,]+/).includes(RISKY)) return '';
+  if (!isKnown || !grantedScopes.includes(RISKY)) return '';
   return `Warning: the token has the scope "${RISKY}", so whatever agent may push can change workflows, which run with the repository's secrets. Give the connection a token without it, or an App.`;
 }
 
-/** The base address itself, as it stands in the manifest. */
-function addressOf(manifest: Manifest): [Parameters<typeof buildRequest>[0], Parameters<typeof buildRequest>[1]] {
+/** An address itself, as it stands in the manifest. */
+function addressOf(
+  manifest: Manifest,
+  url: string,
+): [Parameters<typeof buildRequest>[0], Parameters<typeof buildRequest>[1]] {
   const call = { method: 'GET', endpoint: { path: '/', query: '' }, headers: {} } as const;
-  return [{ ...restPlatform(manifest), wholeAddress: true }, call];
+  return [{ ...restPlatform({ ...manifest, base_url: url }), wholeAddress: true }, call];
 }
 
-async function ask(
-  broker: Broker,
-  request: Parameters<Broker['outbound']['send']>[0],
-): Promise<ConnectionTest & { oauthScopes: string }> {
-  const answer = await broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
-  if (answer.kind === 'unreachable')
-    return { ok: false, upstreamStatus: null, detail: answer.detail, sent: answer.sent, oauthScopes: '' };
-  const oauthScopes = [answer.headers['x-oauth-scopes'] ?? ''].flat().join(',');
-  return { ...judge(answer.status), upstreamStatus: answer.status, sent: true, oauthScopes };
-}
+type Sent = Parameters<Broker['outbound']['send']>[0];
+type Answered = Extract<Awaited<ReturnType<Broker['outbound']['send']>>, { kind: 'answer' }>;
 
-function judge(status: number): Pick<ConnectionTest, 'ok' | 'detail'> {
-  const at = `The platform answered ${status} at its base address`;
+const ask = (broker: Broker, request: Sent) =>
+  broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
+
+/** `ofAccount`: whether the address was asked that names the account, which nobody is told without a credential. */
+function judge({ status, body }: Answered, ofAccount: boolean): Pick<ConnectionTest, 'ok' | 'detail'> {
+  const at = `The platform answered ${status} at ${ofAccount ? 'the address that names the account' : 'its base address'}`;
+  if (ofAccount && status < 300)
+    return refusesInBody(body)
+      ? { ok: false, detail: `${at}, and says there that it refused the credential. Replace it.` }
+      : { ok: true, detail: `${at}: it takes the credential.` };
   if (status === 401) return { ok: false, detail: `${at}: it refused the credential. Replace it.` };
   if (status === 403)
     return { ok: false, detail: `${at}: it refused the credential, or this address to everybody. A real call tells.` };
@@ -100,4 +161,49 @@ function judge(status: number): Pick<ConnectionTest, 'ok' | 'detail'> {
     ok: true,
     detail: `${at}: it was reached, and did not refuse the credential; there is nothing more to see.`,
   };
+}
+
+/** Codes with which AWS says that it takes a signature of nobody, and what to do (S3, "Error responses"; "Common errors"). */
+const AWS_CODES: Readonly<Record<string, string>> = {
+  InvalidAccessKeyId: 'it does not know the access key. Replace the secret.',
+  UnrecognizedClientException: 'it does not know the access key, or the session token. Replace the secret.',
+  InvalidClientTokenId: 'it does not know the access key. Replace the secret.',
+  SignatureDoesNotMatch:
+    'it takes the signature for wrong. Replace the secret; if it is right, check region and service in auth.',
+  InvalidSignatureException:
+    'it takes the signature for wrong. Replace the secret; if it is right, check region and service in auth.',
+  AuthorizationHeaderMalformed: 'it expects another region or service. Check region and service in auth.',
+  ExpiredToken: 'the session token has expired. Replace the secret.',
+  ExpiredTokenException: 'the session token has expired. Replace the secret.',
+  InvalidToken: 'it does not know the session token. Replace the secret.',
+  RequestTimeTooSkewed: "the broker's clock is wrong. Set it.",
+  AccessDenied: '',
+  AccessDeniedException: '',
+};
+
+/** Why AWS refused; undefined: it did not, or does not say. It tells whether the key is good also where this address is denied to it. */
+function awsJudges({ status, body }: Answered, { auth }: Manifest): Pick<ConnectionTest, 'ok' | 'detail'> | undefined {
+  if (auth.type !== 'aws_sigv4' || status < 400 || status >= 500) return undefined;
+  const text = body.toString('utf8', 0, 4096);
+  const code =
+    /<Code>(\w{1,60})<\/Code>/.exec(text)?.[1] ?? /"__type"\s*:\s*"(?:[\w.]{1,100}#)?(\w{1,60})"/.exec(text)?.[1];
+  const said = code !== undefined && Object.hasOwn(AWS_CODES, code) ? AWS_CODES[code] : undefined;
+  if (said === undefined) return undefined;
+  const at = `The platform answered ${status} (${code}) at its base address`;
+  return said === ''
+    ? {
+        ok: true,
+        detail: `${at}: it takes the signature, and denies the key this address. A real call tells what it may do.`,
+      }
+    : { ok: false, detail: `${at}: ${said}` };
+}
+
+/** Slack refuses with 200 and `"ok": false` (docs.slack.dev, "Evaluating responses"). */
+function refusesInBody(body: Buffer): boolean {
+  try {
+    const said: unknown = JSON.parse(body.toString('utf8'));
+    return typeof said === 'object' && said !== null && 'ok' in said && said.ok === false;
+  } catch {
+    return false;
+  }
 }

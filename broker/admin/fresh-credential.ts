@@ -1,11 +1,12 @@
 /** The credential of a connection for what an owner asks of a platform: refreshed first, where it is a token that is over. */
 
 import type { Credential } from '../calls/credentials.ts';
-import { type CallCredential, isApp, isDue, renewerOf, type TokenServices } from '../calls/token-renewal.ts';
+import { type CallCredential, isDue, isRequest, renewerOf, type TokenServices } from '../calls/token-renewal.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { isExpired } from '../token-source/access-token.ts';
-import { type Installation, installationAt } from '../token-source/app-installation.ts';
+import type { Installation } from '../token-source/app-installation.ts';
+import { tokenRequestAt } from '../token-source/token-request.ts';
 
 /** `detail`: why there is none, and what an owner does about it. */
 /** `installation`: of the App that the credential is a token of. */
@@ -28,16 +29,17 @@ export async function freshCredential(
   // An owner asks for no more than whether it works.
   const limits = manifest.app_permissions === undefined ? {} : { permissions: { metadata: 'read' } };
   const stored: CallCredential =
-    'installationId' in opened ? { installation: installationAt(place, manifest, opened), limits } : opened;
-  let current = isApp(stored) ? undefined : stored;
+    'secret' in opened ? opened : { request: tokenRequestAt(place, manifest, opened, limits) };
+  let current = isRequest(stored) ? undefined : stored;
   const now = services.broker.clock();
   const renew = renewerOf(services, { organisationId, platformId, manifest, connection }, stored);
   if (renew !== undefined && isDue(current?.token, now)) {
     const fresh = await renew(current?.token, false);
     if (fresh.kind === 'credential') current = fresh.credential;
-    else if (!fresh.isFinal || isApp(stored)) return none(fresh.forwarded.detail);
+    else if (!fresh.isFinal || isRequest(stored)) return none(fresh.forwarded.detail);
   }
   if (current === undefined || (current.token && isExpired(current.token, services.broker.clock())))
     return none('The consent of this connection was revoked or has expired: connect it again.');
-  return { ok: true, credential: current, ...(isApp(stored) && { installation: stored.installation }) };
+  const installation = isRequest(stored) && stored.request.kind === 'app' ? stored.request.installation : undefined;
+  return { ok: true, credential: current, ...(installation && { installation }) };
 }

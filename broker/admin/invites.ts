@@ -6,6 +6,8 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Secret } from '../crypto/secret.ts';
+import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
@@ -16,16 +18,16 @@ import {
   listInvites as listStored,
   putInvite,
 } from '../store/invites.ts';
-import type { AgentTable, InviteTable, ScopesOn } from '../store/schema.ts';
-import { readStored, ScopesOnPlatforms } from '../store/stored-json.ts';
+import type { AgentTable, InviteTable } from '../store/schema.ts';
 import { refuseSharedKey } from './bind.ts';
+import { checkRecipients, describeGranted, type GrantedOn, limitsAnyRepos, readGranted } from './granted-terms.ts';
 import { choosePolicy, knownScopes, makeAgent, newIds, refuseTakenName, refuseUnknownScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How long an invite can be used. */
 const INVITE_MS = 7 * 24 * 3_600_000;
 
-export type Inviting = { name: string; policy?: string; grants: readonly ScopesOn[] };
+export type Inviting = { name: string; policy?: string; grants: readonly GrantedOn[] };
 
 /** An invite without its secret, with its status and its grants as values. */
 export type ReadInvite = ReturnType<typeof readInvite>;
@@ -36,8 +38,8 @@ const readInvite = ({ token_hash: _token, grants, ...invite }: InviteTable, now:
   grants: grantsOf({ id: invite.id, grants }),
 });
 
-const grantsOf = ({ id, grants }: Pick<InviteTable, 'id' | 'grants'>): ScopesOn[] =>
-  readStored(ScopesOnPlatforms, grants, `grants of invite ${id}`);
+const grantsOf = ({ id, grants }: Pick<InviteTable, 'id' | 'grants'>): GrantedOn[] =>
+  readGranted(grants, `grants of invite ${id}`);
 
 /** All of an organisation, newest first; those that are over stay for 30 days. */
 export async function listInvites(
@@ -62,6 +64,9 @@ export async function createInvite(
     await refuseTakenName(db, organisation_id, name, 'Choose another name.');
     const { out } = await knownScopes(db, organisation_id, grants);
     refuseUnknownScopes(out);
+    checkRecipients(grants, await loadManifests(db, organisation_id));
+    if (limitsAnyRepos(grants) && !isEntitled(services.broker, organisation_id, 'repository_constraints'))
+      throw new ChangeRefused('not_on_plan', NOT_ON_PLAN.repository_constraints);
     const made: InviteTable = {
       organisation_id,
       id: uuidv4(),
@@ -76,7 +81,7 @@ export async function createInvite(
       agent_id: null,
     };
     await putInvite(db, made);
-    note({ invite: made.id, policy: made.policy_id, grants: grantsOf(made) });
+    note({ invite: made.id, policy: made.policy_id, grants: describeGranted(grants) });
     return made;
   });
   return { invite: readInvite(invite, now), secret };
@@ -130,7 +135,12 @@ export async function bindInvite(
     const { in: granted, out: dropped } = await knownScopes(db, organisation_id, grantsOf(invite));
     const birth = { organisation_id, ...ids, name, owner_id, policy_id, origin: 'owner', status: 'active' } as const;
     await makeAgent(db, birth, key, granted, now);
-    note({ invite: invite.id, fingerprint: key.fingerprint, granted, dropped });
+    note({
+      invite: invite.id,
+      fingerprint: key.fingerprint,
+      granted: describeGranted(granted),
+      dropped: dropped.map(({ platformId, scopes }) => ({ platformId, scopes })),
+    });
     return present(await findAgent(db, organisation_id, ids.id), 'agent');
   });
 }

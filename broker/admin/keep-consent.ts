@@ -20,7 +20,7 @@ export async function discardByPerson(
 
 /**
  * Keeps what was obtained, as the person says in the browser that went through it, and completes the consent. Of a person whom only a
- * source vouches for an owner confirms it before its first use. From then on the browser with this cookie shows it to the person.
+ * source asserts an owner confirms it before its first use. From then on the browser with this cookie shows it to the person.
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing is kept
  */

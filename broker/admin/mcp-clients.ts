@@ -1,4 +1,4 @@
-/** Which MCP clients were let in, by whom and as which agents; and how to put one out. */
+/** Which MCP clients were authorised, by whom and as which agents; and how to revoke one. */
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';

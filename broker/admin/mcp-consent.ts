@@ -23,7 +23,7 @@ export type AskedConsent = Pick<McpAuthorisationTable, 'client_id' | 'client_nam
 
 /** What an owner lets it have. */
 export type AllowedConsent = {
-  /** As one that an MCP client was let in as before, with what that may do: by its uuid or agent id. Or `name`. */
+  /** As one that an MCP client was authorised as before, with what that may do: by its uuid or agent id. Or `name`. */
   agent: string | undefined;
   /** As a new agent of this name. */
   name: string | undefined;

@@ -9,6 +9,7 @@ import { findLiveAgentNamed, putAgent, putGrant } from '../store/agents.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { type GrantedOn, termsOf } from './granted-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** The same scopes, each platform and each scope once. */
@@ -23,22 +24,19 @@ export function mergeScopes(wanted: readonly ScopesOn[]): ScopesOn[] {
 }
 
 /** What of one list stands in the other, and what does not; platforms without a scope are left out. */
-export function splitScopes(
-  wanted: readonly ScopesOn[],
+export function splitScopes<Wanted extends ScopesOn>(
+  wanted: readonly Wanted[],
   stands: (platformId: string, scope: string) => boolean,
-): { in: ScopesOn[]; out: ScopesOn[] } {
+): { in: Wanted[]; out: Wanted[] } {
   const part = (which: boolean) =>
     wanted
-      .map(({ platformId, scopes }) => ({
-        platformId,
-        scopes: scopes.filter((scope) => stands(platformId, scope) === which),
-      }))
+      .map((one) => ({ ...one, scopes: one.scopes.filter((scope) => stands(one.platformId, scope) === which) }))
       .filter(({ scopes }) => scopes.length > 0);
   return { in: part(true), out: part(false) };
 }
 
 /** Which of the scopes the organisation's platforms have; those of MCP servers are their own affair. */
-export async function knownScopes(db: Db, organisationId: string, wanted: readonly ScopesOn[]) {
+export async function knownScopes<Wanted extends ScopesOn>(db: Db, organisationId: string, wanted: readonly Wanted[]) {
   const platforms = await loadManifests(db, organisationId);
   return splitScopes(wanted, (platformId, scope) => {
     const manifest = platforms.get(platformId);
@@ -111,21 +109,19 @@ export async function makeAgent(
   db: Db,
   birth: Birth,
   key: OwnKey | null,
-  grants: readonly ScopesOn[],
+  grants: readonly GrantedOn[],
   now: Instant,
 ): Promise<void> {
   await putAgent(db, agentRow(birth, key === null ? 'mcp_client' : 'key', key ?? undefined, now));
-  for (const { platformId, scopes } of grants)
+  for (const granted of grants)
     await putGrant(db, {
       organisation_id: birth.organisation_id,
       id: uuidv4(),
       agent_id: birth.id,
-      platform_id: platformId,
+      platform_id: granted.platformId,
       connection_id: null,
-      scopes: JSON.stringify(scopes),
-      constraints: '{}',
-      require_approval: 0,
-      expires_at: null,
+      scopes: JSON.stringify(granted.scopes),
+      ...termsOf(granted, now),
       expires_text: null,
       created_at: now,
     });

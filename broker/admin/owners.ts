@@ -128,7 +128,7 @@ export async function removeOwner(services: Changing, by: ChangingOwner, id: str
 
 /**
  * In a transaction, for owners and governance files alike: removes an owner no agent at work is left of. What ended, and the MCP
- * clients that the owner let in, are of `heir` from then on.
+ * clients that the owner authorised, are of `heir` from then on.
  *
  * @throws ChangeRefused when something was assigned to the owner meanwhile
  */

@@ -1,4 +1,4 @@
-/** Owners switch tokens per person on and off for a platform, and say whose word is taken for who a person is. */
+/** Owners switch tokens per person on and off for a platform, and say which sources may assert who a person is. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';

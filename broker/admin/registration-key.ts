@@ -53,7 +53,7 @@ const KEY_COLLECTED = 'The key was collected already. If it was not you, have an
 const TOO_LATE =
   'Nobody collected the key within an hour of the approval, so it was deleted, and the agent is revoked. Register again.';
 const STOPPED =
-  'An owner stopped the agent for good before its key was collected, and the key is destroyed. Ask the owner before you register again.';
+  'An owner stopped the agent permanently before its key was collected, and the key is destroyed. Ask the owner before you register again.';
 const OTHERWISE =
   'An owner has the agent bring another key, so the one that was made for it is destroyed. Ask the owner for the bootstrap token.';
 

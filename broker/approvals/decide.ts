@@ -31,7 +31,8 @@ export type Decided =
   | { kind: 'decided'; approval: ApprovalTable; auditId: string; replayed: Promise<void> }
   | { kind: 'not_found' }
   | { kind: 'changed'; requestHash: string }
-  | { kind: 'already_decided'; status: ApprovalTable['status'] }
+  /** `by`: the e-mail address of whoever decided it; null: they are no more. */
+  | { kind: 'already_decided'; status: ApprovalTable['status']; by: string | null }
   | { kind: 'expired' };
 
 /**
@@ -122,5 +123,5 @@ export async function afterReplay(
 function whyNot(held: HeldCall, now: number): Extract<Decided, { kind: 'already_decided' | 'expired' }> | undefined {
   const status = statusAt(held, now);
   if (status === 'pending') return undefined;
-  return status === 'expired' ? { kind: 'expired' } : { kind: 'already_decided', status };
+  return status === 'expired' ? { kind: 'expired' } : { kind: 'already_decided', status, by: held.decided_by_email };
 }

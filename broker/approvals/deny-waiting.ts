@@ -4,7 +4,7 @@ import { decideHeld } from './decide.ts';
 import { listHeld } from './read-held.ts';
 import type { Replays } from './replay.ts';
 
-/** So many are denied at once: each has its own row and receipt. */
+/** So many are denied by one request: each has its own row and receipt. */
 export const DENIED_AT_ONCE = 200;
 
 /**

@@ -14,6 +14,20 @@ const StoredCaller = z.strictObject({
 /** For whom a call is held: by the random id of the person, and the issuer or the source that named them. */
 export type HeldCaller = z.infer<typeof StoredCaller>;
 
+/** What is held of a raw request: the very bytes that are to be sent. */
+export type HeldRaw = {
+  method: string;
+  bodyHeaders: Readonly<Record<string, string>>;
+  body: { kind: 'none' } | { kind: 'whole'; bytes: Buffer } | { kind: 'stream' };
+  join?: { key: string; separate: string; openMs: number } | undefined;
+};
+
+const StoredRaw = z.strictObject({
+  method: z.string(),
+  headers: z.record(z.string(), z.string()),
+  body: z.base64().nullable(),
+});
+
 /**
  * The exact request as a value: what an approver is shown, what is sealed, and what is replayed. Without the caller,
  * which is never stored (specification, Caller identity), but for the id of the person, where the platform holds a token of each.
@@ -22,8 +36,9 @@ export function requestOf(call: {
   action: Action;
   headers: Readonly<Record<string, string>>;
   record: Pick<CallRecord, 'caller'>;
+  raw?: HeldRaw | undefined;
 }): JsonObject {
-  const { action } = call;
+  const { action, raw } = call;
   const { caller } = call.record;
   return {
     platform: action.platform,
@@ -34,6 +49,13 @@ export function requestOf(call: {
     headers: { ...call.headers },
     connection_id: action.connection_id ?? null,
     reason: action.reason ?? null,
+    ...(raw && {
+      raw: {
+        method: raw.method,
+        headers: { ...raw.bodyHeaders },
+        body: raw.body.kind === 'whole' ? raw.body.bytes.toString('base64') : null,
+      },
+    }),
     ...(caller?.person_id !== undefined && {
       person: {
         person_id: caller.person_id,
@@ -56,6 +78,17 @@ export function requestHash(request: JsonObject): string {
 
 /** The action that a sealed request was made of: the other direction of `requestOf`. */
 export function actionOf(request: JsonObject): Action {
-  const present = Object.entries(request).filter(([name, value]) => value !== null && name !== 'person');
+  const present = Object.entries(request).filter(
+    ([name, value]) => value !== null && name !== 'person' && name !== 'raw',
+  );
   return Object.fromEntries(present) as Action;
+}
+
+/** What a sealed request holds of a raw one; undefined: it is none. @throws Error when that cannot be read */
+export function rawOf({
+  raw,
+}: JsonObject): (Pick<HeldRaw, 'method' | 'bodyHeaders'> & { bytes: Buffer | undefined }) | undefined {
+  if (raw === undefined) return undefined;
+  const { method, headers, body } = StoredRaw.parse(raw);
+  return { method, bodyHeaders: headers, bytes: body === null ? undefined : Buffer.from(body, 'base64') };
 }

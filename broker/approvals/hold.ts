@@ -6,12 +6,15 @@ import { rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
+import type { Sentence } from '../sentences/part.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { areLiving } from '../store/children.ts';
+import { putHeldJoin } from '../store/held-joins.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
-import { requestHash, requestOf } from './held-request.ts';
-import { sealRequest } from './sealed.ts';
+import { type HeldRaw, requestHash, requestOf } from './held-request.ts';
+import { writtenSentence } from './held-sentence.ts';
+import { sealRequest, sealSentence } from './sealed.ts';
 
 /** Limit against approval fatigue. */
 export const MAX_PENDING = 100;
@@ -23,25 +26,29 @@ type CallToHold = {
   path: string;
   headers: Readonly<Record<string, string>>;
   record: CallRecord;
+  /** What it does. */
+  sentence: Sentence;
+  /** Of a raw request. */
+  raw?: HeldRaw | undefined;
 };
 
-type NotHeld = 'agent_ended' | 'too_many_pending';
+type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
 
 /**
  * Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. `agent_ended`: the
- * agent or its parent came to its end meanwhile; nothing is recorded, and the call is to be decided again. A call waits no longer
- * than its agent lives. Throws AuditUnavailable.
+ * agent or its parent came to its end meanwhile; nothing is recorded, and the call is to be decided again. `joined`: the same request
+ * is held already. A call waits no longer than its agent lives. Throws AuditUnavailable.
  */
 export async function hold(
   { broker, recorder, changes }: Changing,
-  { who: { agent }, action, path, headers, record }: CallToHold,
+  { who: { agent }, action, path, headers, record, sentence, raw }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
-  const request = requestOf({ action, headers, record });
+  const request = requestOf({ action, headers, record, raw });
   const id = uuidv4();
   const ref = { organisation_id: agent.organisation_id, id };
   const expiresAt = waitsUntil(agent, now);
-  const outcome: OutcomeOf<'held'> = { kind: 'held', approvalId: id, expiresAt, call: record };
+  const outcome: OutcomeOf<'held'> = { kind: 'held', approvalId: id, expiresAt, sentence, call: record };
   const recorded = await recorder.record<typeof outcome, NotHeld>({
     row: rowOf(outcome),
     value: outcome,
@@ -64,9 +71,12 @@ export async function hold(
         path,
         request_hash: requestHash(request),
         action: sealRequest(broker, ref, request),
+        sentence: sealSentence(broker, ref, writtenSentence(sentence)),
         created_at: now,
         expires_at: expiresAt,
       });
+      if (raw?.join && !(await putHeldJoin(tx, { ...ref, agent_id: agent.id, ...raw.join, now })))
+        return rollback('joined');
       await changes.announce(tx, ref);
       return undefined;
     },

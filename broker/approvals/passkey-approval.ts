@@ -1,34 +1,23 @@
 /** Approving a held call by passkey (specification, Passkeys, sign/finish). */
 
 import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
-import { statusAt } from '../audit/approval-state.ts';
-import { eventRow } from '../audit/event-row.ts';
+import { evidenceOfPasskey, statusAt } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
-import type { Recording } from '../audit/recorder.ts';
 import type { Broker } from '../broker.ts';
-import { uuidv7 } from '../crypto/ids.ts';
-import {
-  disableRegressed,
-  findSignableApproval,
-  listSigningPasskeys,
-  type SignableApproval,
-  usePasskey,
-} from '../store/passkeys.ts';
+import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
-import { RolledBack, rollback } from '../store/transaction.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
 import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
+import { disableCloned } from './passkey-counter.ts';
 import { requestOptions } from './passkey-options.ts';
-import { type Asserted, verifyAssertion } from './passkey-verify.ts';
+import { type Asserted, type AssertionRefused, verifyAssertion } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
 
 export type Signed =
-  | Exclude<Decided, { kind: 'changed' }>
-  | { kind: 'challenge_expired' }
-  /** Not a valid assertion by an active passkey of the agent's owner for this challenge. */
-  | { kind: 'unverified'; detail: string }
-  | { kind: 'counter_regression' };
+  | Exclude<Decided, { kind: 'changed' | 'already_decided' }>
+  | { kind: 'already_decided' }
+  | AssertionRefused;
 
 const unverified = (detail: string): Signed => ({ kind: 'unverified', detail });
 
@@ -81,7 +70,7 @@ export async function approveByPasskey(
   if (!approval) return { kind: 'not_found' };
   const status = statusAt(approval, broker.clock());
   if (status === 'expired') return { kind: 'expired' };
-  if (status !== 'pending') return { kind: 'already_decided', status };
+  if (status !== 'pending') return { kind: 'already_decided' };
   const state = await judgeChallenge(broker, challenge, {
     ...subject,
     purpose: 'sign',
@@ -101,9 +90,10 @@ async function decide(
   services: Changing & { replays: Replays },
   approval: SignableApproval,
   passkey: PasskeyTable,
-  { counter, userVerified }: Asserted,
+  asserted: Asserted,
   ids: { correlationId: string },
 ): Promise<Signed> {
+  const { counter } = asserted;
   const owner = { id: approval.owner_id, organisation_id: approval.organisation_id };
   const decided = await decideHeldIf(
     services,
@@ -112,11 +102,7 @@ async function decide(
     {
       status: 'approved',
       how: 'passkey',
-      passkey: {
-        credential_id: passkey.credential_id,
-        user_verified: userVerified,
-        counter: counter === 0 ? 'not_kept' : 'increased',
-      },
+      passkey: evidenceOfPasskey(passkey, asserted),
       requestHash: approval.request_hash,
     },
     ids,
@@ -125,47 +111,8 @@ async function decide(
   );
   if (decided.kind === 'changed') return unverified('The challenge is not one for this request.');
   if (decided.kind !== 'undone') return decided;
-  return (await disable(services, approval, passkey, counter, ids))
+  const event = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: approval.id };
+  return (await disableCloned(services, passkey, counter, event, ids))
     ? { kind: 'counter_regression' }
     : unverified(NO_PASSKEY);
-}
-
-/**
- * Permanently disables a passkey that seems to be cloned (WebAuthn section 7.2, step 22), although the decision was rolled back.
- * False: the counter is not the reason of the failure. The agent's breaker is not affected.
- */
-async function disable(
-  { broker, recorder }: Recording,
-  approval: SignableApproval,
-  passkey: PasskeyTable,
-  counter: number,
-  { correlationId }: { correlationId: string },
-): Promise<boolean> {
-  const now = broker.clock();
-  const detail = 'The signature counter of a passkey did not increase: it may have been cloned, and was disabled.';
-  const row = eventRow({
-    auditId: uuidv7(now),
-    correlationId,
-    createdAt: now,
-    instanceId: broker.instanceId,
-    organisationId: approval.organisation_id,
-    agent: { id: approval.agent_id, agent_id: approval.agent_public_id },
-    reason: 'passkey_counter_regression',
-    detail,
-    approvalId: approval.id,
-  });
-  const recorded = await recorder.record<undefined, 'not_regressed'>({
-    row,
-    value: undefined,
-    together: async (tx) => {
-      const disabled = await disableRegressed(tx, passkey, counter);
-      if (!disabled) return rollback('not_regressed');
-      const { id, owner_id: owner, credential_id, device_name, counter: stored_counter } = disabled;
-      const passkeyFacts = { id, owner, credential_id, device_name, stored_counter, reported_counter: counter };
-      return { flags: { passkey: passkeyFacts } };
-    },
-  });
-  if (recorded instanceof RolledBack) return false;
-  broker.log.warn({ security: true, passkey: passkey.id, owner: passkey.owner_id }, detail);
-  return true;
 }

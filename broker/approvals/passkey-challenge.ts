@@ -9,13 +9,28 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Broker } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
 import { present } from '../policy/present.ts';
 
-/** The purpose: enrolment by an owner, or approval of exactly one request. */
+/**
+ * The purpose: enrolment by an owner; approval of exactly one request by a passkey of its agent's owner (`sign`); signing in by any
+ * passkey; a decision on exactly one request, with exactly this note, by a passkey of whoever may decide in the organisation.
+ */
 export type ChallengeSubject =
   | { purpose: 'register'; id: string }
-  | { purpose: 'sign'; id: string; requestHash: string };
+  | { purpose: 'sign'; id: string; requestHash: string }
+  | { purpose: 'sign-in'; id: typeof NOBODY }
+  | {
+      purpose: 'approve' | 'deny';
+      id: string;
+      organisationId: string;
+      requestHash: string;
+      note: string | undefined;
+    };
+
+/** Subject of a challenge for signing in: who does it is not known before. */
+export const NOBODY = '00000000-0000-0000-0000-000000000000';
 
 /**
  * `expired`: past its 5 minutes, or made with a former key (restart, rotation). `foreign`: for another purpose,
@@ -29,7 +44,10 @@ export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 
 /* version 1 | purpose 1 | key id 8 | subject's uuid 16 | end in ms 8 | random 16 | HMAC-SHA-256 32 */
 const VERSION = 1;
-const PURPOSES = { register: 1, sign: 2 } as const;
+/** 6 is reserved for approvals that stand for several calls. */
+const PURPOSES = { register: 1, sign: 2, approve: 3, deny: 4, 'sign-in': 5 } as const;
+type Purpose = keyof typeof PURPOSES;
+const PURPOSE_NAMES = Object.keys(PURPOSES) as Purpose[];
 const KEY_ID = 2;
 const SUBJECT = 10;
 const ENDS = 26;
@@ -52,10 +70,10 @@ export async function issueChallenge(broker: Keyed, subject: ChallengeSubject): 
 }
 
 /** The unverified purpose of a challenge (base64url); undefined: not in our format. */
-export function subjectOf(challenge: string): Pick<ChallengeSubject, 'purpose' | 'id'> | undefined {
+export function subjectOf(challenge: string): { purpose: Purpose; id: string } | undefined {
   const bytes = decodeBase64url(challenge);
   if (bytes?.length !== LENGTH || bytes[0] !== VERSION) return undefined;
-  const purpose = bytes[1] === PURPOSES.register ? 'register' : bytes[1] === PURPOSES.sign ? 'sign' : undefined;
+  const purpose = PURPOSE_NAMES.find((name) => PURPOSES[name] === bytes[1]);
   return purpose && { purpose, id: uuidText(bytes.subarray(SUBJECT, ENDS)) };
 }
 
@@ -101,10 +119,11 @@ function keyOf(runId: string, master: MasterKey): { id: Buffer; secret: Buffer }
   };
 }
 
-/** The head has a fixed length, so the concatenation with the hash is unambiguous. */
+/** The head and all parts have fixed lengths, and the head says which parts follow: the concatenation is unambiguous. */
 function macOf(secret: Buffer, head: Buffer, subject: ChallengeSubject): Buffer {
   const mac = createHmac('sha256', secret).update(head);
-  if (subject.purpose === 'sign') mac.update(subject.requestHash);
+  if ('requestHash' in subject) mac.update(subject.requestHash);
+  if ('organisationId' in subject) mac.update(uuidBytes(subject.organisationId)).update(sha256Hex(subject.note ?? ''));
   return mac.digest();
 }
 

@@ -41,7 +41,8 @@ export async function beginEnrolment(
   return await creationOptions(owner, {
     challenge: await issueChallenge(broker, { purpose: 'register', id: owner.id }),
     rp: relyingPartyOf(broker),
-    passkeys: passkeys.filter(({ status }) => status === 'active'),
+    // One that cannot sign in does not keep its device from enrolling another one that can.
+    passkeys: passkeys.filter(({ status, discoverable }) => status === 'active' && discoverable !== 0),
     requireUserVerification: organisation?.require_user_verification === 1,
   });
 }
@@ -75,12 +76,18 @@ export async function enrolPasskey(
     owner_id: owner.id,
     ...verified.credential,
     transports: JSON.stringify([...new Set(response.response.transports ?? [])]),
+    discoverable: discoverability(response),
     device_name: deviceName,
     status: 'active',
     created_at: broker.clock(),
     last_used_at: null,
   };
   return await keep(services, by, passkey, challenge);
+}
+
+/** As the browser reports it (WebAuthn section 10.1.3); null: it does not. */
+function discoverability({ clientExtensionResults: { credProps } }: RegistrationResponseJSON): 0 | 1 | null {
+  return credProps?.rk === undefined ? null : credProps.rk ? 1 : 0;
 }
 
 /** Consumes the challenge and stores the passkey in one transaction. */

@@ -11,8 +11,13 @@ const refused = (detail: string): Refused => ({ ok: false, detail });
 
 const NOT_OURS =
   'What the authenticator answered does not fit: its signature, the site that it is for, or that nobody touched it.';
-const UNVERIFIED =
-  'The organisation requires that the authenticator verifies you, by finger, face or PIN, and it did not.';
+const UNVERIFIED = 'The authenticator has to verify you here, by finger, face or PIN, and it did not.';
+
+/** Why an assertion was not taken: its challenge is over, it is not a valid one, or its passkey may have been cloned. */
+export type AssertionRefused =
+  | { kind: 'challenge_expired' }
+  | { kind: 'unverified'; detail: string }
+  | { kind: 'counter_regression' };
 
 /** The stored part of an enrolment. */
 export type Enrolled = Pick<PasskeyTable, 'credential_id' | 'public_key' | 'counter' | 'aaguid' | 'synced'>;

@@ -8,6 +8,7 @@ import {
   type HeldCallFilter,
   listHeldCalls,
 } from '../store/held-calls.ts';
+import { countWaiting } from '../store/inbox.ts';
 import type { Db } from '../store/store.ts';
 import { readHeldRequest } from './held-call.ts';
 import { type ShownRequest, shownRequest } from './shown-request.ts';
@@ -20,6 +21,18 @@ export async function listHeld(
 ): Promise<{ held: HeldCall[]; next: string | null }> {
   const held = await listHeldCalls(store.db, organisationId, { ...page, now: clock() });
   return { held, next: held.length === page.limit ? (held.at(-1)?.id ?? null) : null };
+}
+
+/** How many held calls of an organisation wait, and which one has waited longest. */
+export async function waitingIn(
+  broker: Pick<Broker, 'store' | 'clock'>,
+  organisationId: string,
+): Promise<{ approvals: number; next: string | null }> {
+  const [{ approvals }, { held }] = await Promise.all([
+    countWaiting(broker.store.db, organisationId, broker.clock()),
+    listHeld(broker, organisationId, { status: 'pending', limit: 1 }),
+  ]);
+  return { approvals, next: held[0]?.id ?? null };
 }
 
 /** One of the organisation; or undefined. */

@@ -26,7 +26,7 @@ import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
 import { eventOfHeld, readHeldRequest, recordOfHeld } from './held-call.ts';
-import { actionOf, callerOf, type HeldCaller } from './held-request.ts';
+import { actionOf, callerOf, type HeldCaller, rawOf } from './held-request.ts';
 import { sealResult, summarise } from './sealed.ts';
 
 /**
@@ -48,7 +48,7 @@ export type Replay = {
 export type MakeReplay = (
   who: AgentPrincipal,
   action: Action,
-  options: { correlationId: string; auditId: string; now: number; replay: Replay },
+  options: { correlationId: string; auditId: string; now: number; replay: Replay; raw?: ReturnType<typeof rawOf> },
 ) => Promise<unknown>;
 
 type ReplayServices = Changing & { facts: FactsReader };
@@ -141,7 +141,7 @@ async function replayOnce(
     companion,
   };
   try {
-    await make(who, actionOf(request), { ...ids, replay });
+    await make(who, actionOf(request), { ...ids, replay, raw: rawOf(request) });
   } catch (error) {
     if (!(error instanceof AuditUnavailable && error.cause instanceof ClosedElsewhere)) throw error;
     const outcome = error.cause.value as Outcome | undefined;

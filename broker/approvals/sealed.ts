@@ -1,4 +1,4 @@
-/** Sealed request and result of a held call, bound to the approval's row. */
+/** Sealed request, sentence and result of a held call, bound to the approval's row. */
 import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -7,7 +7,7 @@ import { readStored, StoredObject } from '../store/stored-json.ts';
 
 type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;
 
-const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref, column: 'action' | 'result') => ({
+const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref, column: 'action' | 'result' | 'sentence') => ({
   table: 'approvals' as const,
   column,
   organisationId,
@@ -31,8 +31,21 @@ export function openRequest(
   );
 }
 
+/** Seals what a held call does, in a sentence: it quotes the request. */
+export function sealSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, text: string): Buffer {
+  return vault.seal(placeOf(ref, 'sentence'), text);
+}
+
+/** Throws SealError when the stored value was modified or is another row's. */
+export function openSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): string {
+  return vault.open(placeOf(ref, 'sentence'), sealed).toString('utf8');
+}
+
 /** Limit of an upstream's response in an approval's row, in bytes of JSON text. */
 export const MAX_RESULT_BYTES = 256 * 1024;
+
+/** What an answer is unless it is said. */
+const JSON_TYPE = 'application/json';
 
 /**
  * Seals the result of a replay: JSON text `{status, data, headers}`. Beyond MAX_RESULT_BYTES the data is truncated to the
@@ -41,12 +54,13 @@ export const MAX_RESULT_BYTES = 256 * 1024;
 export function sealResult(
   { vault }: Pick<Broker, 'vault'>,
   ref: Ref,
-  { upstreamStatus, dataJson, encoding, headers }: UpstreamAnswer,
+  { upstreamStatus, dataJson, encoding, headers, contentType }: UpstreamAnswer,
 ): Buffer {
   const text = Buffer.from(dataJson);
   const notes =
     (encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`) +
-    (headers === undefined ? '' : `,"headers":${JSON.stringify(headers)}`);
+    (headers === undefined ? '' : `,"headers":${JSON.stringify(headers)}`) +
+    (contentType === undefined || contentType === JSON_TYPE ? '' : `,"content_type":${JSON.stringify(contentType)}`);
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(beginning(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
@@ -68,7 +82,13 @@ export function openResult(
     : vault.open(placeOf(approval, 'result'), approval.result).toString('utf8');
 }
 
-/** Status, type and size of a response: never content. */
-export function summarise({ upstreamStatus, contentType, bytes }: UpstreamAnswer): string {
-  return [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`].join(', ');
+/** Status, type and size of a response, and that its body tells of an error where the status does not: never content. */
+export function summarise({ upstreamStatus, contentType, bytes, failed }: UpstreamAnswer): string {
+  const said = [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`];
+  return [...said, ...(failed ? [FAILED] : [])].join(', ');
 }
+
+const FAILED = 'with an error in its body';
+
+/** Whether a summary says so; the broker's own words stand last in it. */
+export const summarisesFailure = (summary: string): boolean => summary.endsWith(` bytes, ${FAILED}`);

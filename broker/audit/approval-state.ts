@@ -31,6 +31,16 @@ export type PasskeyEvidence = {
   counter: 'increased' | 'not_kept';
 };
 
+/** Evidence of an assertion by this passkey. */
+export const evidenceOfPasskey = (
+  { credential_id }: { credential_id: string },
+  { counter, userVerified }: { counter: number; userVerified: boolean },
+): PasskeyEvidence => ({
+  credential_id,
+  user_verified: userVerified,
+  counter: counter === 0 ? 'not_kept' : 'increased',
+});
+
 const StoredEvidence: z.ZodType<PasskeyEvidence> = z.object({
   credential_id: z.string(),
   user_verified: z.boolean(),

@@ -1,6 +1,7 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { GitRef, Instant, Verdict } from '../policy/facts.ts';
+import type { Sentence } from '../sentences/part.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
 import type { PiiKind } from './pii.ts';
@@ -70,6 +71,8 @@ export type UpstreamAnswer = {
   headers: Readonly<Record<string, string>> | undefined;
   /** The injected credential was redacted. */
   redacted: boolean;
+  /** The body says that the platform did not do it, though the status is one of success. */
+  failed: boolean;
 };
 
 /**
@@ -87,7 +90,7 @@ export type NotPassedOn = 'auth_refused' | 'not_found' | 'redirected' | 'unexpec
 type End =
   /** `responsePii`: null if not scanned. */
   | ({ kind: 'answered'; responsePii: readonly PiiKind[] | null } & UpstreamAnswer)
-  | { kind: 'held'; approvalId: string; expiresAt: Instant }
+  | { kind: 'held'; approvalId: string; expiresAt: Instant; sentence: Sentence }
   | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
   | {
       kind: 'invalid';
@@ -124,7 +127,7 @@ type End =
   | { kind: 'too_many_calls' }
   /** A git request whose sender left, or stopped sending, before it could be judged. Nothing was sent on. */
   | { kind: 'request_cut'; detail: string }
-  /** A git request that a person would have to approve: git cannot wait for that. */
+  /** A request that a person would have to approve: git cannot wait for that, and what is streamed cannot be kept. */
   | { kind: 'cannot_hold' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   | { kind: 'response_blocked'; upstreamStatus: number }

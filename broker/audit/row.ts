@@ -69,8 +69,12 @@ export function endOf(outcome: Outcome): End {
         detail: decided,
         upstreamStatus: outcome.upstreamStatus,
         responsePii: outcome.responsePii,
-        ...((outcome.redacted || outcome.encoding !== undefined) && {
-          flags: { redacted: outcome.redacted || undefined, encoding: outcome.encoding },
+        ...((outcome.redacted || outcome.failed || outcome.encoding !== undefined) && {
+          flags: {
+            redacted: outcome.redacted || undefined,
+            failed: outcome.failed || undefined,
+            encoding: outcome.encoding,
+          },
         }),
       };
     case 'held':
@@ -104,7 +108,11 @@ export function endOf(outcome: Outcome): End {
     case 'request_cut':
       return { result: 'errored', reason: outcome.kind, detail: outcome.detail };
     case 'cannot_hold':
-      return { result: 'denied', reason: 'approval_required_unsupported_for_git', detail: decided };
+      return {
+        result: 'denied',
+        reason: call.git ? 'approval_required_unsupported_for_git' : 'approval_required_unsupported',
+        detail: decided,
+      };
     case 'unreachable':
       return {
         result: 'errored',

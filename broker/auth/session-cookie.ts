@@ -60,3 +60,18 @@ export function foreignOrigin(request: IncomingMessage, baseUrl: string): string
     return 'The browser reports that this request comes from another origin (Origin). Use the console itself.';
   return undefined;
 }
+
+/**
+ * Whether a page of a browser, or its address bar, sends this (Fetch Metadata): a browser that was given a link with a token in it
+ * would run what it is answered on the console's origin. Programs send none of these.
+ */
+export function isOfBrowser(request: IncomingMessage, baseUrl: string): boolean {
+  const { headers } = request;
+  const dest = headers['sec-fetch-dest'];
+  return (
+    headers['sec-fetch-mode'] === 'navigate' ||
+    (dest !== undefined && dest !== 'empty') ||
+    headers['service-worker'] !== undefined ||
+    cookieNames(request).includes(sessionCookieName(baseUrl))
+  );
+}

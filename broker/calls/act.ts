@@ -5,30 +5,31 @@
 import { requestHash, requestOf } from '../approvals/held-request.ts';
 import { hold, MAX_PENDING } from '../approvals/hold.ts';
 import type { Replay } from '../approvals/replay.ts';
-import { type CallRecord, mayBeSent, type Outcome } from '../audit/outcome.ts';
+import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import { piiOfRequest } from '../audit/pii.ts';
 import type { Recorded } from '../audit/recorder.ts';
-import { intentRow, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { decide } from '../policy/decide.ts';
-import type { Ask, Instant, Verdict } from '../policy/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import { RolledBack } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
 import { closeByDecision, releaseTrials, takeTrials } from './breakers.ts';
 import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts';
-import { concludeCall } from './conclude.ts';
-import { type Connected, connect } from './connect.ts';
+import { connect } from './connect.ts';
 import { consentHelps } from './consent-helps.ts';
-import { type GitRequest, gitRecord, isReadStep } from './git-request.ts';
+import { type GitRequest, gitRecord } from './git-request.ts';
+import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
+import type { RawRequest } from './raw-request.ts';
+import { inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refuse } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
-import { sendCall } from './send.ts';
+import { sentenceOfCall } from './sentence-of-call.ts';
 import type { StreamTaker } from './streamed.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
@@ -41,6 +42,8 @@ export type FromDoor = {
   taker?: StreamTaker | undefined;
   /** Of the git door, which has a taker, too. */
   git?: GitRequest | undefined;
+  /** Of the raw door: the request as its client wrote it, whose scope is found by its endpoint. */
+  raw?: RawRequest | undefined;
   /** Aborted when whoever asked has left; of streamed calls. */
   left?: AbortSignal | undefined;
 };
@@ -53,6 +56,9 @@ export type ActOptions = FromDoor & {
   now?: Instant;
   replay?: Replay;
 };
+
+/** `joined`: the same request is held already, and nothing was recorded: whoever asked waits for that one. */
+export type Acted = Recorded<Outcome> | 'joined';
 
 /** A call on the facts of one moment. */
 type Attempt = FromDoor & { identify?: Identify; who: AgentPrincipal; now: Instant; lease: CallLease };
@@ -71,7 +77,7 @@ export async function act(
   who: AgentPrincipal,
   action: Action,
   { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, ...door }: ActOptions,
-): Promise<Recorded<Outcome>> {
+): Promise<Acted> {
   const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
   const record: CallRecord = {
     ...begun,
@@ -102,23 +108,26 @@ export async function act(
 async function attemptCall(
   services: CallServices,
   given: Attempt,
-  action: Action,
-  record: CallRecord,
+  asked: Action,
+  recorded: CallRecord,
   replay: Replay | undefined,
-): Promise<Recorded<Outcome> | 'facts_changed'> {
+): Promise<Acted | 'facts_changed'> {
   const { broker } = services;
   const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
   let isListed = false;
-  const { lease, taker, git, left, identify } = given;
+  const { lease, taker, git, raw, left, identify } = given;
   let { who, now } = given;
-  let loaded = await services.loadFacts(who.rows, action.platform, now);
-  const read = readCall(action, loaded, git !== undefined);
-  if (!read.ok) return await finish(await misread(services, who, action, record, loaded, now, read, replay));
+  let loaded = await services.loadFacts(who.rows, asked.platform, now);
+  const read = readCall(asked, loaded, { isGit: git !== undefined, raw });
+  if (!read.ok) return await finish(await misread(services, who, asked, recorded, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
-  const asked = performance.now();
+  const inferred = raw && !replay ? inferScope(loaded.facts, askOf(asked, { ...parts, raw })) : undefined;
+  const action = inferred ? { ...asked, scope: inferred.scope } : asked;
+  const record = inferred ? { ...recorded, asked: { ...recorded.asked, scope: inferred.scope } } : recorded;
+  const began = performance.now();
   const caller = await callerOfCall(services, { who, action, identify, replay }, loaded.platform?.manifest);
   // Fetching the keys of an issuer may take seconds. Now they are here.
-  if (performance.now() - asked > LONG_WAIT_MS) return 'facts_changed';
+  if (performance.now() - began > LONG_WAIT_MS) return 'facts_changed';
   let call: Call = {
     who,
     action,
@@ -126,6 +135,7 @@ async function attemptCall(
     lease,
     taker,
     git,
+    raw,
     left,
     caller,
     record: { ...record, path: parts.path, droppedHeaders: dropped, caller: recordedCaller(caller) },
@@ -151,7 +161,8 @@ async function attemptCall(
   }
 
   const ask = withEffect(plain, onFile);
-  const verdict = decide(loaded.facts, ask, now);
+  const decided = decide(loaded.facts, ask, now);
+  const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   call = withRecord(call, { decided: decidedBy(verdict, loaded) });
   if (verdict.kind === 'deny') return await finish(await refuse(services, call, verdict));
   // Of a replay nothing was signed.
@@ -169,11 +180,13 @@ async function attemptCall(
   const quarantined =
     onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
   if (quarantined !== undefined) return await finish(refuseTool(call, verdict, quarantined));
-  if (verdict.kind === 'hold' && git) return await finish({ kind: 'cannot_hold', call: call.record });
+  if (verdict.kind === 'hold' && (git || raw?.body.kind === 'stream'))
+    return await finish({ kind: 'cannot_hold', call: call.record });
   if (verdict.kind === 'hold' && !replay) {
-    const held = await hold(services, call);
+    const held = await hold(services, { ...call, sentence: sentenceOfCall(loaded, ask, onFile) });
     if (!(held instanceof RolledBack)) return held;
     if (held.reason === 'agent_ended') return 'facts_changed';
+    if (held.reason === 'joined') return 'joined';
     return await finish({ kind: 'too_many_pending', limit: MAX_PENDING, call: call.record });
   }
   const begun = await beginCall(call, replay !== undefined);
@@ -185,60 +198,3 @@ async function attemptCall(
   const sent = makeCall(services, call, { connected, verdict, ask, trials, replay });
   return await (trials.length > 0 ? sent.finally(() => releaseTrials(broker, trials)) : sent);
 }
-
-type Cleared = {
-  connected: Extract<Connected, { ok: true }>;
-  verdict: Exclude<Verdict, { kind: 'deny' }>;
-  ask: Ask;
-  trials: Parameters<typeof concludeCall>[2]['trials'];
-  replay: Replay | undefined;
-};
-
-/** From here on the platform may act: the intent is stored first. */
-async function makeCall(
-  services: CallServices,
-  call: Call,
-  { connected, verdict, ask, trials, replay }: Cleared,
-): Promise<Recorded<Outcome>> {
-  const { recorder } = services;
-  const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
-    const forwarded = await sendCall(
-      services,
-      { ...call, makeDurable },
-      { ...connected, verdict, ask, isApproved: replay !== undefined },
-    );
-    const made = forwarded.refreshUnavailable ? withRecord(call, { refreshUnavailable: true }) : call;
-    if (forwarded.kind === 'denied_meanwhile') {
-      const decided = withRecord(made, { decided: forwarded.decided });
-      return await recordOutcome(services, await refuse(services, decided, forwarded.verdict), replay);
-    }
-    const outcome =
-      forwarded.kind === 'quarantined'
-        ? refuseTool(made, verdict, forwarded.detail)
-        : await concludeCall(services, made, { trials, connection: connected.connection, forwarded });
-    return await recordOutcome(services, outcome, replay);
-  };
-  const isRead = call.git && isReadStep(call.git.step);
-  const isStreamed = call.taker !== undefined && !isRead;
-  const intent = intentRow(call.record, call.taker !== undefined);
-  return await recorder.intend(intent, send, {
-    companion: replay?.companion,
-    isStreamed,
-    ...(isRead && { isRead }),
-  });
-}
-
-/** Puts an outcome on record; only then it can be answered. */
-const recordOutcome = (
-  { recorder }: CallServices,
-  outcome: Outcome,
-  replay: Replay | undefined,
-  after?: () => Promise<Outcome>,
-): Promise<Recorded<Outcome>> =>
-  recorder.record<Outcome>({
-    row: rowOf(outcome),
-    value: outcome,
-    sent: mayBeSent(outcome),
-    companion: replay?.companion,
-    ...(after && { after }),
-  });

@@ -6,7 +6,7 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { TokenUses } from '../people/last-used.ts';
 import type { People } from '../people/people.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import type { AppTokens } from '../token-source/app-tokens.ts';
+import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 import type { McpSessions } from './mcp-sessions.ts';
@@ -29,6 +29,6 @@ export type CallServices = Changing & {
   people: People;
   /** When tokens of people were used last. */
   tokenUses: TokenUses;
-  /** Tokens of Apps' installations. */
-  appTokens: AppTokens;
+  /** Tokens that are got without a person: of Apps, clients and service accounts. */
+  issuedTokens: IssuedTokens;
 };

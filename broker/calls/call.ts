@@ -9,6 +9,7 @@ import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { GitRequest } from './git-request.ts';
+import type { RawRequest } from './raw-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
 /** A request that was read: it has an endpoint, and headers that may be sent. Immutable. */
@@ -26,6 +27,8 @@ export type Call = {
   readonly taker?: StreamTaker | undefined;
   /** Of a git request. */
   readonly git?: GitRequest | undefined;
+  /** Of a request that is passed on as its client wrote it. */
+  readonly raw?: RawRequest | undefined;
   /** Aborted when whoever asked has left. */
   readonly left?: AbortSignal | undefined;
   /** Makes the intent durable, where it was only noted. */

@@ -1,28 +1,35 @@
 /** After the upstream: breakers and connection status, and the outcome of the call. */
-import type { Outcome, UpstreamAnswer } from '../audit/outcome.ts';
+import type { Outcome } from '../audit/outcome.ts';
 import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
+import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import { setCredentialStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
 import { holderOf } from './credentials.ts';
+import { saysFailed } from './failed-answer.ts';
 import type { Concluded } from './forwarded.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;
 type Services = Changing & { freshRefusals: FreshRefusals };
 /** `trials`: those of half-open breakers that the call was. */
-type Sent<Result = Concluded> = { trials: readonly Trial[]; connection: ConnectionFacts; forwarded: Result };
+type Sent<Result = Concluded> = {
+  trials: readonly Trial[];
+  platform: CompiledPlatform;
+  connection: ConnectionFacts;
+  forwarded: Result;
+};
 
 /** What became of a call that was forwarded, and what that means for the connection and the breakers. */
 export async function concludeCall(services: Services, call: Call, sent: Sent): Promise<Outcome> {
-  const { trials, connection, forwarded } = sent;
+  const { trials, platform, connection, forwarded } = sent;
   const { broker } = services;
   switch (forwarded.kind) {
     case 'answer':
-      return await concludeAnswer(services, call, { trials, connection, forwarded });
+      return await concludeAnswer(services, call, { trials, platform, connection, forwarded });
     case 'unreachable': {
       const { code, detail } = forwarded;
       if (code !== 'client_closed' && code !== 'body_gone')
@@ -97,7 +104,7 @@ async function concludeRefused(
 async function concludeAnswer(
   services: Services,
   { record, who, action, path, git }: Call,
-  { trials, connection, forwarded: { status, read, lapsed, justIssued } }: Sent<Answered>,
+  { trials, platform, connection, forwarded: { status, read, lapsed, justIssued } }: Sent<Answered>,
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
   // What is withheld, or no text, is not looked at.
@@ -118,7 +125,7 @@ async function concludeAnswer(
   // Of git nothing but a 401 comes here.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
   if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, call: record };
-  const answer: UpstreamAnswer = {
+  const answer = {
     dataJson: read.data,
     upstreamStatus: status,
     contentType: read.contentType,
@@ -128,5 +135,11 @@ async function concludeAnswer(
     headers: read.headers,
     redacted: read.redacted,
   };
-  return { kind: 'answered', ...answer, responsePii, call: record };
+  return {
+    kind: 'answered',
+    ...answer,
+    failed: saysFailed(platform, { method: action.method, path }, answer),
+    responsePii,
+    call: record,
+  };
 }

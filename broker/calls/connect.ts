@@ -10,7 +10,7 @@ import type { Grant } from '../policy/facts.ts';
 import { listPersonTokens } from '../store/people.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import { isExpired } from '../token-source/access-token.ts';
-import { installationAt } from '../token-source/app-installation.ts';
+import { tokenRequestAt } from '../token-source/token-request.ts';
 import { appLimits } from './app-limits.ts';
 import { type Call, withRecord } from './call.ts';
 import type { Credentials } from './credentials.ts';
@@ -57,16 +57,16 @@ export async function connect(
   }
   const now = services.broker.clock();
   const credential: CallCredential =
-    'installationId' in opened
-      ? {
-          installation: installationAt(
+    'secret' in opened
+      ? opened
+      : {
+          request: tokenRequestAt(
             { organisationId, platformId: action.platform, connectionId: connection.id },
             manifest,
             opened,
+            auth.type === 'app' ? appLimits(given, loaded, grant, now) : {},
           ),
-          limits: appLimits(given, loaded, grant, now),
-        }
-      : opened;
+        };
   const token = 'token' in credential ? credential.token : undefined;
   // Nobody but a person can help, so nobody is asked.
   if (token && !token.refreshable && isExpired(token, now))
@@ -86,10 +86,18 @@ export function connectionLack(
   scope: string,
 ): 'platform_not_connected' | 'needs_consent' | 'platform_reauth_needed' | undefined {
   if (!connection?.credential) return 'platform_not_connected';
-  const needed = manifest.needs?.[scope];
-  const { upstreamScopes } = connection;
-  if (needed && upstreamScopes && !needed.some((one) => upstreamScopes.includes(one))) return 'needs_consent';
+  if (lacksConsent(manifest, connection.upstreamScopes, scope)) return 'needs_consent';
   return connection.status === 'reauth_needed' ? 'platform_reauth_needed' : undefined;
+}
+
+/** Whether a scope needs more than the platform granted; where it does not say what it granted, nothing is known to be missing. */
+export function lacksConsent(
+  { needs }: Pick<Manifest, 'needs'>,
+  upstreamScopes: readonly string[] | null | undefined,
+  scope: string,
+): boolean {
+  const needed = needs?.[scope];
+  return needed !== undefined && upstreamScopes != null && !needed.some((one) => upstreamScopes.includes(one));
 }
 
 /** Why a person's own tokens cannot be used. */

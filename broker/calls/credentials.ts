@@ -2,15 +2,17 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
-import { type CredentialPatterns, makeCredentialPatterns } from '../egress/credential-patterns.ts';
+import { type CredentialPatterns, type MadeOf, makeCredentialPatterns } from '../egress/credential-patterns.ts';
 import { StreamedCredential } from '../egress/credential-stream.ts';
+import { isSigning } from '../egress/sign-request.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import { INSTALLATION_ID } from '../platforms/auth.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { readSecretParts, secretPartsOf } from '../platforms/secret-parts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { TokenRowPlace } from '../store/oauth-tokens.ts';
 import { type AccessToken, readCredential } from '../token-source/access-token.ts';
-import type { GivenInstallation } from '../token-source/app-installation.ts';
+import type { Given } from '../token-source/token-request.ts';
 
 /** A credential that was opened, with the search for it in answers. `token`: it is an access token that may be replaced. */
 export type Credential = {
@@ -26,7 +28,7 @@ export type Credentials = {
     organisationId: string,
     connection: Pick<ConnectionFacts, 'id' | 'credential' | 'personTokens'>,
     auth: Manifest['auth'],
-  ): Credential | GivenInstallation | 'unreadable' | undefined;
+  ): Credential | Given | 'unreadable' | undefined;
   /** An access token that was got by itself, as the credential of a call. */
   ofToken(token: AccessToken): Credential;
 };
@@ -51,18 +53,18 @@ const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().le
 
 /**
  * Opens credentials, in memory only. Kept by the very bytes that are stored, so that a replaced, moved or altered one is
- * opened (and checked) anew; preparing the search for one costs more than a call should.
+ * opened (and checked) again; preparing the search for one costs more than a call should.
  */
 export function credentialOpener(broker: Broker): Credentials {
-  const kept = recentlyUsed<Credential | GivenInstallation>(KEPT, KEPT_BYTES);
+  const kept = recentlyUsed<Credential | Given>(KEPT, KEPT_BYTES);
   const tokens = recentlyUsed<Credential>(TOKENS_KEPT, TOKENS_BYTES);
   return {
-    open: (organisationId, connection, { type }) => {
+    open: (organisationId, connection, auth) => {
       if (connection.credential === null) return undefined;
       const { buffer, byteOffset, byteLength } = connection.credential;
       const sealed = Buffer.from(buffer, byteOffset, byteLength);
       const { table, id: rowId } = holderOf(organisationId, connection);
-      const key = `${organisationId}/${table}/${rowId}/${type}/${sealed.toString('latin1')}`;
+      const key = `${organisationId}/${table}/${rowId}/${auth.type}/${sealed.toString('latin1')}`;
       const found = kept.get(key);
       if (found) return found;
       const place = { table, column: 'credential', organisationId, rowId } as const;
@@ -76,27 +78,47 @@ export function credentialOpener(broker: Broker): Credentials {
         broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
         return 'unreadable';
       }
-      // Given when the platform took another kind of credential. It becomes a part of an address.
-      if (type === 'app' && !INSTALLATION_ID.test(text)) return 'unreadable';
       const opened =
-        type === 'app'
-          ? { installationId: text, given: sha256Hex(sealed) }
-          : { ...searched(token?.token ?? new Secret(text), type === 'basic'), ...(token && { token }) };
+        givenIn(auth, text, sha256Hex(sealed)) ??
+        ({ ...searched(token?.token ?? new Secret(text), madeOf(auth, text)), ...(token && { token }) } as const);
+      if (opened === 'unreadable') return opened;
       kept.set(key, opened, 'secret' in opened ? bytesOf(opened.secret) : 0);
       return opened;
     },
     ofToken: (token) => {
       const found = tokens.get(token.id);
       if (found) return found;
-      const made = { ...searched(token.token, false), token };
+      const made = { ...searched(token.token, {}), token };
       tokens.set(token.id, made, bytesOf(token.token));
       return made;
     },
   };
 }
 
-const searched = (secret: Secret, basic: boolean) => ({
+/**
+ * What is held in place of a credential; undefined: it is one. `unreadable`: given when the platform took another kind of credential.
+ * `given`: of the sealed text.
+ */
+function givenIn(auth: Manifest['auth'], text: string, given: string): Given | 'unreadable' | undefined {
+  // It becomes a part of an address.
+  if (auth.type === 'app') return INSTALLATION_ID.test(text) ? { installationId: text, given } : 'unreadable';
+  if (auth.type !== 'client_credentials' && auth.type !== 'service_account') return undefined;
+  const read = readSecretParts(auth, text);
+  if (!read.ok) return 'unreadable';
+  const parts = Object.entries(read.parts).map(([name, value]) => [name, new Secret(value)] as const);
+  return { parts: Object.fromEntries(parts), given };
+}
+
+/** A key that signs is never sent; what a platform knows of it all the same is taken out of its answers. */
+function madeOf(auth: Manifest['auth'], text: string): MadeOf {
+  if (!isSigning(auth)) return { basic: auth.type === 'basic' };
+  const read = readSecretParts(auth, text);
+  const hidden = secretPartsOf(auth)?.flatMap(({ name, open }) => (open || !read.ok ? [] : (read.parts[name] ?? [])));
+  return { parts: hidden?.map((part) => new Secret(part)) };
+}
+
+const searched = (secret: Secret, madeOf: MadeOf) => ({
   secret,
-  patterns: makeCredentialPatterns(secret, { basic }),
-  streamed: new StreamedCredential(secret, { basic }),
+  patterns: makeCredentialPatterns(secret, madeOf),
+  streamed: new StreamedCredential(secret, madeOf),
 });

@@ -5,7 +5,7 @@ import type { Call } from './call.ts';
 import type { Connected } from './connect.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
-import { isApp, isDue, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
+import { isDue, isRequest, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
 
 /** Whoever waited longer for a token may have been suspended meanwhile. */
 const LONG_WAIT_MS = 1_000;
@@ -34,7 +34,7 @@ export async function forwardFresh(
   const { organisationId } = record;
   const at = { organisationId, platformId: action.platform, manifest: platform.manifest, connection };
   const renew = renewerOf(services, at, credential);
-  const kept = isApp(credential) ? undefined : credential;
+  const kept = isRequest(credential) ? undefined : credential;
   if (renew === undefined) return kept ? await steps.send(kept) : REAUTH;
   let refreshUnavailable = false;
   const noted: Renew = async (seen, refused) => {

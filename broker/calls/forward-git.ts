@@ -10,6 +10,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../policy/present.ts';
 import type { Call } from './call.ts';
 import type { Credential } from './credentials.ts';
+import { GONE } from './forward.ts';
 import { openStream, passOn } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GitRequest } from './git-request.ts';
@@ -48,14 +49,6 @@ export async function forwardGit(
   await answer.body.return();
   return { kind: 'not_passed_on', status: answer.status, cause, sent: answer.uploaded() };
 }
-
-/** The first answer was that the token is over, and the body went with it. */
-const GONE: Forwarded = {
-  kind: 'unreachable',
-  code: 'body_gone',
-  detail: 'The token of the connection was refreshed while the request was on its way. Try again.',
-  sent: false,
-};
 
 /** The repository at the code host, always with `.git`. Names are checked by the door, so that they change nothing of the path. */
 function addressOf({ git_base_url }: Manifest, git: GitRequest, { path, query }: Call): URL {

@@ -91,6 +91,7 @@ async function withMcpClient<Said>(
     {
       platform: restPlatform(manifest),
       credential: credential.secret,
+      clock: broker.clock,
       connectionKey: connection.id,
       family: familyOf(call.who),
       lease: call.lease,

@@ -1,9 +1,10 @@
 /** An allowed call whose answer is passed on as it comes. */
 
+import type { Received } from '../egress/answer.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import type { StreamRequest } from '../egress/outbound-request.ts';
-import { StreamBroken } from '../egress/streamed-body.ts';
+import { StreamBroken, type StreamEnding } from '../egress/streamed-body.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -56,13 +57,18 @@ export async function openStream(
 
 /** Lets an answer be taken. Resolves when that is over. */
 export async function passOn(
-  { call, taker, credential }: Streaming,
+  streaming: Streaming,
   answer: StreamedAnswer,
 ): Promise<Extract<Forwarded, { kind: 'streamed' }>> {
+  const { call, taker, credential } = streaming;
+  let found: StreamEnding | undefined;
   const headers = passedOn(answer.headers, credential.patterns);
   const { makeDurable = async () => {} } = call;
   try {
-    await taker({ auditId: call.record.auditId, status: answer.status, headers, body: answer.body, makeDurable });
+    const { status, body } = answer;
+    const isClean = (whole: Buffer) => isCleanOf(streaming, { status, headers: answer.headers, body: whole });
+    const taken = await taker({ auditId: call.record.auditId, status, headers, body, makeDurable, isClean });
+    if (taken === 'blocked') found = 'credential_found';
     // A taker that did not want all of it has left.
     if (answer.body.ended === undefined) await answer.body.return();
   } catch (error) {
@@ -70,11 +76,19 @@ export async function passOn(
     if (!(error instanceof StreamBroken) && answer.body.ended === undefined) throw error;
   }
   const streamed = {
-    ended: answer.body.ended ?? 'client_closed',
+    ended: found ?? answer.body.ended ?? 'client_closed',
     received: answer.body.taken(),
     sent: answer.uploaded(),
   };
   return { kind: 'streamed', status: answer.status, streamed };
+}
+
+/** A whole answer is looked at in all views, as a buffered one is, which a stream cannot be. */
+async function isCleanOf({ outbound, credential, call }: Streaming, whole: Received): Promise<boolean> {
+  const type = whole.headers['content-type'];
+  const bare = { ...whole, headers: type === undefined ? {} : { 'content-type': type } };
+  const read = await outbound.read(bare, credential.patterns, familyOf(call.who));
+  return read.kind === 'data' && !read.redacted;
 }
 
 async function readWhole({ body }: StreamedAnswer): Promise<Buffer | undefined> {

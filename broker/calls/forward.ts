@@ -1,6 +1,7 @@
 import type { Broker } from '../broker.ts';
 import { placementOf } from '../egress/credential-placement.ts';
-import { buildRequest, type RestPlatform } from '../egress/rest.ts';
+import type { OutboundRequest, StreamRequest } from '../egress/outbound-request.ts';
+import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -8,6 +9,7 @@ import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { forwardStream } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
+import type { RawRequest } from './raw-request.ts';
 
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {
@@ -30,24 +32,30 @@ export async function forward(
   connection: ConnectionFacts,
   credential: Credential,
 ): Promise<Forwarded> {
-  const built = buildRequest(
+  const { raw, taker } = call;
+  const built = await buildRequest(
     restPlatform(manifest),
     {
-      method: call.action.method,
+      method: raw?.method ?? call.action.method,
       endpoint: { path: call.path, query: call.query },
       headers: call.headers,
-      body: call.action.data as JsonObject | undefined,
+      ...(raw
+        ? { asItIs: asItIs(raw), unreadBody: raw.body.kind === 'stream' }
+        : { body: call.action.data as JsonObject | undefined }),
     },
     credential.secret,
+    broker.clock(),
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
   const family = familyOf(call.who);
-  const { taker } = call;
-  if (taker !== undefined)
+  if (taker !== undefined) {
+    const streamed = raw ? withPieces(built.request, raw) : built.request;
+    if (streamed === undefined) return GONE;
     return await forwardStream(
       { outbound: broker.outbound, call, taker, credential },
-      { ...built.request, connectionKey: connection.id },
+      { ...streamed, connectionKey: connection.id },
     );
+  }
   const answer = await broker.outbound.send({
     ...built.request,
     connectionKey: connection.id,
@@ -59,3 +67,23 @@ export async function forward(
   const read = await broker.outbound.read(answer, credential.patterns, family);
   return { kind: 'answer', status: answer.status, read };
 }
+
+const asItIs = ({ bodyHeaders, body }: RawRequest): NonNullable<RestCall['asItIs']> => ({
+  headers: bodyHeaders,
+  bytes: body.kind === 'whole' ? body.bytes : undefined,
+});
+
+/** The request with a body that is passed on as it comes; undefined when that was taken before. */
+function withPieces(request: OutboundRequest, { body }: RawRequest): StreamRequest | undefined {
+  if (body.kind !== 'stream') return request;
+  const pieces = body.open();
+  return pieces && { ...request, body: pieces, ...(body.length !== undefined && { bodyBytes: body.length }) };
+}
+
+/** The first answer was that the token is over, and the body went with it. */
+export const GONE: Forwarded = {
+  kind: 'unreachable',
+  code: 'body_gone',
+  detail: 'The token of the connection was refreshed while the request was on its way. Try again.',
+  sent: false,
+};

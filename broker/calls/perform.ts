@@ -57,8 +57,8 @@ export async function perform<Answer extends StoredResponse>(
   agent: AgentPrincipal,
   request: CallRequest,
   write: (outcome: Outcome) => Answer,
-): Promise<Once<Answer>> {
-  const { asked, correlationId, lease, taker, git, left } = request;
+): Promise<Once<Answer> | { kind: 'joined' }> {
+  const { asked, correlationId, lease, taker, git, raw, left } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
   const who = marked.ok ? marked.who : agent;
@@ -71,12 +71,17 @@ export async function perform<Answer extends StoredResponse>(
   const action = caller.caller === asked.action.caller ? asked.action : { ...asked.action, caller: caller.caller };
   const now = services.broker.clock();
   // Whoever is halted, or contained by its parent, is refused, also what was answered before.
-  const options = { correlationId, now, lease, taker, git, left, ...identifying(services, who, action) };
-  if (key.value === undefined || isStopped(who, now)) return answered(await act(services, who, action, options));
+  const options = { correlationId, now, lease, taker, git, raw, left, ...identifying(services, who, action) };
+  if (key.value === undefined || isStopped(who, now)) {
+    const acted = await act(services, who, action, options);
+    return acted === 'joined' ? { kind: 'joined' } : answered(acted);
+  }
   const person = await personOfKey(options.identify);
   const once = { ...action, ...(person !== undefined && { caller: person }) };
   return await onceForKey(services, who, key.value, once, async (auditId) => {
-    const { value } = await act(services, who, action, { ...options, auditId });
+    const acted = await act(services, who, action, { ...options, auditId });
+    if (acted === 'joined') throw new Error('a call with an Idempotency-Key joins no other');
+    const { value } = acted;
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
 }

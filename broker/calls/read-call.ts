@@ -1,11 +1,13 @@
 /** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
 
+import { sentHeaders } from '../egress/client-headers.ts';
 import { formProblem } from '../egress/form.ts';
 import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-headers.ts';
 import { platformHeaderNames } from '../egress/rest.ts';
+import { signaturePrefixes } from '../egress/sign-request.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
-import type { Ask, JsonObject } from '../policy/facts.ts';
+import type { Ask, CallAsk, JsonObject } from '../policy/facts.ts';
 import { isGitService } from '../policy/git-endpoint.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
@@ -13,6 +15,7 @@ import { present } from '../policy/present.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
+import type { RawRequest } from './raw-request.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */
 export type ReadCall =
@@ -23,8 +26,12 @@ export type ReadCall =
 const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
 const MCP_PREFIXES = ['mcp-'];
 
-/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. `isGit`: it is one of git. */
-export function readCall(action: Action, { platform }: LoadedFacts, isGit: boolean): ReadCall {
+/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
+export function readCall(
+  action: Action,
+  { platform }: LoadedFacts,
+  { isGit, raw }: { isGit: boolean; raw?: RawRequest | undefined },
+): ReadCall {
   const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: platform?.rules.allowEncodedSlash ?? false });
   if (!endpoint.ok) return { ok: false, code: 'invalid_endpoint', detail: `endpoint: ${endpoint.error}` };
   if (!isGit && platform && isGitService(platform.manifest, endpoint.path))
@@ -47,14 +54,16 @@ export function readCall(action: Action, { platform }: LoadedFacts, isGit: boole
       code: 'invalid_endpoint',
       detail: 'endpoint: a tool takes no query; its arguments go into `data`',
     };
-  const headers = readHeaders(action, platform);
+  if (raw && isMcp)
+    return { ok: false, code: 'invalid_endpoint', detail: 'endpoint: an MCP server is reached by its tools, at /mcp' };
+  const headers = raw ? readRawHeaders(action, platform) : readHeaders(action, platform);
   if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
-  const problem =
-    platform?.manifest.body === 'form' && action.data ? formProblem(action.data as JsonObject) : undefined;
+  const isForm = raw ? isFormType(raw) : platform?.manifest.body === 'form';
+  const problem = isForm && action.data ? formProblem(action.data as JsonObject) : undefined;
   if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
   const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };
   if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
-    const classified = classify(platform.rules, present(askOf(action, call).call, 'call'));
+    const classified = classify(platform.rules, present(askOf(action, { ...call, raw }).call, 'call'));
     if (classified.kind === 'malformed')
       return { ok: false, code: 'invalid_request', detail: `data: ${classified.error}` };
   }
@@ -65,13 +74,34 @@ function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): Fi
   if (headers === undefined) return { ok: true, headers: {}, dropped: [] };
   const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
   const defaults = platform?.manifest.default_headers;
-  if (platform?.rules.kind !== 'mcp') return filterAgentHeaders(headers, names, { ...(defaults && { defaults }) });
+  const prefixes = platform ? signaturePrefixes(platform.manifest.auth) : [];
+  if (platform?.rules.kind !== 'mcp')
+    return filterAgentHeaders(headers, names, { prefixes, ...(defaults && { defaults }) });
   return filterAgentHeaders(headers, new Set([...names, ...MCP_HEADERS]), { prefixes: MCP_PREFIXES });
 }
 
+const isFormType = ({ bodyHeaders }: RawRequest): boolean =>
+  /^application\/x-www-form-urlencoded(?:;|$)/i.test(bodyHeaders['content-type'] ?? '');
+
+/** Of a raw request: those that every platform takes, and those that its manifest names. */
+function readRawHeaders({ headers = {} }: Action, platform: LoadedFacts['platform']): FilteredHeaders {
+  const { client_headers = [], default_headers = {} } = platform?.manifest ?? {};
+  const named = [...client_headers, ...Object.keys(default_headers)].map((name) => name.toLowerCase());
+  const taken = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
+  const filtered = filterAgentHeaders(sentHeaders(headers, named), taken, {
+    defaults: default_headers,
+    prefixes: platform ? signaturePrefixes(platform.manifest.auth) : [],
+  });
+  // What a client's library adds and no platform needs is not worth a note.
+  return filtered.ok ? { ...filtered, dropped: [] } : filtered;
+}
+
 /** What is asked of the decision. */
-export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers' | 'git' | 'caller'>): Ask {
-  const { caller } = call;
+export function askOf(
+  action: Action,
+  call: Pick<Call, 'path' | 'query' | 'headers' | 'git' | 'raw' | 'caller'>,
+): Ask & { call: CallAsk } {
+  const { caller, raw } = call;
   return {
     platformId: action.platform,
     scope: action.scope,
@@ -81,7 +111,8 @@ export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'heade
       path: call.path,
       query: call.query,
       headers: call.headers,
-      body: action.data as JsonObject | undefined,
+      body: raw ? raw.judged : (action.data as JsonObject | undefined),
+      ...(raw && isFormType(raw) && { isForm: true as const }),
       ...(call.git && { git: call.git.ask }),
       ...(caller && 'verified' in caller && { caller: { verified: caller.verified } }),
     },

@@ -44,7 +44,7 @@ export async function simulate(
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
   const rows = await services.facts(agentId, platform, ANY_ADDRESS);
   const loaded = await services.loadFacts(rows, platform, now);
-  const read = readCall(action, loaded, git !== undefined);
+  const read = readCall(action, loaded, { isGit: git !== undefined });
   const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);
   if (!read.ok && !stopped) return { kind: 'invalid', refused: read };
   const { policy: inForce, guardrails, ...others } = loaded.facts;

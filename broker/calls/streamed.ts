@@ -10,13 +10,16 @@ export type StreamedPart = {
   body: AsyncIterableIterator<Buffer>;
   /** Makes the call's intent durable, where it is not yet: of a read that is held back to be passed on whole. */
   makeDurable(): Promise<void>;
+  /** Whether all of the body, which was held back, is without the credential in any of the views of an answer. */
+  isClean(whole: Buffer): Promise<boolean>;
 };
 
 /**
  * Writes a streamed answer to whoever asked, as fast as it is taken, but neither its end nor, where the length was told, its last
- * byte: a door ends it when the call is on record, and breaks it off when it is not. Throws when whoever asked has left.
+ * byte: a door ends it when the call is on record, and breaks it off when it is not. `blocked`: nothing was written, because what was
+ * held back is not clean. Throws when whoever asked has left.
  */
-export type StreamTaker = (part: StreamedPart) => Promise<void>;
+export type StreamTaker = (part: StreamedPart) => Promise<'blocked' | undefined>;
 
 /** How a stream went: `received` is what was passed on, `sent` the body of the request. */
 export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred };

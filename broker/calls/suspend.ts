@@ -90,7 +90,7 @@ async function count(services: Changing, call: Call, rule: AutoSuspend, reason: 
     agent,
     cause: 'anomaly_auto_suspend',
     detail: `${counted} refused calls within ${within_seconds} s, those of its children included; ${last}`,
-    // An owner who resumed the agent meanwhile let it begin anew.
+    // An owner who resumed the agent meanwhile let it begin again.
     isStanding: async (db) => (await refusalsAt(db, counter, windowMs, broker.clock())) >= refusals,
   });
 }

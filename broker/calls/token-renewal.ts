@@ -1,23 +1,26 @@
-/** One way to the tokens of calls, whoever issues them: an authorization server to a connection, or a platform to an App. */
+/** One way to the tokens of calls, however they are got: with a person's consent, or without a person. */
 import type { Broker } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessToken } from '../token-source/access-token.ts';
-import type { AppLimits, Installation } from '../token-source/app-installation.ts';
-import type { AppTokens } from '../token-source/app-tokens.ts';
+import type { IssuedTokens } from '../token-source/issued-tokens.ts';
+import type { TokenRequest } from '../token-source/token-request.ts';
 import { type Credential, type Credentials, holderOf } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 
-/** The App's installation that a connection is to, and what a token of it is needed for. */
-export type AppCredential = { installation: Installation; limits: AppLimits };
+/** What a connection gives a call: a credential, or which token it needs. */
+export type CallCredential = Credential | { request: TokenRequest };
 
-/** What a connection gives a call: a credential, or where to get one. */
-export type CallCredential = Credential | AppCredential;
+export const isRequest = (credential: CallCredential): credential is { request: TokenRequest } =>
+  'request' in credential;
 
-export const isApp = (credential: CallCredential): credential is AppCredential => 'installation' in credential;
-
-export type TokenServices = { broker: Broker; credentials: Credentials; oauth: OAuthConnections; appTokens: AppTokens };
+export type TokenServices = {
+  broker: Broker;
+  credentials: Credentials;
+  oauth: OAuthConnections;
+  issuedTokens: IssuedTokens;
+};
 
 /** `isFinal`: no token of before may be used either. */
 export type Renewed =
@@ -39,7 +42,7 @@ type At = {
 
 /** How the tokens of this connection are got; undefined: its credential is one that stays as it is. */
 export function renewerOf(services: TokenServices, at: At, credential: CallCredential): Renew | undefined {
-  if (isApp(credential)) return appRenewer(services, credential);
+  if (isRequest(credential)) return issuedRenewer(services, credential.request);
   return credential.token === undefined ? undefined : oauthRenewer(services, at);
 }
 
@@ -73,15 +76,15 @@ function oauthRenewer({ broker, credentials, oauth }: TokenServices, at: At): Re
     if (done.kind === 'unavailable') return unavailable(done.code, done.detail);
     const { credential: sealed } = done;
     const credential = credentials.open(organisationId, { ...connection, credential: sealed }, manifest.auth);
-    if (credential === undefined || credential === 'unreadable' || 'installationId' in credential) return GONE;
+    if (credential === undefined || credential === 'unreadable' || !('secret' in credential)) return GONE;
     broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
     return { kind: 'credential', credential };
   };
 }
 
-function appRenewer({ credentials, appTokens }: TokenServices, { installation, limits }: AppCredential): Renew {
+function issuedRenewer({ credentials, issuedTokens }: TokenServices, request: TokenRequest): Renew {
   return async (seen, refused) => {
-    const got = await appTokens(installation, limits, refused ? seen : undefined);
+    const got = await issuedTokens(request, refused ? seen : undefined);
     if (got.kind === 'token') return { kind: 'credential', credential: credentials.ofToken(got.token) };
     if (got.kind === 'unavailable') return unavailable(got.code, got.detail);
     const error = got.of === 'connection' ? 'no_token' : 'no_token_for_call';

@@ -60,10 +60,9 @@ export async function toolPreflight(
   }
   // The tool on file is refused for what it is, whatever its server says.
   if (hasChanged) return UNNEEDED;
-  const { connection } = connected;
   return {
     kind: 'failed',
-    outcome: await concludeCall(services, call, { trials: [], connection, forwarded: failure }),
+    outcome: await concludeCall(services, call, { ...connected, trials: [], forwarded: failure }),
   };
 }
 

@@ -9,3 +9,11 @@ export const name = (what: string) =>
     .string()
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
     .describe(what);
+
+const SPACED = /^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/;
+
+/** The same with spaces, as agents and rules may be called. */
+export const spacedName = (what: string) =>
+  z.string().regex(SPACED, `${NAME_FORM} (spaces may stand between them)`).describe(what);
+
+export const isAgentName = (text: string): boolean => SPACED.test(text);

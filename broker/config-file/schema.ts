@@ -7,18 +7,11 @@ import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
-import { NAME_FORM, name } from './name.ts';
+import { name, spacedName } from './name.ts';
 import { GrantTerms } from './terms.ts';
 
 /** What a connection is called, here and by owners elsewhere. */
 export const ConnectionName = name('Name of a connection.');
-
-/** Names that only people read may have spaces. */
-const spacedName = (what: string) =>
-  z
-    .string()
-    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/, `${NAME_FORM} (spaces may stand between them)`)
-    .describe(what);
 
 const Email = z
   .email('write an e-mail address such as "ann@acme.example"')
@@ -45,11 +38,26 @@ export const PlatformEntry = z
   .union([BuiltinUse.safeExtend({ suspended }), Manifest.safeExtend({ suspended })])
   .describe('A platform: a built-in one with changes, or a whole one.');
 
+const ConnectionSecret = z.union(
+  [
+    SecretReference,
+    recordOf(
+      z.string().regex(/^(?!(?:env|file)$)[a-z_]{1,64}$/, 'is not the name of a part of a secret'),
+      SecretReference,
+    ),
+  ],
+  {
+    error:
+      'write { env: NAME } or { file: PATH }, or such a reference for each part of the secret; a secret itself is never written here',
+  },
+);
+export type ConnectionSecret = z.infer<typeof ConnectionSecret>;
+
 const Connection = z
   .strictObject({
     platform: PlatformId.describe('The platform that it connects to.'),
-    secret: SecretReference.optional().describe(
-      'Where the credential is found. Without it the credential that the connection has stays.',
+    secret: ConnectionSecret.optional().describe(
+      'Where the credential is found, or each part of one that has several. Without it the credential that the connection has stays.',
     ),
     default: z
       .boolean()

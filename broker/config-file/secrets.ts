@@ -6,9 +6,11 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { PlatformSecretName } from '../token-source/platform-secret.ts';
 import { entriesOf, type Governance } from './governance.ts';
 import { type Finding, type Path, type Problem, placeFindings } from './problems.ts';
+import type { ConnectionSecret } from './schema.ts';
 
 export type Reference = { env: string } | { file: string };
 
@@ -23,8 +25,33 @@ export function referenceKey(reference: Reference): string {
   return 'env' in reference ? `env:${reference.env}` : `file:${reference.file}`;
 }
 
-/** The reference that `referenceKey` wrote. */
-export function referenceOf(key: string): Reference {
+/** Whether each part of a secret has a reference of its own. */
+export const isInParts = (secret: ConnectionSecret): secret is Record<string, Reference> =>
+  Object.values(secret).every((one) => typeof one === 'object');
+
+/** How the store remembers where the secret of a connection came from. */
+export const secretKey = (secret: ConnectionSecret): string =>
+  isInParts(secret) ? `parts:${JSON.stringify(secret)}` : referenceKey(secret);
+
+/** The secret of a connection; undefined: a value was not given. Of several parts it is the text that holds them all. */
+export function secretIn(values: Resolved, secret: ConnectionSecret): Secret | undefined {
+  if (!isInParts(secret)) return values.get(referenceKey(secret));
+  const parts: Record<string, string> = {};
+  for (const [name, reference] of Object.entries(secret)) {
+    const value = values.get(referenceKey(reference));
+    if (value === undefined) return undefined;
+    parts[name] = value.reveal();
+  }
+  return new Secret(writeSecretParts(parts));
+}
+
+/** Its references, with where they stand below it. */
+const referencesIn = (secret: ConnectionSecret): [path: string[], Reference][] =>
+  isInParts(secret) ? Object.entries(secret).map(([name, one]) => [[name], one]) : [[[], secret]];
+
+/** What `secretKey` or `referenceKey` wrote. */
+export function referenceOf(key: string): ConnectionSecret {
+  if (key.startsWith('parts:')) return JSON.parse(key.slice('parts:'.length));
   const at = key.indexOf(':');
   return key.startsWith('env:') ? { env: key.slice(at + 1) } : { file: key.slice(at + 1) };
 }
@@ -48,7 +75,8 @@ export function secretReferences(governance: Governance): Place[] {
     for (const [name, reference] of platformReferences(manifest))
       found.push({ path: ['platforms', id, 'auth', name], reference });
   for (const [name, { secret }] of entriesOf(governance.document.connections))
-    if (secret) found.push({ path: ['connections', name, 'secret'], reference: secret });
+    for (const [below, reference] of secret ? referencesIn(secret) : [])
+      found.push({ path: ['connections', name, 'secret', ...below], reference });
   return found;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Writes governance.schema.json anew after a change of the schema:
+ * Rewrites governance.schema.json after a change of the schema:
  * `node broker/config-file/write-json-schema.ts && biome format --write governance.schema.json`
  */
 import { writeFileSync } from 'node:fs';

@@ -119,7 +119,7 @@ function exportTerms(grant: GrantTable, scopes: string[], connection: string | u
   };
 }
 
-/** Always a moment, in the file's own words where those were one: a span would begin anew wherever the file is applied first. */
+/** Always a moment, in the file's own words where those were one: a span would begin again wherever the file is applied first. */
 function momentOf({ expires_text: text }: GrantTable, end: Instant): string {
   return text === null || beginOfSpan(text, end) !== undefined ? new Date(end).toISOString() : text;
 }

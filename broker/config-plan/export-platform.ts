@@ -1,10 +1,11 @@
 /** A stored manifest as a person would write it: a built-in one with its changes where that says the same. */
-import { BUILTIN_NAMES, BUILTIN_PLATFORMS, parsePlatformEntry } from '../platforms/builtin.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../platforms/builtin.ts';
+import { BUILTIN_NAMES } from '../platforms/builtin-names.ts';
+import { type Manifest, MERGED_BY_ENTRY } from '../platforms/manifest.ts';
 import { sameJson } from './planning.ts';
 
 /** Fields that overrides change entry by entry. */
-const BY_ENTRY = new Set(['headers', 'scopes', 'needs', 'app_permissions', 'recipients', 'content_scopes', 'refs']);
+const BY_ENTRY: ReadonlySet<string> = new Set(['headers', ...MERGED_BY_ENTRY]);
 
 /** What stands under the platform's id; read again, it is exactly this manifest. */
 export function exportPlatform(manifest: Manifest): Record<string, unknown> {

@@ -6,7 +6,7 @@ import { documentConnections } from '../config-file/check-references.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { ConnectionEntry } from '../config-file/schema.ts';
-import { referenceKey } from '../config-file/secrets.ts';
+import { isInParts, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
@@ -36,7 +36,7 @@ function planConnection(
   planning.connectionIds.set(name, id);
   const secret = planning.comparesSecrets ? secretOf(planning, name, entry) : undefined;
   const replaced = secret !== undefined && !holds(planning, known, secret, name);
-  const named = entry.secret && governance.origin === 'file' ? referenceKey(entry.secret) : undefined;
+  const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
   const reference = named ?? known?.secret_reference ?? null;
   const details = [
     ...difference('platform', known?.platform_id, entry.platform),
@@ -97,12 +97,13 @@ function givenBy(planning: Planning, { platform }: ConnectionEntry): Secret | un
 /** Of a connection to an App it is the number of the installation, which the platform may name for all of them. */
 function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
   if (!entry.secret) return givenBy(planning, entry);
-  const secret = planning.resolved.get(referenceKey(entry.secret));
+  const secret = secretIn(planning.resolved, entry.secret);
   const wrong = secret
     ? whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret.reveal())
     : 'was not given with the file';
   if (wrong === undefined) return secret;
-  const message = `the value of ${referenceKey(entry.secret)} ${wrong}.`;
+  const what = isInParts(entry.secret) ? 'the secret' : `the value of ${secretKey(entry.secret)}`;
+  const message = `${what} ${wrong}.`;
   addProblem(planning, ['connections', name, 'secret'], message);
   return undefined;
 }

@@ -1,15 +1,14 @@
 /** Client ids, client secrets and private keys that platforms name: compared in memory, stored sealed, and never told. */
 
+import { storePlatformSecret, whyNotPlatformSecret } from '../admin/platform-secrets.ts';
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
-import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { storeResealed } from '../store/connections.ts';
-import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
+import { deletePlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
-import { readAppKey } from '../token-source/app-key.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
 import { addProblem, addStep, holdsSecret, type Made, type Planning } from './planning.ts';
 
@@ -41,7 +40,7 @@ export function planPlatformSecrets(planning: Planning): void {
 
 /**
  * What was got with another key of the App is revoked. Replicas keep tokens in memory for the credential as it is sealed (see
- * `Installation.given`), so it is sealed anew.
+ * `Installation.given`), so it is sealed again.
  */
 async function endAppTokens(
   { organisationId, present, vault }: Planning,
@@ -83,31 +82,15 @@ function planSecret(
   if (!planning.comparesSecrets) return before ? [] : [{ detail: `auth.${name}: given`, make: notCompared }];
   const key = referenceKey(reference);
   const secret = planning.resolved.get(key);
-  const problem = whatIsWrong(name, secret);
+  const problem = secret ? whyNotPlatformSecret(name, secret) : 'was not given with the file';
   if (problem !== undefined || !secret) {
     addProblem(planning, ['platforms', platformId, 'auth', name], `the value of ${key} ${problem}.`);
     return [];
   }
   if (before && holds(planning, before, secret)) return [];
-  const id = uuidv4();
-  const make = (db: Db) =>
-    putPlatformSecret(db, {
-      organisation_id: organisationId,
-      id,
-      platform_id: platformId,
-      name,
-      value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, secret.reveal()),
-      created_at: now,
-    });
+  const place = { organisationId, platformId, name };
+  const make = (db: Db) => storePlatformSecret(db, vault, place, secret, now);
   return [{ detail: `auth.${name}: ${before ? 'changed' : 'given'}`, make }];
-}
-
-/** As a phrase that follows the name of the value; undefined when nothing is. */
-function whatIsWrong(name: PlatformSecretName, secret: Secret | undefined): string | undefined {
-  if (!secret) return 'was not given with the file';
-  if (secret.reveal() === '') return 'is empty';
-  const key = name === 'private_key' ? readAppKey(secret.reveal()) : undefined;
-  return key?.ok === false ? key.problem : undefined;
 }
 
 const notCompared = async (): Promise<never> => {

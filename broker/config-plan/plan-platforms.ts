@@ -70,6 +70,7 @@ function summary(manifest: Manifest): string[] {
 function manifestDifference(before: Manifest, after: Manifest): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Manifest)[]);
   fields.delete('scopes');
+  fields.delete('sentences');
   const details = [...fields].flatMap((field) =>
     sameJson(before[field] ?? null, after[field] ?? null) ? [] : difference(field, before[field], after[field]),
   );
@@ -77,7 +78,18 @@ function manifestDifference(before: Manifest, after: Manifest): string[] {
   return [
     ...details,
     ...[...scopes].flatMap((scope) => scopeDifference(scope, before.scopes[scope], after.scopes[scope])),
+    ...sentencesDifference(before.sentences, after.sentences),
   ];
+}
+
+/** So many are told one by one: a built-in platform has hundreds. */
+const FEW_SENTENCES = 5;
+
+function sentencesDifference(before: Manifest['sentences'] = {}, after: Manifest['sentences'] = {}): string[] {
+  const operations = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const changed = operations.filter((operation) => before[operation] !== after[operation]);
+  if (changed.length > FEW_SENTENCES) return [`sentences: ${changed.length} changed`];
+  return changed.flatMap((operation) => difference(`sentence ${operation}`, before[operation], after[operation]));
 }
 
 function scopeDifference(scope: string, before: readonly string[] | undefined, after: readonly string[] | undefined) {

@@ -11,6 +11,7 @@ import type {
 } from '../http/routes/owner/access-requests.ts';
 import type { ownerAgentMoves, ownerAgents } from '../http/routes/owner/agents.ts';
 import type { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from '../http/routes/owner/approvals.ts';
+import type { decideManyApprovals } from '../http/routes/owner/approvals-bulk.ts';
 import type { ownerAudit } from '../http/routes/owner/audit.ts';
 import type {
   distrustCallerIssuer,
@@ -18,18 +19,22 @@ import type {
   trustCallerIssuer,
 } from '../http/routes/owner/caller-issuers.ts';
 import type { connectOAuth, disconnectOAuth } from '../http/routes/owner/connection-oauth.ts';
-import type { ownerConnections } from '../http/routes/owner/connections.ts';
+import type { ownerConnections, tryConnection } from '../http/routes/owner/connections.ts';
+import type { changeOwnerGrant, ownerGrants, removeOwnerGrants } from '../http/routes/owner/grants.ts';
 import type { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from '../http/routes/owner/mcp-authorisations.ts';
 import type { ownerMe, ownerSignInOptions } from '../http/routes/owner/me.ts';
 import type { changeOrganisation, ownerOrganisation } from '../http/routes/owner/organisation.ts';
 import type { ownerOwners } from '../http/routes/owner/owners.ts';
+import type { beginPasskeyAssertion, finishPasskeyAssertion } from '../http/routes/owner/passkey-assertions.ts';
 import type { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from '../http/routes/owner/passkeys.ts';
 import type { confirmOwnerPerson, endOwnerPeople, ownerPeople } from '../http/routes/owner/people.ts';
 import type { setOwnerPerPerson } from '../http/routes/owner/per-person.ts';
 import type { acceptPlatformTool, platformTools, refreshPlatformTools } from '../http/routes/owner/platform-tools.ts';
 import type { ownerPlatforms } from '../http/routes/owner/platforms.ts';
+import type { ownerPolicies, ownerPolicy } from '../http/routes/owner/policies.ts';
 import type { decideRegistrations, ownerRegistration, ownerRegistrations } from '../http/routes/owner/registrations.ts';
 import type { ownerSignIn, ownerSignOut } from '../http/routes/owner/sessions.ts';
+import type { ownerSimulate } from '../http/routes/owner/simulate.ts';
 import type {
   passkeyRegisterBegin,
   passkeyRegisterFinish,
@@ -45,10 +50,17 @@ type Asked = {
   'POST /owner/sign-out': typeof ownerSignOut;
   'GET /owner/agents': typeof ownerAgents;
   'POST /owner/agents/{id}/{verb}': (typeof ownerAgentMoves)[number];
+  'GET /owner/agents/{agent_id}/grants': typeof ownerGrants;
+  'POST /owner/agents/{agent_id}/grants/{platform}': typeof changeOwnerGrant;
+  'DELETE /owner/agents/{agent_id}/grants/{platform}': typeof removeOwnerGrants;
+  'GET /owner/policies': typeof ownerPolicies;
+  'GET /owner/policies/{id}': typeof ownerPolicy;
+  'POST /owner/simulate': typeof ownerSimulate;
   'GET /owner/owners': typeof ownerOwners;
   'GET /owner/audit': typeof ownerAudit;
   'GET /owner/diagnostics': typeof ownerDiagnostics;
   'GET /owner/connections': typeof ownerConnections;
+  'POST /owner/connections/{id}/test': typeof tryConnection;
   'POST /owner/connections/{id}/oauth/start': typeof connectOAuth;
   'POST /owner/connections/{id}/oauth/disconnect': typeof disconnectOAuth;
   'GET /owner/platforms': typeof ownerPlatforms;
@@ -67,12 +79,15 @@ type Asked = {
   'GET /owner/mcp-authorisations': typeof ownerMcpAuthorisations;
   'DELETE /owner/mcp-authorisations/{id}': typeof endOwnerMcpAuthorisation;
   'GET /owner/passkeys': typeof ownerPasskeys;
+  'POST /owner/passkeys/assert/begin': typeof beginPasskeyAssertion;
+  'POST /owner/passkeys/assert/finish': typeof finishPasskeyAssertion;
   'POST /owner/passkeys/{id}/rename': typeof renameOwnerPasskey;
   'DELETE /owner/passkeys/{id}': typeof removeOwnerPasskey;
   'GET /owner/approvals': typeof ownerApprovals;
   'GET /owner/approvals/{id}': typeof ownerApproval;
   'POST /owner/approvals/{id}/{verb}': (typeof decideApprovals)[number];
   'POST /owner/approvals/deny': typeof denyApprovals;
+  'POST /owner/approvals/decide': typeof decideManyApprovals;
   'GET /owner/access-requests': typeof ownerAccessRequests;
   'GET /owner/access-requests/{id}': typeof ownerAccessRequest;
   'POST /owner/access-requests/{id}/{verb}': typeof approveAccessRequest | typeof denyAccessRequest;
@@ -116,6 +131,9 @@ export type Body<M extends Method, P extends string> = BodyOf<RouteAt<M, P>>;
 export type Me = Answer<'GET', '/owner/me'>;
 export type SignInOptions = Answer<'GET', '/owner/sign-in-options'>;
 export type Agent = Answer<'GET', '/owner/agents'>['agents'][number];
+/** As owners see and change it. */
+export type OwnedGrant = Answer<'GET', '/owner/agents/x/grants'>['grants'][number];
+export type ChangedGrant = Extract<Answer<'POST', '/owner/agents/x/grants/y'>, { grant: unknown }>;
 export type AuditRow = Answer<'GET', '/owner/audit'>['rows'][number];
 export type Report = Answer<'GET', '/owner/diagnostics'>['diagnostics'][number];
 export type Connection = Answer<'GET', '/owner/connections'>['connections'][number];
@@ -131,7 +149,11 @@ export type Passkey = Answer<'GET', '/owner/passkeys'>['passkeys'][number];
 /** Of the list, and with the exact request. */
 export type ListedCall = Answer<'GET', '/owner/approvals'>['approvals'][number];
 export type HeldCall = Answer<'GET', '/owner/approvals/x'>;
+/** What became of one of several that were decided at once. */
+export type SettledCall = Answer<'POST', '/owner/approvals/decide'>['results'][number];
 /** Of the list, and with what there is to grant. */
+/** A held call as whoever has just decided it reads it. */
+export type DecidedNow = Answer<'POST', '/owner/approvals/x/approve'>;
 export type ListedAccessRequest = Answer<'GET', '/owner/access-requests'>['access_requests'][number];
 export type AccessRequest = Answer<'GET', '/owner/access-requests/x'>;
 export type DecidedAccessRequest = Answer<'POST', '/owner/access-requests/x/approve'>;

@@ -10,7 +10,7 @@ import { vendored } from './vendor.ts';
 const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console', file: 'console.html', summary: 'The console: what waits for a decision.' },
   { path: '/console/agents', file: 'console.html', summary: 'The console: the agents.' },
-  { path: '/console/clients', file: 'console.html', summary: 'The console: the MCP clients that were let in.' },
+  { path: '/console/clients', file: 'console.html', summary: 'The console: the MCP clients that were authorised.' },
   { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
   { path: '/console/connections', file: 'console.html', summary: 'The console: the connections to platforms.' },
   { path: '/console/people', file: 'console.html', summary: 'The console: people who gave tokens of their own.' },
@@ -18,7 +18,7 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console/reports', file: 'console.html', summary: 'The console: what agents reported.' },
   { path: '/console/settings', file: 'console.html', summary: "The console: the organisation's settings." },
   { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
-  { path: '/oauth/consent/{uid}', file: 'consent.html', summary: 'An MCP client asks to be let in.' },
+  { path: '/oauth/consent/{uid}', file: 'consent.html', summary: 'An MCP client asks for access.' },
   { path: '/approve/{id}', file: 'approve.html', summary: 'One held call, to be decided on a phone.' },
 ];
 

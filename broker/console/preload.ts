@@ -1,7 +1,8 @@
 /** Lets a browser fetch all modules of a page at once, where it would find them one import after the other. */
 
 const SCRIPT = /<script type="module" src="([^"]+)">/;
-const IMPORT = /\b(?:from|import)\s*["'](\/console\/[^"']+)["']/g;
+/** By address, or relative: modules that the command line uses too are imported relatively. */
+const IMPORT = /\b(?:from|import)\s*["']((?:\/console|\.{1,2})\/[^"']+)["']/g;
 
 /** The page with a link for every module that its script imports, and what those import. `modules`: text by path. */
 export function withPreloads(page: string, modules: ReadonlyMap<string, string>): string {
@@ -11,9 +12,12 @@ export function withPreloads(page: string, modules: ReadonlyMap<string, string>)
   for (const path of needed) {
     const text = modules.get(path);
     if (text === undefined) throw new Error(`The console imports ${path}, which is not there.`);
-    for (const [, imported = ''] of text.matchAll(IMPORT)) needed.add(imported);
+    for (const [, imported = ''] of text.matchAll(IMPORT)) needed.add(pathFrom(path, imported));
   }
   needed.delete(entry);
   const links = [...needed].map((path) => `<link rel="modulepreload" href="${path}">`);
   return page.replace(script, () => `${links.join('\n    ')}\n    ${script}`);
 }
+
+/** The path of an import in the module at `path`. */
+const pathFrom = (path: string, imported: string): string => new URL(imported, `http://console${path}`).pathname;

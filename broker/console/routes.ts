@@ -20,7 +20,8 @@ export function consoleRoutes(): Route[] {
     }),
   );
   const files = readPages().map((served) => {
-    const reply = pageReply(served);
+    // Public files: nothing secret is compressed with them.
+    const reply = pageReply(served, { large: true });
     return route({
       method: 'GET',
       path: served.path,

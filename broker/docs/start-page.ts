@@ -10,6 +10,7 @@ const WHO: Record<Auth, string> = {
   none: 'Anybody',
   agent: 'Agent',
   git: 'Agent, by Basic authentication',
+  raw: 'Agent, in place of the platform’s key',
   mcp_client: 'MCP client',
   anyone: 'Anybody; an agent or an owner hears more',
   owner: 'Owner',

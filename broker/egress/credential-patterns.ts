@@ -111,15 +111,23 @@ export class CredentialPatterns {
 }
 
 /**
- * Compiles the patterns of a credential; takes some microseconds, so do it once for each connection.
- *
- * @param options.basic the credential is `user:password`: the password alone is searched for as well.
+ * What a credential is made of. `basic`: it is `user:password`, and the password alone is searched for as well. `parts`: they are
+ * searched for in its place.
  */
-export function makeCredentialPatterns(secret: Secret, options: { basic?: boolean } = {}): CredentialPatterns {
+export type MadeOf = { basic?: boolean; parts?: readonly Secret[] | undefined };
+
+/** The texts that are searched for. */
+export function textsToFind(secret: Secret, { basic = false, parts }: MadeOf): string[] {
+  if (parts) return parts.map((part) => part.reveal());
   const whole = secret.reveal();
-  const colon = options.basic ? whole.indexOf(':') : -1;
-  const secrets = colon === -1 ? [whole] : [whole, whole.slice(colon + 1)];
-  return new CredentialPatterns(secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL));
+  const colon = basic ? whole.indexOf(':') : -1;
+  return colon === -1 ? [whole] : [whole, whole.slice(colon + 1)];
+}
+
+/** Compiles the patterns of a credential; takes some microseconds, so do it once for each connection. */
+export function makeCredentialPatterns(secret: Secret, madeOf: MadeOf = {}): CredentialPatterns {
+  const texts = textsToFind(secret, madeOf);
+  return new CredentialPatterns(texts.filter(({ length }) => length >= SHORTEST_CREDENTIAL));
 }
 
 const isInPlace = (search: PatternSearch, bytes: Buffer): boolean =>

@@ -1,18 +1,24 @@
 /** Where a platform's credential goes in a request, and whether a secret can be sent there. */
 import { INSTALLATION_ID } from '../platforms/auth.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { isParted, readSecretParts } from '../platforms/secret-parts.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { AuthPlacement } from './rest.ts';
 
-/** OAuth and app connections hold an access token, which goes where bearers go. */
+/** What is got with a consent, as an App, as a client or as a service account is an access token, which goes where bearers go. */
 export function placementOf(auth: Manifest['auth']): AuthPlacement {
   switch (auth.type) {
     case 'bearer':
     case 'oauth2':
     case 'app':
+    case 'client_credentials':
+    case 'service_account':
       return { type: 'bearer' };
     case 'basic':
       return { type: 'basic' };
+    case 'aws_sigv4':
+    case 'hmac':
+      return auth;
     case 'header':
       return { type: 'header', name: auth.name, prefix: auth.prefix };
     case 'query':
@@ -29,6 +35,10 @@ export function whyUnsendable(auth: Manifest['auth'], secret: string): string | 
   if (!secret.isWellFormed()) return 'is not well-formed text (it has a lone surrogate)';
   if (auth.type === 'app')
     return INSTALLATION_ID.test(secret) ? undefined : "is not the number of an App's installation, such as 12345678";
+  if (isParted(auth)) {
+    const read = readSecretParts(auth, secret);
+    return read.ok ? undefined : read.problem;
+  }
   const { type } = placementOf(auth);
   if (type === 'basic' || type === 'query') return undefined;
   if (isHeaderValue(secret)) return undefined;

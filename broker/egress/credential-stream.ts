@@ -2,6 +2,7 @@
 import type { Secret } from '../crypto/secret.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { formsOf, rawForms } from './credential-forms.ts';
+import { type MadeOf, textsToFind } from './credential-patterns.ts';
 import { type FindForms, formSearch, type Span } from './form-search.ts';
 import { rawSearch } from './raw-search.ts';
 
@@ -30,11 +31,8 @@ export class StreamedCredential {
   readonly #key = String(made++);
   readonly #raw: FindForms;
 
-  /** `options.basic`: the credential is `user:password`, and the password alone is looked for as well. */
-  constructor(secret: Secret, options: { basic?: boolean } = {}) {
-    const whole = secret.reveal();
-    const colon = options.basic ? whole.indexOf(':') : -1;
-    this.#secrets = colon === -1 ? [whole] : [whole, whole.slice(colon + 1)];
+  constructor(secret: Secret, madeOf: MadeOf = {}) {
+    this.#secrets = textsToFind(secret, madeOf);
     this.#raw = prepare(rawForms(this.#secrets), rawSearch);
   }
 

@@ -4,7 +4,7 @@
  * `tools/list`: a tool call is never retried.
  */
 import type { Secret } from '../crypto/secret.ts';
-import type { JsonObject } from '../policy/facts.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
 import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
@@ -20,6 +20,8 @@ export type McpTarget = {
   /** Its base URL is the server's complete address. */
   platform: RestPlatform;
   credential: Secret;
+  /** Signatures have a time. */
+  clock: () => Instant;
   /** Calls with different keys share neither sockets nor sessions. */
   connectionKey: string;
   /** As of any request. */
@@ -67,10 +69,11 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     if (left <= 0) return unreachable('timeout', false, 'total');
     const own = { accept: 'application/json, text/event-stream', 'accept-encoding': 'identity', ...headers };
     const call = { method: 'POST', endpoint: { path: '/', query: '' }, body: message } as const;
-    const built = buildRequest(
+    const built = await buildRequest(
       target.platform,
       { ...call, headers: { ...target.headers, ...target.headersOf?.(message.method), ...own } },
       target.credential,
+      target.clock(),
     );
     if (!built.ok) return built;
     const { id } = message;

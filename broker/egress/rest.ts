@@ -1,11 +1,13 @@
 /** Builds the HTTP request of a governed call from the manifest, the agent's request and the credential. */
 import type { Secret } from '../crypto/secret.ts';
 import { joinUpstreamUrl } from '../policy/endpoint.ts';
-import type { JsonObject, Method } from '../policy/facts.ts';
+import type { Instant, JsonObject, Method } from '../policy/facts.ts';
 import { foldName, parameterNames } from '../policy/names.ts';
 import { encodeForm } from './form.ts';
 import type { OutboundRequest } from './outbound-request.ts';
 import { isHeaderValue } from './request-check.ts';
+import { isSigning, signatureHeaders, signRequest } from './sign-request.ts';
+import type { SigningAuth } from './signable.ts';
 
 /** Where the credential goes. */
 export type AuthPlacement =
@@ -15,7 +17,9 @@ export type AuthPlacement =
   | { type: 'basic' }
   /** `prefix` is put before the credential literally, trailing spaces included. */
   | { type: 'header'; name: string; prefix?: string | undefined }
-  | { type: 'query'; name: string };
+  | { type: 'query'; name: string }
+  /** The request is signed; the credential has several parts. */
+  | SigningAuth;
 
 export type RestPlatform = {
   baseUrl: string;
@@ -33,12 +37,16 @@ export type RestPlatform = {
 };
 
 export type RestCall = {
-  method: Method;
+  method: Method | 'HEAD';
   /** In canonical form, as `parseEndpoint` returned it. */
   endpoint: { path: string; query: string };
   /** The agent's headers, filtered by `filterAgentHeaders`. */
   headers: Readonly<Record<string, string>>;
   body?: JsonObject | undefined;
+  /** The body is put in afterwards, in pieces that nobody has seen yet: a signature does not cover it. */
+  unreadBody?: boolean | undefined;
+  /** In place of `body`, what is sent as it is; `headers` describe it. */
+  asItIs?: { headers: Readonly<Record<string, string>>; bytes: Buffer | undefined };
 };
 
 export type BuiltRequest =
@@ -54,8 +62,25 @@ export function platformHeaderNames(
   platform: Pick<RestPlatform, 'headers' | 'forbiddenHeaders' | 'auth'>,
 ): Set<string> {
   const { auth, headers = {}, forbiddenHeaders = [] } = platform;
-  const names = [...Object.keys(headers), ...forbiddenHeaders];
+  const names = [...Object.keys(headers), ...forbiddenHeaders, ...(isSigning(auth) ? signatureHeaders(auth) : [])];
   return new Set([...names, auth.type === 'header' ? auth.name : 'authorization'].map(foldName));
+}
+
+/** Builds the request with its credential. What is signed is signed last: nothing of the request is changed afterwards. */
+export async function buildRequest(
+  platform: RestPlatform,
+  call: RestCall,
+  credential: Secret,
+  now: Instant,
+): Promise<BuiltRequest> {
+  const { auth } = platform;
+  const built = buildUnsigned(platform, call, credential);
+  if (!built.ok || !isSigning(auth)) return built;
+  const { url, method, headers, body } = built.request;
+  const payload = call.unreadBody ? ({ kind: 'unread' } as const) : ({ kind: 'bytes', bytes: body } as const);
+  const signed = await signRequest({ url, method, headers, payload }, auth, credential, now);
+  if (!signed.ok) return signed;
+  return { ok: true, request: { ...built.request, headers: { ...headers, ...signed.headers } } };
 }
 
 /**
@@ -63,7 +88,7 @@ export function platformHeaderNames(
  * the credential appears exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that is
  * the complete address, followed by the credential for `query` placement. With `body: 'form'` see `encodeForm`.
  */
-export function buildRequest(platform: RestPlatform, call: RestCall, credential: Secret): BuiltRequest {
+function buildUnsigned(platform: RestPlatform, call: RestCall, credential: Secret): BuiltRequest {
   const refuse = (error: 'endpoint_refused' | 'body_refused' | 'credential_malformed', detail: string) =>
     ({ ok: false, error, detail }) as const;
   const { auth } = platform;
@@ -84,13 +109,18 @@ export function buildRequest(platform: RestPlatform, call: RestCall, credential:
     url = new URL(
       `${url.href}${url.search === '' ? '?' : '&'}${encodeURIComponent(auth.name)}=${encodeURIComponent(secret)}`,
     );
-  } else {
+  } else if (!isSigning(auth)) {
     const value = headerCredential(auth, secret);
     if (!isHeaderValue(value)) return refuse('credential_malformed', MALFORMED);
     headers[auth.type === 'header' ? auth.name.toLowerCase() : 'authorization'] = value;
   }
 
   const request: OutboundRequest = { url, method: call.method, headers };
+  if (call.asItIs !== undefined) {
+    Object.assign(headers, call.asItIs.headers);
+    if (call.asItIs.bytes !== undefined) request.body = call.asItIs.bytes;
+    return { ok: true, request };
+  }
   if (call.body === undefined) return { ok: true, request };
   if (platform.body === 'form') {
     const form = encodeForm(call.body);
@@ -110,7 +140,7 @@ function upstreamUrl({ baseUrl, wholeAddress }: RestPlatform, endpoint: RestCall
   return endpoint.path === '/' && endpoint.query === '' ? new URL(baseUrl) : undefined;
 }
 
-function headerCredential(auth: Exclude<AuthPlacement, { type: 'query' }>, secret: string): string {
+function headerCredential(auth: Exclude<AuthPlacement, { type: 'query' } | SigningAuth>, secret: string): string {
   if (auth.type === 'bearer') return `Bearer ${secret}`;
   if (auth.type === 'header') return `${auth.prefix ?? ''}${secret}`;
   return `Basic ${Buffer.from(secret.includes(':') ? secret : `${secret}:`).toString('base64')}`;

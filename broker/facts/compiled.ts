@@ -1,14 +1,17 @@
 /** Policies, guardrails and manifests as compiled values, kept by version: a version never changes, so no time is needed. */
 import type { Broker } from '../broker.ts';
 import { compileManifest, Manifest } from '../platforms/manifest.ts';
+import { sentencesIn } from '../platforms/presets.ts';
 import type { Guardrails, Policy } from '../policy/facts.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
+import { compileSentences, type Sentences } from '../sentences/sentences.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 
-export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules };
+/** `sentences`: compiled when the first one is said, because no decision needs them. */
+export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules; sentences: () => Sentences };
 
 export type Compiled = {
   policy(organisationId: string, id: string, name: string, version: number): Promise<Policy>;
@@ -64,7 +67,12 @@ export function compiledGovernance(broker: Broker): Compiled {
           `platform ${platformId} version ${version}`,
         );
         const manifest = Manifest.parse(JSON.parse(text));
-        return { manifest, rules: compileManifest(platformId, manifest) };
+        let sentences: Sentences | undefined;
+        return {
+          manifest,
+          rules: compileManifest(platformId, manifest),
+          sentences: () => (sentences ??= compileSentences(sentencesIn(manifest))),
+        };
       }),
   };
 }

@@ -14,6 +14,7 @@ const WHO: Record<Auth, readonly string[]> = {
   none: [],
   agent: ['agent'],
   git: ['agent'],
+  raw: ['agent'],
   mcp_client: ['agent'],
   anyone: [],
   owner: ['owner'],

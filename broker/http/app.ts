@@ -8,13 +8,15 @@ import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { guardGit, isGitPath } from './git-guard.ts';
 import { refusalIn } from './problem.ts';
+import { guardProxy, isProxyPath } from './proxy-guard.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { countRefusedBearers } from './refused-bearers.ts';
-import { send } from './reply.ts';
+import { type Reply, send } from './reply.ts';
 import { echoRequestId } from './request-id.ts';
 import { requestedHost } from './requested-host.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
+import { wordsPage } from './sign-in-page.ts';
 
 /** `routes`: everything that is served. */
 export function makeApp(services: Services, routes: readonly Route[]): Express {
@@ -26,12 +28,14 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.set('trust proxy', config.trustedProxies ?? false);
   app.use(refuseForeignHosts(services, routes));
   app.use(guardGit(services.broker.baseUrl));
+  app.use(guardProxy(services));
   const limits = makeRateLimits(config.limitFactor, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits);
-  const paths = new Map<string, Route[]>();
+  const paths = new Map<string, { path: string | string[]; routes: Route[] }>();
   for (const route of routes) {
-    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
-    paths.set(path, [...(paths.get(path) ?? []), route]);
+    const path = pathOf(route);
+    const key = String(path);
+    paths.set(key, { path, routes: [...(paths.get(key)?.routes ?? []), route] });
     const handlers: RequestHandler[] = [serveRoute(route, services, limits, bearers)];
     if (route.anyOrigin) {
       handlers.unshift(allowAnyOrigin);
@@ -40,10 +44,18 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
     if (route.dialect === 'problem') handlers.unshift(echoRequestId);
     app[route.method.toLowerCase() as 'get'](path, ...handlers);
   }
-  for (const [path, atPath] of paths) app.all(path, refuseMethod(services, atPath));
+  for (const { path, routes: atPath } of paths.values()) app.all(path, refuseMethod(services, atPath));
   app.use(refuseUnknown(services));
   app.use(refuseBroken(services));
   return app;
+}
+
+/** As Express writes it (path-to-regexp): `{name}` is one segment, and of what takes the rest the last is any number of them. */
+function pathOf({ path, takesRest }: Route): string | string[] {
+  const written = path.replaceAll(/\{(\w+)\}/g, ':$1');
+  if (!takesRest) return written;
+  const [base, rest = ''] = [written.slice(0, written.lastIndexOf('/')), written.slice(written.lastIndexOf(':') + 1)];
+  return [base, `${base}/`, `${base}/*${rest}`];
 }
 
 /**
@@ -66,7 +78,11 @@ function refuseForeignHosts(services: Services, routes: readonly Route[]): Reque
             `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
           );
     const id = correlationId();
-    const dialect = isGitPath(request.path) ? 'line' : dialects.get(request.path);
+    const dialect = isGitPath(request.path)
+      ? 'line'
+      : isProxyPath(request.path)
+        ? 'problem'
+        : dialects.get(request.path);
     send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
   };
 }
@@ -83,13 +99,32 @@ function refuseMethod(services: Services, routes: readonly Route[]): RequestHand
   };
 }
 
+/** What people type or follow a link to. */
+const PAGES = /^\/(?<section>console|docs|approve|me)(?:\/|$)/;
+
 function refuseUnknown(services: Services): RequestHandler {
-  return (_request, response) => {
+  return (request, response) => {
     const id = correlationId();
+    const section = PAGES.exec(request.path)?.groups?.section;
+    // Programs that ask for nothing in particular get the envelope, there as everywhere.
+    if (section !== undefined && request.headers.accept?.includes('text/html'))
+      return send(response, noSuchPage(section === 'docs' ? 'docs' : 'console'), id);
     const refusal = new Refusal('not_found', 'No such route.');
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }
+
+const START = {
+  console: { to: '/console', text: 'To the console' },
+  docs: { to: '/docs', text: 'To the documentation' },
+} as const;
+
+const noSuchPage = (section: keyof typeof START): Reply =>
+  wordsPage(404, {
+    title: 'There is no such page',
+    text: 'The address may have been cut off on its way, or be one of another version of this broker.',
+    link: START[section],
+  });
 
 /** Errors of the router itself, which come before any route. */
 function refuseBroken(services: Services): ErrorRequestHandler {

@@ -11,11 +11,13 @@ export const Approval = z
     expires_at: moment.nullable(),
     executed_at: moment.nullable(),
     approval_url: z.url().describe('the page on which an owner decides'),
+    sentence: z.string().describe('what the call does, as whoever decides is told'),
     result: z
       .object({
         status: z.int(),
         data: z.unknown(),
         headers: z.record(z.string(), z.string()).optional().describe('as `_meta.upstream_headers` of a call'),
+        content_type: z.string().optional().describe('the media type of the answer, unless it is application/json'),
         encoding: z.literal('base64').optional().describe('of bytes'),
         truncated: z.literal(true).optional().describe('`data` is the beginning, of so many `bytes`'),
         bytes: z.int().optional(),

@@ -6,6 +6,7 @@ import type { AuditFilter } from '../store/audit-search.ts';
 import { text } from '../wire/action.ts';
 import { instant } from './instant.ts';
 import { moment } from './query.ts';
+import { SentenceShown } from './sentence.ts';
 
 const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored'] as const;
 
@@ -44,6 +45,26 @@ export const AuditRowShown = z
     receipt_kid: z.string().nullable(),
   })
   .meta({ id: 'AuditRow' });
+
+export const MatchedRules = z
+  .array(
+    z.looseObject({
+      source: z.string().describe('policy, or guardrail'),
+      name: z.string(),
+      effect: z.string(),
+      says: z.string().optional().describe('what a rule says that has no name of its own'),
+      error: z.string().optional().describe('how its condition failed'),
+    }),
+  )
+  .describe('the rules that matched');
+
+/** What is not in the row, and made when it is read. */
+export const AuditRowListed = AuditRowShown.extend({
+  sentence: SentenceShown.nullable().describe(
+    'what the call does: of a held call as it was said then; else as far as method and path tell, by the manifest of today; null: it is about no call',
+  ),
+  rules: MatchedRules,
+}).meta({ id: 'AuditRowListed' });
 
 export const AuditRowWithReceipt = AuditRowShown.extend({
   receipt: z.string().nullable().describe('compact JWS; null of breaker transitions and connect events'),

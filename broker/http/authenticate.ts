@@ -4,6 +4,7 @@ import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { readBasic } from '../auth/basic.ts';
 import { readBearer } from '../auth/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
+import { readRawToken } from '../auth/raw-token.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
 import { mcpChallenge } from '../oauth-server/metadata.ts';
 import type { Services } from '../services.ts';
@@ -45,6 +46,7 @@ export const isStranger = (route: Route, request: Request): boolean =>
 function tokenOf(route: Route, request: Request, services: Services): string {
   const { baseUrl } = services.broker;
   if (route.auth === 'git') return passwordOf(request);
+  if (route.auth === 'raw') return rawTokenOf(request);
   const bearer = readBearer(request);
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
@@ -61,6 +63,13 @@ function passwordOf(request: Request): string {
   if (read.kind === 'basic') return read.password;
   if (read.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
   throw unauthenticated(read, 'git');
+}
+
+function rawTokenOf(request: Request): string {
+  const read = readRawToken(request);
+  if (read.kind === 'token') return read.token;
+  if (read.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
+  throw unauthenticated(read, []);
 }
 
 async function recognise(
@@ -82,7 +91,7 @@ async function recognise(
   if (local) return local;
   if (route.auth === 'mcp_client') return await services.authenticateMcpClient(token, source);
   const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
-  if (route.auth === 'agent' || route.auth === 'git') return await asAgent();
+  if (route.auth === 'agent' || route.auth === 'git' || route.auth === 'raw') return await asAgent();
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
   if (orAgent && !isOwnersToken(services.provider, token)) return await asAgent();
   return await services.authenticateOwner(token);

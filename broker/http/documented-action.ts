@@ -56,6 +56,7 @@ export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example
         approval_id: APPROVAL_ID,
         message: 'Held until a person decides. Do not send it again; poll the approval instead.',
         approval_url: `https://broker.example/approve/${APPROVAL_ID}`,
+        sentence: 'create an issue in acme/shop: “Broken login”',
         expires_at: '2026-01-06T09:30:00.000Z',
         _meta: {
           ...META,

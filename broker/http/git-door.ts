@@ -14,16 +14,19 @@ import {
   type GitTarget,
   gitCall,
   mediaTypeOf,
+  nameOf,
   readTarget,
   scopeOf,
 } from '../git/git-call.ts';
 import { refusedPush } from '../git/push-report.ts';
 import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
-import { AnswerWriter } from './git-answer.ts';
+import { gitOutcomeReply } from './git-outcome.ts';
+import { GIT_HEADERS } from './line.ts';
 import { type Reply, send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
+import { AnswerWriter } from './stream-answer.ts';
 
 type GitContext = Context<'git'>;
 
@@ -50,7 +53,14 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     const who = body?.ok ? await reloadPrincipal(services, context.who, GIT_PLATFORM) : context.who;
     const asked = body?.ok === false ? refusedCall(target, body) : askedCall({ request, who }, target, body);
     const isShort = target.isAdvertisement || (body?.ok === true && body.step === 'probe');
-    const writer = new AnswerWriter({ response, target, isShort, lease });
+    const writer = new AnswerWriter({
+      response,
+      lease,
+      holdsBack: () => isShort && { mostMs: Number.POSITIVE_INFINITY },
+      // Refs and reports of git hold no text of the platform's.
+      looksThrough: false,
+      head: ({ auditId }) => ({ status: 200, headers: headersOf(target, auditId) }),
+    });
     const taker: StreamTaker = (part) => writer.take(part);
     const call: CallRequest = { ...asked, ...sentBy(context), lease, taker, left: left.signal };
     let outcome: Outcome | undefined;
@@ -59,7 +69,8 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
       return { status: 0, body: '' };
     });
     if (outcome === undefined) throw new Error('a git request has no Idempotency-Key');
-    writer.finish(outcome, (reply) => send(response, told(context, body, reply), correlationId));
+    if (!writer.finish(outcome))
+      send(response, told(context, body, gitOutcomeReply(outcome, nameOf(target))), correlationId);
   } catch (error) {
     fail(context, response, error, body);
   } finally {
@@ -69,6 +80,12 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     linger(request);
   }
 }
+
+const headersOf = (target: GitTarget, auditId: string) => ({
+  ...GIT_HEADERS,
+  'Content-Type': mediaTypeOf(target.service, target.isAdvertisement ? 'advertisement' : 'result'),
+  'X-Svc-Audit-Id': auditId,
+});
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
 function fail(context: GitContext, response: ServerResponse, error: unknown, body: ReadBody | undefined): void {

@@ -1,7 +1,7 @@
 /** What comes before the routes of `/git`: paths that are none, and browsers, which have no business there. */
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
-import { cookieNames, sessionCookieName } from '../auth/session-cookie.ts';
+import { isOfBrowser } from '../auth/session-cookie.ts';
 import { correlationId } from '../crypto/ids.ts';
 import { readTarget } from '../git/git-call.ts';
 import { line } from './line.ts';
@@ -20,20 +20,10 @@ export function guardGit(baseUrl: string): RequestHandler {
   };
 }
 
-/**
- * A browser that was given a link with a token in it would run what it is sent on the console's origin (Fetch Metadata). A git client
- * sends none of these.
- */
-function refuseBrowser(request: IncomingMessage, baseUrl: string): Reply | undefined {
-  const { headers } = request;
-  const dest = headers['sec-fetch-dest'];
-  const isBrowser =
-    headers['sec-fetch-mode'] === 'navigate' ||
-    (dest !== undefined && dest !== 'empty') ||
-    headers['service-worker'] !== undefined ||
-    cookieNames(request).includes(sessionCookieName(baseUrl));
-  return isBrowser ? line(403, 'forbidden', 'this address is for git clients, not for browsers') : undefined;
-}
+const refuseBrowser = (request: IncomingMessage, baseUrl: string): Reply | undefined =>
+  isOfBrowser(request, baseUrl)
+    ? line(403, 'forbidden', 'this address is for git clients, not for browsers')
+    : undefined;
 
 /** Judged as it was sent: what a router decodes may be another path. Other methods are told which ones there are. */
 function refusePath({ method = '', url = '' }: IncomingMessage): Reply | undefined {

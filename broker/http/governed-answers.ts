@@ -76,6 +76,7 @@ export const PendingApproval = z
     approval_id: z.guid().nullable(),
     message: z.string(),
     approval_url: z.url().describe('the page on which an owner decides'),
+    sentence: z.string().describe('what the call does, as whoever decides is told'),
     expires_at: moment,
     _meta: EnvelopeMeta,
   })

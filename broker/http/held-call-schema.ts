@@ -1,6 +1,8 @@
 /** Held calls as owners read them, as schemas: what held-call.ts makes. */
 import { z } from 'zod';
 import { AGENT_STATUSES, METHODS } from '../policy/facts.ts';
+import { MatchedRules } from './audit-row.ts';
+import { SentenceShown } from './sentence.ts';
 
 const moment = z.iso.datetime().nullable();
 
@@ -17,10 +19,28 @@ export const HeldCallStated = z
     note: z.string().nullable().describe('what the owner says to the agent'),
     executed_at: moment,
     execution_error: z.string().nullable(),
-    result_summary: z.string().nullable().describe('status, type and size of what the platform answered'),
+    result_summary: z
+      .string()
+      .nullable()
+      .describe(
+        'status, type and size of what the platform answered, and whether its body tells of an error though its status does not',
+      ),
     audit_ids: z.object({ held: z.guid(), decided: z.guid().nullable(), replayed: z.guid().nullable() }),
   })
   .meta({ id: 'HeldCallStated' });
+
+const platform_message = z
+  .string()
+  .nullable()
+  .describe('what the platform said when it refused the call, as far as it said so; at most 300 characters');
+
+/** A held call as whoever has just decided it reads it. */
+export const HeldCallDecided = HeldCallStated.extend({
+  platform_message,
+  waiting: z
+    .object({ approvals: z.int(), next: z.guid().nullable().describe('the one that has waited longest') })
+    .describe('held calls of the organisation that still wait'),
+}).meta({ id: 'HeldCallDecided' });
 
 const AgentNamed = z.object({
   id: z.guid(),
@@ -43,6 +63,7 @@ const Person = z
   .describe('the person for whom the call is, on a platform with one token per person; never who it is');
 
 export const HeldCallSummary = HeldCallStated.extend({
+  sentence: SentenceShown.describe('what the call does, as it was said when the call was held'),
   approve_url: z.url().describe('where a person decides on it'),
   agent: AgentNamed,
   platform: z.string(),
@@ -56,16 +77,7 @@ export const HeldCallSummary = HeldCallStated.extend({
   held_because: z.object({
     reason: z.string(),
     detail: z.string().nullable(),
-    rules: z
-      .array(
-        z.looseObject({
-          source: z.string().describe('policy, or guardrail'),
-          name: z.string(),
-          effect: z.string(),
-          error: z.string().optional().describe('how its condition failed'),
-        }),
-      )
-      .describe('the rules that matched'),
+    rules: MatchedRules,
   }),
   request_hash: z.string(),
 }).meta({ id: 'HeldCallSummary' });
@@ -83,4 +95,5 @@ export const HeldCallOpened = HeldCallSummary.extend({
     })
     .nullable()
     .describe('exactly what would be sent; null: it was altered in the store'),
+  platform_message,
 }).meta({ id: 'HeldCall' });

@@ -1,13 +1,15 @@
 /** A held call as owners read it, wherever they read it. */
-import { z } from 'zod';
 import { personOnRecord } from '../approvals/held-person.ts';
+import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
+import { matchedInWords } from '../facts/matched-rules.ts';
+import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
-import { readStored, StoredObject } from '../store/stored-json.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
+import { shownSentence } from './sentence.ts';
 
 /** How long the answer to an approval waits for the call, which goes on without it. */
 export const REPLAY_WAIT_MS = 15_000;
@@ -22,18 +24,15 @@ export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): st
 export const secondsLeft = (one: Pick<ApprovalTable, 'status' | 'expires_at'>, now: number): number | null =>
   statusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null;
 
-/** What is read of the decision of an audit row. */
-const Decided = z.object({ matched: z.array(StoredObject).exactOptional() });
-
 /** Why it was held: the reason, the words to it, and the rules that matched. */
-export const heldBecause = (held: HeldCall) => ({
+export const heldBecause = async ({ compiled }: Pick<Services, 'compiled'>, held: HeldCall) => ({
   reason: held.held_reason,
   detail: held.held_detail,
-  rules: held.held_decision === null ? [] : (readStored(Decided, held.held_decision, 'decision').matched ?? []),
+  rules: await matchedInWords(compiled, held.organisation_id, held.held_decision),
 });
 
 /** What became of it so far. `now`: milliseconds. */
-export const stated = (one: Omit<ApprovalTable, 'action' | 'result'>, now: number) => ({
+export const stated = (one: Omit<ApprovalTable, 'action' | 'result' | 'sentence'>, now: number) => ({
   approval_id: one.id,
   status: statusAt(one, now),
   created_at: instant(one.created_at),
@@ -54,9 +53,10 @@ export const parentNamed = ({ parent_public_id, parent_name }: HeldCall) =>
   parent_public_id === null ? null : { agent_id: parent_public_id, name: parent_name ?? '' };
 
 /** What can be told to an owner without opening the request. `reason` is the agent's own words. */
-export const summary = (broker: Pick<Broker, 'baseUrl' | 'clock'>, held: HeldCall) => ({
-  ...stated(held, broker.clock()),
-  approve_url: approveUrl(broker, held.id),
+export const summary = async (services: Pick<Services, 'broker' | 'compiled'>, held: HeldCall) => ({
+  ...stated(held, services.broker.clock()),
+  sentence: shownSentence(sentenceOfHeld(services.broker, held)),
+  approve_url: approveUrl(services.broker, held.id),
   agent: {
     id: held.agent_id,
     agent_id: held.agent_public_id,
@@ -72,6 +72,6 @@ export const summary = (broker: Pick<Broker, 'baseUrl' | 'clock'>, held: HeldCal
   reason: held.agent_reason,
   caller: personOnRecord(held),
   decided_by_email: held.decided_by_email,
-  held_because: heldBecause(held),
+  held_because: await heldBecause(services, held),
   request_hash: held.request_hash,
 });

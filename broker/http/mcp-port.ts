@@ -51,7 +51,7 @@ const TOO_LARGE = { ok: false, code: 'payload_too_large', error: 'The body is to
 
 /**
  * The broker for one request of a client, until `gone`: nobody is there any more who could be told. Facts and the consent are read
- * anew each time, so that what an owner changes while a tool waits is in force at its next look.
+ * again each time, so that what an owner changes while a tool waits is in force at its next look.
  */
 export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   let first = true;

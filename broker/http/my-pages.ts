@@ -61,7 +61,7 @@ export const minePage = (given: readonly Given[], places: SignInPlaces | undefin
   page('What you gave', [
     given.length === 0
       ? paragraph('Agents hold nothing of yours here.')
-      : paragraph('Agents use these accounts of yours, when they act for you. You can withdraw each at once.'),
+      : paragraph('Agents use these accounts of yours, when they act for you. You can withdraw each immediately.'),
     ...given.map(section),
     ...(places && places.issuers.length > 0
       ? [paragraph(`This is what was given in this browser. Sign in to see all that ${places.name} has.`)]

@@ -124,6 +124,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
         expires_at: TOMORROW,
         executed_at: NOW,
         approval_url: `${BASE}/approve/${APPROVAL}`,
+        sentence: 'create an issue in acme/shop: “Broken login”',
         audit_id: UUID,
         result: { status: 201, data: { number: 17 } },
       },

@@ -81,6 +81,7 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
       owner_or_local: [...owner, { localCredential: [] }],
       local: [{ localCredential: [] }],
       git: [{ gitBasic: [] }],
+      raw: agents,
     };
     return ways[auth];
   };

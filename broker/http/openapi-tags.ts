@@ -39,7 +39,7 @@ const PARTS: readonly Part[] = [
   },
   {
     name: 'Registration',
-    description: 'How an agent comes to be: it asks to be let in, or it was invited, and brings its key.',
+    description: 'How an agent comes to be: it registers itself, or it was invited, and brings its key.',
     paths: /^\/v1\/(register|invites|agents\/bind)/,
   },
   {

@@ -2,6 +2,7 @@
 import { answerNotes, assertNever, BLOCKED_DETAIL, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
+import { plainSentence } from '../sentences/part.ts';
 import { envelope, errorReply, meta, reportHint } from './envelope.ts';
 import { type ErrorCode, Refusal } from './errors.ts';
 import { approveUrl } from './held-call.ts';
@@ -36,6 +37,7 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
         approval_id: outcome.approvalId,
         approval_url: approveUrl(services.broker, outcome.approvalId),
         message: `Held until a person decides: ${outcome.call.decided?.verdict.detail}. An owner decides at ${approveUrl(services.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
+        sentence: plainSentence(outcome.sentence),
         expires_at: new Date(outcome.expiresAt).toISOString(),
         _meta: meta(services, CAPABILITY, { audit_id, ...answerNotes(outcome) }, [
           { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },

@@ -23,6 +23,12 @@ export const Agent = z
       .describe(
         'the policy that it is under; without one nothing is allowed. A child has none: it is under its parent’s',
       ),
+    key_fingerprint: z
+      .string()
+      .nullable()
+      .describe(
+        'of the public key that its tokens are verified with; null: it has none yet, or its tokens are the broker’s',
+      ),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().describe('when its lifetime ends, as that of every child does'),
   })
@@ -57,6 +63,7 @@ export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
   status_detail: agent.status_detail,
   agent_type: agent.agent_type,
   policy_id: agent.policy_id,
+  key_fingerprint: agent.key_fingerprint,
   created_at: new Date(agent.created_at).toISOString(),
   expires_at: instant(agent.expires_at),
 });

@@ -1,9 +1,13 @@
 /** Connections as owners see them, and what an owner may make a credential. */
 
 import { z } from 'zod';
+import type { ConnectionUse } from '../admin/connection-use.ts';
+import type { ReadConnection } from '../admin/find-connection.ts';
+import { lacksConsent } from '../calls/connect.ts';
 import { Secret } from '../crypto/secret.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
@@ -48,17 +52,52 @@ export const Connection = z
       .describe('of a connection that an owner made at the authorization server'),
     secret_from: z.string().nullable().describe('what governance.yaml calls the secret, such as "env:CRM_TOKEN"'),
     upstream_scopes: z.array(z.string()).nullable().describe('what the platform granted, when it says so'),
+    lacks_consent_for: z
+      .array(z.string())
+      .describe('scopes of the platform that need more than it granted: calls with them are answered needs_consent'),
     revision: z.int().describe('one more with each new secret'),
+    last_test: z
+      .object({
+        at: z.iso.datetime(),
+        ok: z.boolean(),
+        upstream_status: z.int().nullable(),
+        detail: z.string().describe('what came of it, in our words'),
+      })
+      .nullable()
+      .describe('the last test of this credential; null: it was not tested'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Connection' });
+
+export const ListedConnection = Connection.extend({
+  last_use: z
+    .object({
+      at: z.iso.datetime(),
+      ok: z.boolean().describe('false: the platform refused the credential'),
+      upstream_status: z.int().nullable(),
+    })
+    .nullable()
+    .describe(
+      "the last call that says whether the credential works, among the organisation's newest 1,000 rows on record; null: there is none",
+    ),
+}).meta({ id: 'ListedConnection' });
+
+/** A connection of the list: also what the newest calls say. */
+export const listedConnection = (
+  read: ReadConnection,
+  use: ConnectionUse | undefined,
+  now: Instant,
+): z.output<typeof ListedConnection> => ({
+  ...connectionShown(read.connection, read.manifest, now),
+  last_use: use ? { at: new Date(use.at).toISOString(), ok: use.ok, upstream_status: use.upstreamStatus } : null,
+});
 
 const CONNECTS_BY: Partial<Record<Manifest['auth']['type'], 'oauth' | 'app'>> = { oauth2: 'oauth', app: 'app' };
 
 /** A connection as its owners see it: all but the credential. */
 export const connectionShown = (
   one: ConnectionTable,
-  { auth }: Pick<Manifest, 'auth'>,
+  manifest: Pick<Manifest, 'auth' | 'needs'>,
   now: Instant,
 ): z.output<typeof Connection> => ({
   id: one.id,
@@ -68,16 +107,18 @@ export const connectionShown = (
   status: one.status,
   state: stateOf(one, now),
   has_secret: one.credential !== null,
-  connects_by: CONNECTS_BY[auth.type] ?? 'secret',
+  connects_by: CONNECTS_BY[manifest.auth.type] ?? 'secret',
   oauth: oauthShown(one),
   secret_from: one.secret_reference,
-  upstream_scopes:
-    one.upstream_scopes === null
-      ? null
-      : readStored(Texts, one.upstream_scopes, `upstream scopes of connection ${one.id}`),
+  upstream_scopes: grantedTo(one),
+  lacks_consent_for: Object.keys(manifest.needs ?? {}).filter((scope) => lacksConsent(manifest, grantedTo(one), scope)),
   revision: one.revision,
+  last_test: testShown(one),
   created_at: new Date(one.created_at).toISOString(),
 });
+
+const grantedTo = ({ id, upstream_scopes: stored }: ConnectionTable): string[] | null =>
+  stored === null ? null : readStored(Texts, stored, `upstream scopes of connection ${id}`);
 
 /** A token that is over, and that nobody can refresh, needs a person as much as one that was refused. */
 function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection>['state'] {
@@ -87,6 +128,18 @@ function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection
   const isOver = one.refresh_token === null && end !== null && end <= now;
   if (one.status !== 'active' || isOver) return 'reauth_needed';
   return facts?.rejected ? 'needs_attention' : 'connected';
+}
+
+/** A test says nothing about another credential. */
+function testShown(one: ConnectionTable): z.output<typeof Connection>['last_test'] {
+  const { tested_at: at, tested_revision, tested_ok, tested_status, tested_detail } = one;
+  if (at === null || tested_revision !== one.revision) return null;
+  return {
+    at: new Date(at).toISOString(),
+    ok: tested_ok === 1,
+    upstream_status: tested_status,
+    detail: tested_detail ?? '',
+  };
 }
 
 function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] {
@@ -105,5 +158,9 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
   };
 }
 
-/** What is taken depends on the platform: see `checkCredential`. */
-export const Credential = text(16 * 1024).transform((value) => new Secret(value));
+const LONGEST_SECRET = 16 * 1024;
+
+/** What is taken depends on the platform: see `checkCredential`. A secret of several parts may be given by their names. */
+export const Credential = z
+  .union([text(LONGEST_SECRET), z.record(text(64), text(LONGEST_SECRET))])
+  .transform((value) => new Secret(typeof value === 'string' ? value : writeSecretParts(value)));

@@ -24,7 +24,7 @@ const HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  // Asked for anew each time, sent anew only when it changed.
+  // Asked for again each time, sent again only when it changed.
   'Cache-Control': 'no-cache',
 };
 

@@ -28,6 +28,8 @@ async function performOnce({ services, who, correlationId }: Asked, request: Cal
       return done.answer;
     case 'again':
       return { ...done.response, headers: { 'Idempotency-Replayed': 'true' } };
+    case 'joined':
+      throw new Error('only the raw door joins held calls');
     case 'key_refused': {
       const { code, detail, auditId: audit_id } = done;
       const platform = request.asked.ok ? request.asked.action.platform : '';

@@ -15,16 +15,13 @@ export const AgentName = text(100)
   .regex(/^(?!\s)[\s\S]*(?<!\s)$/u, 'must not begin or end with a space')
   .describe('what people call the agent');
 
+export const ScopesOnPlatform = z.strictObject({
+  platformId: text(64).min(1),
+  scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES),
+});
+
 /** Scopes on platforms, as a registration asks for them; each platform once. */
-export const ScopesOnPlatforms = z
-  .array(
-    z.strictObject({
-      platformId: text(64).min(1),
-      scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES),
-    }),
-  )
-  .max(MOST_PLATFORMS)
-  .transform(mergeScopes);
+export const ScopesOnPlatforms = z.array(ScopesOnPlatform).max(MOST_PLATFORMS).transform(mergeScopes);
 
 /** The body of POST /v1/register. Members that mean nothing here are ignored (RFC 7591 section 2). */
 export const Registering = z.object({

@@ -12,7 +12,8 @@ import type { Reply } from './reply.ts';
 
 /**
  * `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or
- * owner. `mcp_client`: an agent with an access token for `/mcp`. `git`: an agent, whose token is the Basic password.
+ * owner. `mcp_client`: an agent with an access token for `/mcp`. `git`: an agent, whose token is the Basic password. `raw`: an agent,
+ * whose token is where a client of the platform sends its key.
  */
 export type Auth =
   | 'none'
@@ -23,10 +24,11 @@ export type Auth =
   | 'anyone'
   | 'owner_or_local'
   | 'local'
-  | 'git';
+  | 'git'
+  | 'raw';
 type PrincipalOf<A extends Auth> = A extends 'none'
   ? undefined
-  : A extends 'agent' | 'mcp_client' | 'git'
+  : A extends 'agent' | 'mcp_client' | 'git' | 'raw'
     ? Extract<Principal, { kind: 'agent' }>
     : A extends 'owner'
       ? Extract<Principal, { kind: 'owner' }>
@@ -100,9 +102,11 @@ export type Route<
   Query extends z.ZodObject | undefined = z.ZodObject | undefined,
   Path extends string = string,
 > = {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
   path: Path;
+  /** The last parameter of the path is all that follows, slashes included, or nothing. */
+  takesRest?: true;
   auth: A;
   /** A public document: pages of any site may read it (AZ-12). */
   anyOrigin?: true;

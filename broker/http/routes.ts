@@ -34,6 +34,7 @@ import {
 import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
+import { decideManyApprovals } from './routes/owner/approvals-bulk.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
 import { distrustCallerIssuer, ownerCallerIssuers, trustCallerIssuer } from './routes/owner/caller-issuers.ts';
@@ -62,11 +63,18 @@ import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
+import { beginPasskeyAssertion, finishPasskeyAssertion } from './routes/owner/passkey-assertions.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
 import { confirmOwnerPerson, endOwnerPeople, ownerPeople } from './routes/owner/people.ts';
 import { setOwnerPerPerson } from './routes/owner/per-person.ts';
 import { acceptPlatformTool, platformTools, refreshPlatformTools } from './routes/owner/platform-tools.ts';
-import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
+import {
+  makePlatform,
+  ownerPlatform,
+  ownerPlatforms,
+  removePlatform,
+  switchPlatforms,
+} from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
 import { decideRegistrations, ownerRegistration, ownerRegistrations } from './routes/owner/registrations.ts';
 import {
@@ -78,6 +86,7 @@ import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner
 import { ownerSimulate } from './routes/owner/simulate.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 import { personConsentRoutes } from './routes/person-consent.ts';
+import { proxyRoutes } from './routes/proxy.ts';
 import { claimKey, register, registrationStatus } from './routes/register.ts';
 import { registrationStream } from './routes/register-stream.ts';
 import { trqpAuthorization, trqpRecognition } from './routes/trqp.ts';
@@ -85,6 +94,7 @@ import { trqpAuthorization, trqpRecognition } from './routes/trqp.ts';
 export const ROUTES: readonly Route[] = [
   actions,
   ...gitRoutes,
+  ...proxyRoutes,
   agentsMe,
   agentPermissions,
   authzenAccess,
@@ -150,6 +160,7 @@ export const ROUTES: readonly Route[] = [
   ownerEvents,
   ownerApprovals,
   denyApprovals,
+  decideManyApprovals,
   ownerApproval,
   ...decideApprovals,
   ownerAccessRequests,
@@ -157,6 +168,8 @@ export const ROUTES: readonly Route[] = [
   approveAccessRequest,
   denyAccessRequest,
   ownerPasskeys,
+  beginPasskeyAssertion,
+  finishPasskeyAssertion,
   renameOwnerPasskey,
   removeOwnerPasskey,
   ownerRegistrations,
@@ -181,7 +194,9 @@ export const ROUTES: readonly Route[] = [
   governanceExport,
   rotateKeys,
   ownerPlatforms,
+  makePlatform,
   ownerPlatform,
+  removePlatform,
   ...switchPlatforms,
   setOwnerPerPerson,
   ownerCallerIssuers,

@@ -2,6 +2,9 @@
 import { z } from 'zod';
 import { text } from '../wire/action.ts';
 
+/** Of a body with what an authenticator answered. */
+export const MAX_PASSKEY_BODY_BYTES = 64 * 1024;
+
 const base64url = (max: number) =>
   z
     .string()
@@ -19,10 +22,15 @@ const credential = {
   type: z.literal('public-key'),
 };
 
+const discoverable = (rk: boolean | undefined) => (rk === undefined ? {} : { credProps: { rk } });
+
 /** Members that are not looked at may be there: browsers add to this form. */
 export const RegistrationResponse = z
   .looseObject({
     ...credential,
+    clientExtensionResults: z
+      .looseObject({ credProps: z.looseObject({ rk: z.boolean().optional() }).optional() })
+      .optional(),
     response: z.looseObject({
       clientDataJSON: Large,
       attestationObject: Large,
@@ -33,13 +41,15 @@ export const RegistrationResponse = z
         .optional(),
     }),
   })
-  .transform(({ id, rawId, type, response: { clientDataJSON, attestationObject, transports } }) => ({
-    id,
-    rawId,
-    type,
-    clientExtensionResults: {},
-    response: { clientDataJSON, attestationObject, ...(transports && { transports }) },
-  }));
+  .transform(
+    ({ id, rawId, type, clientExtensionResults, response: { clientDataJSON, attestationObject, transports } }) => ({
+      id,
+      rawId,
+      type,
+      clientExtensionResults: discoverable(clientExtensionResults?.credProps?.rk),
+      response: { clientDataJSON, attestationObject, ...(transports && { transports }) },
+    }),
+  );
 
 export const AuthenticationResponse = z
   .looseObject({

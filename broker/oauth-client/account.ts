@@ -42,9 +42,13 @@ export async function accountOf(
     totalTimeoutMs: PATIENCE_MS,
   });
   if (answer.kind === 'unreachable' || answer.status !== 200) return null;
-  const text = answer.body.toString('utf8');
-  const found = textOf(at(text, serverOptions.account.pointer));
-  return found?.includes(accessToken.reveal()) ? null : found;
+  return accountIn(answer.body.toString('utf8'), serverOptions.account.pointer, accessToken);
+}
+
+/** The account that a platform's answer names, as one line; null: none, or it is the credential itself. */
+export function accountIn(json: string, pointer: string, credential: Secret): string | null {
+  const found = textOf(at(json, pointer));
+  return found?.includes(credential.reveal()) ? null : found;
 }
 
 const nameIn = (claims: Readonly<Record<string, unknown>> | undefined): string | null =>

@@ -6,7 +6,7 @@ import type { Db } from '../store/store.ts';
 
 /** Whoever signed in can do so again. */
 const SIGNED_IN_MS = 3600_000;
-/** Somebody for whom only a source vouches has no other way back. It shows no more than what this browser gave. */
+/** Somebody whom only a source asserts has no other way back. It shows no more than what this browser gave. */
 const GAVE_HERE_MS = 30 * 24 * 3600_000;
 
 /** The cookie of a browser, as hashes: the one that it is given now, and the one that it had. */

@@ -1,6 +1,8 @@
 /** How a platform authenticates. The secret itself belongs to a connection; this is only its placement. */
 import { z } from 'zod';
 import { PlatformHeaderName, PlatformUrl, recordOf, SecretReference } from './fields.ts';
+import { AwsSigV4Auth, HmacAuth } from './signing-auth.ts';
+import { ClientCredentialsAuth, ServiceAccountAuth } from './token-auth.ts';
 
 /** Additional parameters of authorization requests; those that the broker sets itself are refused. */
 const AuthorizationParameter = z
@@ -100,6 +102,10 @@ export const Auth = z
         .describe(
           'The broker signs as an App and gets short-lived tokens of an installation for that, as GitHub Apps do: for each call one that is limited to what the call needs.',
         ),
+      ClientCredentialsAuth,
+      ServiceAccountAuth,
+      AwsSigV4Auth,
+      HmacAuth,
       z
         .strictObject({
           type: z.literal('oauth2'),
@@ -122,7 +128,10 @@ export const Auth = z
         })
         .describe('A person connects through OAuth; the token is sent as Authorization: Bearer and refreshed.'),
     ],
-    { error: 'write { type: bearer }, or one of basic, header, query, app, oauth2' },
+    {
+      error:
+        'write { type: bearer }, or one of basic, header, query, app, client_credentials, service_account, aws_sigv4, hmac, oauth2',
+    },
   )
   .describe('Where the credential goes in a request.');
 export type Auth = z.infer<typeof Auth>;

@@ -1,36 +1,62 @@
 /** Built-in platforms: `use: github` and others, with an operator's overrides. */
 import { z } from 'zod';
+import { anthropic } from './builtin/anthropic.ts';
 import { github } from './builtin/github.ts';
 import { gmail } from './builtin/gmail.ts';
 import { googleCalendar } from './builtin/google-calendar.ts';
 import { jira } from './builtin/jira.ts';
+import { kubernetes } from './builtin/kubernetes.ts';
 import { linear } from './builtin/linear.ts';
 import { notion } from './builtin/notion.ts';
+import { npm } from './builtin/npm.ts';
+import { openai } from './builtin/openai.ts';
+import { s3 } from './builtin/s3.ts';
+import { githubAdministrationSentences } from './builtin/sentences/github-administration.ts';
+import { githubCodeSentences } from './builtin/sentences/github-code.ts';
+import { githubGraphqlSentences } from './builtin/sentences/github-graphql.ts';
+import { githubOrganisationsSentences } from './builtin/sentences/github-organisations.ts';
+import { githubWorkSentences } from './builtin/sentences/github-work.ts';
+import { gmailSentences, googleCalendarSentences } from './builtin/sentences/google.ts';
+import { jiraSentences } from './builtin/sentences/jira.ts';
+import { kubernetesSentences } from './builtin/sentences/kubernetes.ts';
+import { linearSentences } from './builtin/sentences/linear.ts';
+import { anthropicSentences, openaiSentences } from './builtin/sentences/models.ts';
+import { notionSentences } from './builtin/sentences/notion.ts';
+import { npmSentences } from './builtin/sentences/npm.ts';
+import { s3Sentences } from './builtin/sentences/s3.ts';
+import { slackSentences } from './builtin/sentences/slack.ts';
+import { slackAdministrationSentences } from './builtin/sentences/slack-administration.ts';
+import { stripeMinorUnits, stripeSentences } from './builtin/sentences/stripe.ts';
+import { stripeSettingsSentences } from './builtin/sentences/stripe-settings.ts';
 import { slack } from './builtin/slack.ts';
 import { stripe } from './builtin/stripe.ts';
+import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
 import { Manifest, type ManifestInput, ManifestOverrides, withOverrides } from './manifest.ts';
 
-export const BUILTIN_NAMES = [
-  'github',
-  'slack',
-  'gmail',
-  'google-calendar',
-  'notion',
-  'linear',
-  'jira',
-  'stripe',
-] as const;
-export type BuiltinName = (typeof BUILTIN_NAMES)[number];
-
+/** Their manifests, with the sentences of their calls. */
 export const BUILTIN_PLATFORMS: Readonly<Record<BuiltinName, ManifestInput>> = {
-  github,
-  slack,
-  gmail,
-  'google-calendar': googleCalendar,
-  notion,
-  linear,
-  jira,
-  stripe,
+  github: {
+    ...github,
+    sentences: {
+      ...githubCodeSentences,
+      ...githubWorkSentences,
+      ...githubAdministrationSentences,
+      ...githubOrganisationsSentences,
+      ...githubGraphqlSentences,
+    },
+  },
+  slack: { ...slack, sentences: { ...slackSentences, ...slackAdministrationSentences } },
+  gmail: { ...gmail, sentences: gmailSentences },
+  'google-calendar': { ...googleCalendar, sentences: googleCalendarSentences },
+  notion: { ...notion, sentences: notionSentences },
+  linear: { ...linear, sentences: linearSentences },
+  jira: { ...jira, sentences: jiraSentences },
+  stripe: { ...stripe, sentences: { ...stripeSentences, ...stripeSettingsSentences }, minor_units: stripeMinorUnits },
+  openai: { ...openai, sentences: openaiSentences },
+  anthropic: { ...anthropic, sentences: anthropicSentences },
+  npm: { ...npm, sentences: npmSentences },
+  kubernetes: { ...kubernetes, sentences: kubernetesSentences },
+  s3: { ...s3, sentences: s3Sentences },
 };
 
 /** `codehost: { use: github, base_url: … }` */

@@ -4,6 +4,7 @@ import { REF_CHANGES } from '../policy/facts.ts';
 import { RECIPIENT_FORMATS, REF_PREFIXES } from '../policy/platform-rules.ts';
 import { Auth, OAuthFacts } from './auth.ts';
 import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+import { UNMODIFIED_FIELDS } from './unmodified-fields.ts';
 
 const ScopeId = z
   .string()
@@ -44,9 +45,13 @@ const ContentRule = z
       .describe(
         'Which paths of files count there, as "/.github/workflows/**" from the top; left out, everything counts but false and null.',
       ),
+    in: z
+      .literal('query')
+      .optional()
+      .describe('The query alone is looked at, whatever the body is: a file that is uploaded is not read.'),
     scope: ScopeId.describe('The scope that such a call needs in place of the scope of its operation.'),
   })
-  .describe('What the body of an operation must hold for the call to need another scope.');
+  .describe('What the body of an operation, or its query, must hold for the call to need another scope.');
 
 const AppAccess = z.enum(['read', 'write', 'admin']);
 
@@ -112,18 +117,18 @@ export const PlatformId = z
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
   .describe('The id by which agents name the platform.');
 
-/** One token per person: whether, and whose word is taken for who a person is. */
+/** One token per person: whether, and which sources are trusted to say who a person is. */
 export const PerPersonFields = z.strictObject({
   enabled: z.boolean().describe('Whether each person has a token of their own.'),
   asserted: z
     .array(z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'write a source such as "slack"'))
     .optional()
-    .describe('Sources whose word for who the person is is taken; signed assertions always are.'),
+    .describe('Sources that are trusted to say who the person is; signed assertions always are.'),
   asserted_consent: z
     .enum(['confirm', 'link'])
     .optional()
     .describe(
-      'Of a person whom only a source vouches for: whether an owner confirms the account before its first use (confirm, the default), or the link alone counts (link).',
+      'Of a person whom only a source asserts: whether an owner confirms the account before its first use (confirm, the default), or the link alone counts (link).',
     ),
 });
 
@@ -144,6 +149,7 @@ export const ManifestFields = z.strictObject(
       .describe(
         'Headers that go with every call unless the agent sends another value, such as the form of the answer.',
       ),
+    ...UNMODIFIED_FIELDS,
     forbidden_headers: z
       .array(HeaderName)
       .max(100)
@@ -181,6 +187,14 @@ export const ManifestFields = z.strictObject(
       .describe(
         'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be told. On grants with `refs`, operations that are not listed are refused, but for GET.',
       ),
+    presets: recordOf(
+      z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'write a name such as "read" or "issues"'),
+      z.array(z.string().min(1).max(128)).min(1),
+    )
+      .optional()
+      .describe(
+        'Sets of scopes by which the command line grants them together, such as "read"; "*" in an entry stands for any text.',
+      ),
     graphql: z
       .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })
       .optional()
@@ -196,6 +210,29 @@ export const ManifestFields = z.strictObject(
       .enum(['off', 'header', 'meta', 'both'])
       .optional()
       .describe('How calls to an MCP server tell who is calling.'),
+    sentences: z
+      .record(z.string(), z.string().min(1).max(300))
+      .optional()
+      .describe(
+        'What operations do, in a sentence for people: "create an issue in **{1}/{2}**[: *{/title}*]". `{1}` is the first `*` of the path, `{/title}` a member of the body, `[…]` is left out when a value in it is missing. See docs/platforms.md.',
+      ),
+    minor_units: recordOf(
+      z.string().regex(/^[A-Z]{3}$/, 'write the code of a currency such as "ISK"'),
+      z.int().min(0).max(4).nullable(),
+    )
+      .optional()
+      .describe(
+        'Currencies that the platform counts in another minor unit than ISO 4217 says, with the number of its digits; null where its documentation leaves that open.',
+      ),
+    failed_if: z
+      .strictObject({
+        at: JsonPointer.describe('A JSON pointer into the body of an answer.'),
+        is: z.union([z.boolean(), z.string().max(100)]).describe('The value that says so.'),
+      })
+      .optional()
+      .describe(
+        'What in the body of an answer with a status of success says that the call failed, such as { at: /ok, is: false }. People are shown it; agents get the answer as it is.',
+      ),
     encoded_slash: z
       .boolean()
       .optional()

@@ -4,7 +4,9 @@ import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compilePattern } from '../policy/pattern.ts';
 import { compileRefRule } from '../policy/ref-rules.ts';
+import { compileTemplate } from '../sentences/template.ts';
 import type { ManifestFields } from './manifest-fields.ts';
+import { scopesLike } from './scopes-like.ts';
 
 type Fields = z.infer<typeof ManifestFields>;
 type Problem = { path: (string | number)[]; message: string };
@@ -18,7 +20,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
       found.push({ path: [field], message: `is for platforms of kind ${where} only` });
     }
   };
-  for (const field of ['body', 'graphql', 'git_base_url', 'git_user', 'encoded_slash', 'refs'] as const)
+  for (const field of ['body', 'graphql', 'git_base_url', 'git_user', 'encoded_slash', 'failed_if', 'refs'] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
   if (manifest.body === 'form' && manifest.graphql !== undefined)
@@ -46,7 +48,14 @@ export function manifestProblems(manifest: Fields): Problem[] {
   if (manifest.per_person?.enabled && auth.type !== 'oauth2') {
     found.push({ path: ['per_person'], message: 'needs auth of type oauth2: each person connects through OAuth' });
   }
-  const carriesSecret = new Set(['authorization', auth.type === 'header' ? foldName(auth.name) : '']);
+  if ((auth.type === 'aws_sigv4' || auth.type === 'hmac') && manifest.git_base_url !== undefined)
+    found.push({
+      path: ['git_base_url'],
+      message: 'needs a credential that can be sent; requests of git are not signed',
+    });
+  if (auth.type === 'aws_sigv4' && kind === 'mcp')
+    found.push({ path: ['auth', 'type'], message: 'of AWS is for platforms of kind rest or graphql' });
+  const carriesSecret = new Set(['authorization', ...credentialHeaders(auth)].map(foldName));
   const seen = new Set<string>();
   for (const field of ['headers', 'default_headers'] as const) {
     for (const name of Object.keys(manifest[field] ?? {})) {
@@ -62,13 +71,27 @@ export function manifestProblems(manifest: Fields): Problem[] {
     if (!Object.hasOwn(scopes, scope))
       found.push({ path: ['needs', scope], message: 'is not one of the scopes above' });
   }
+  for (const [preset, patterns] of Object.entries(manifest.presets ?? {})) {
+    patterns.forEach((pattern, i) => {
+      if (scopesLike(pattern, Object.keys(scopes)).length > 0 || kind === 'mcp') return;
+      found.push({ path: ['presets', preset, i], message: 'is not one of the scopes above' });
+    });
+  }
   return [
     ...found,
     ...appProblems(manifest),
     ...operationProblems(manifest),
     ...contentProblems(manifest),
     ...refProblems(manifest),
+    ...sentenceProblems(manifest),
   ];
+}
+
+/** Names of the headers that the broker writes because of the `auth`, beside Authorization. */
+function credentialHeaders(auth: Fields['auth']): string[] {
+  if (auth.type === 'header') return [auth.name];
+  if (auth.type === 'hmac') return Object.keys(auth.headers);
+  return auth.type === 'aws_sigv4' ? ['x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'] : [];
 }
 
 /** A scope without permissions would be used with all that the installation has: each of them, or none, is listed. */
@@ -102,7 +125,8 @@ function operationProblems(manifest: Fields): Problem[] {
   const recipients = Object.keys(manifest.recipients ?? {}).map((text) => ({ text, path: ['recipients', text] }));
   const contents = Object.keys(manifest.content_scopes ?? {}).map((text) => ({ text, path: ['content_scopes', text] }));
   const refs = Object.keys(manifest.refs ?? {}).map((text) => ({ text, path: ['refs', text] }));
-  return [...rules, ...recipients, ...contents, ...refs].flatMap(({ text, path }) => {
+  const sentences = Object.keys(manifest.sentences ?? {}).map((text) => ({ text, path: ['sentences', text] }));
+  return [...rules, ...recipients, ...contents, ...refs, ...sentences].flatMap(({ text, path }) => {
     const message = operationProblem(text, manifest);
     return message === undefined ? [] : [{ path, message }];
   });
@@ -134,6 +158,15 @@ function refProblems({ refs = {} }: Fields): Problem[] {
     const operation = read(() => parseOperation(text));
     const found = typeof operation === 'string' ? undefined : read(() => compileRefRule(operation, rule));
     return typeof found === 'string' ? [{ path: ['refs', text], message: found }] : [];
+  });
+}
+
+/** Templates of sentences; what is no operation is told by `operationProblems`. */
+function sentenceProblems({ sentences = {} }: Fields): Problem[] {
+  return Object.entries(sentences).flatMap(([text, template]) => {
+    const operation = read(() => parseOperation(text));
+    const found = typeof operation === 'string' ? undefined : read(() => compileTemplate(operation, template));
+    return typeof found === 'string' ? [{ path: ['sentences', text], message: found }] : [];
   });
 }
 

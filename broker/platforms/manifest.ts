@@ -31,16 +31,29 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
   }
 }
 
+/** Fields that an operator's changes are merged into by entry. */
+export const MERGED_BY_ENTRY = [
+  'scopes',
+  'needs',
+  'app_permissions',
+  'recipients',
+  'content_scopes',
+  'refs',
+  'sentences',
+  'minor_units',
+  'presets',
+] as const;
+
 /**
  * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients,
- * content_scopes and refs are merged by entry (an empty list removes a scope's rules); every other field is replaced. With another
- * origin, the built-in account endpoint and the built-in place of git repositories are dropped: they would receive tokens of another
- * platform.
+ * content_scopes, refs, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
+ * field is replaced. With another origin, the built-in account endpoint and the built-in place of git repositories are dropped: they
+ * would receive tokens of another platform.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
   const merged: ManifestInput = { ...builtin, ...given };
-  for (const field of ['scopes', 'needs', 'app_permissions', 'recipients', 'content_scopes', 'refs'] as const) {
+  for (const field of MERGED_BY_ENTRY) {
     if (overrides[field] !== undefined) Object.assign(merged, { [field]: { ...builtin[field], ...overrides[field] } });
   }
   const changed = new Set(Object.keys({ ...overrides.headers, ...overrides.default_headers }).map(foldName));

@@ -62,10 +62,27 @@ export function readIds(text: string): string[] {
  * Undefined when its header cannot be read with certainty.
  */
 export function readMessageRecipients(raw: string): Mailbox[] | undefined {
-  if (!/^[A-Za-z0-9_-]*={0,2}$/.test(raw)) return undefined;
-  const fields = readHeader(Buffer.from(raw, 'base64url'));
-  return fields?.filter(({ name }) => RECIPIENT_HEADERS.has(name)).flatMap(({ value }) => readAddresses(value));
+  return readMessage(raw)
+    ?.filter(({ name }) => RECIPIENT_HEADERS.has(name))
+    .flatMap(({ value }) => readAddresses(value));
 }
+
+/**
+ * The subject of such a message, its encoded words (RFC 2047) read. Undefined when it has none, several, or a header that cannot be
+ * read with certainty.
+ */
+export function readMessageSubject(raw: string): string | undefined {
+  const subjects = readMessage(raw)?.filter(({ name }) => name === 'subject') ?? [];
+  const [subject] = subjects;
+  if (subject === undefined || subjects.length > 1) return undefined;
+  // Blanks between two encoded words are no part of the text (RFC 2047 §6.2).
+  const text = trimBlanks(subject.value).replace(/(\?=)[ \t]+(?==\?)/g, '$1');
+  return text.replace(ENCODED_WORD, (word, charset, encoding, part) => decodeWord(charset, encoding, part) ?? word);
+}
+
+/** The header of a message given as base64url; undefined when it cannot be read. */
+const readMessage = (raw: string) =>
+  /^[A-Za-z0-9_-]*={0,2}$/.test(raw) ? readHeader(Buffer.from(raw, 'base64url')) : undefined;
 
 /** RFC 5322 §2.2: lines up to the first empty one, folded lines joined. */
 function readHeader(message: Uint8Array): { name: string; value: string }[] | undefined {

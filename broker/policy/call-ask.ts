@@ -21,6 +21,19 @@ export type GitAsk = {
   pushOptions?: readonly string[];
 };
 
+/**
+ * In place of a body that was not read as a whole: streamed, too large, or of a media type or coding that is not read. Whatever has
+ * to know the body then counts against the agent, `has()` on it as well: it may hold anything.
+ */
+export class UnreadBody {
+  /** A sentence for the agent, without values of the call. */
+  readonly why: string;
+
+  constructor(why: string) {
+    this.why = why;
+  }
+}
+
 /** The concrete part of an ask: a real call. Absent on standing questions (permissions, AuthZEN, TRQP). */
 export type CallAsk = {
   method: Method;
@@ -29,11 +42,18 @@ export type CallAsk = {
   /** Raw text after `?`, or the empty string. */
   query: string;
   headers: Readonly<Record<string, string>>;
-  body: JsonObject | undefined;
+  /** Undefined: there is none. */
+  body: JsonObject | UnreadBody | undefined;
+  /** The body is a form, whatever the platform's manifest says of bodies. */
+  isForm?: true;
   /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
   actsAs?: Method;
-  /** Of a git request; its path is `/git/<owner>/<repo>/…`, without `.git`. Its body is not read as a whole. */
+  /** Of a git request; its path is `/git/<owner>/<repo>/…`, without `.git`. */
   git?: GitAsk;
-  /** The person whom it is for, where the platform honours one: whether an issuer vouches for who that is, or only a source's word. */
+  /** The person whom it is for, where the platform honours one: whether an issuer verifies who that is, or only a source asserts it. */
   caller?: { verified: boolean };
 };
+
+/** The members of a body, as far as it was read: none of one that was not. For what is said of a call, not for what decides it. */
+export const readMembers = ({ body }: Pick<CallAsk, 'body'>): JsonObject =>
+  body === undefined || body instanceof UnreadBody ? {} : body;

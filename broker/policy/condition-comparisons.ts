@@ -20,24 +20,30 @@ import {
 } from '@bufbuild/cel';
 import { type Meter, spend, spendText } from './condition-values.ts';
 
-const { BOOL, DYN, STRING } = CelScalar;
+const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
 const LIST = listType(DYN);
 const MAP = mapType(DYN, DYN);
 
 /** The comparisons of one condition. `meter` gives the meter of the evaluation that is running. */
 export function comparisonFunctions(meter: () => Meter): CelFunc[] {
-  const ordered = (name: string, holds: (left: string, right: string) => boolean) =>
+  const ordered = (name: string, holds: (left: Comparable, right: Comparable) => boolean): CelFunc[] => [
     celFunc(name, [STRING, STRING], BOOL, (left, right) => {
       spendText(meter(), Math.min(left.length, right.length));
       return holds(left, right);
-    });
+    }),
+    // In a form all values are texts: one that is plainly a number is compared as such.
+    ...[INT, DOUBLE].flatMap((number) => [
+      celFunc(name, [STRING, number], BOOL, (left, right) => holds(numberIn(left, meter()), right)),
+      celFunc(name, [number, STRING], BOOL, (left, right) => holds(left, numberIn(right, meter()))),
+    ]),
+  ];
   return [
     celFunc('_==_', [DYN, DYN], BOOL, (left, right) => isEqual(left, right, meter())),
     celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !isEqual(left, right, meter())),
-    ordered('_<_', (left, right) => left < right),
-    ordered('_<=_', (left, right) => left <= right),
-    ordered('_>_', (left, right) => left > right),
-    ordered('_>=_', (left, right) => left >= right),
+    ...ordered('_<_', (left, right) => left < right),
+    ...ordered('_<=_', (left, right) => left <= right),
+    ...ordered('_>_', (left, right) => left > right),
+    ...ordered('_>=_', (left, right) => left >= right),
     celFunc('@in', [DYN, LIST], BOOL, (value, list) => {
       for (const member of list) if (isEqual(member, value, meter())) return true;
       return false;
@@ -57,7 +63,22 @@ export function comparisonFunctions(meter: () => Meter): CelFunc[] {
   ];
 }
 
+type Comparable = string | number | bigint;
+
+/** As JSON writes a number, without an exponent and with digits that all count. */
+const NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/;
+
+/** @throws Error when it is none, or is not of a form: the condition fails */
+function numberIn(text: string, { isForm }: Meter): number {
+  if (!isForm || !NUMBER.test(text)) throw new Error('found no matching overload for a text and a number');
+  return Number(text);
+}
+
 function isEqual(left: CelValue, right: CelValue, meter: Meter): boolean {
+  if (meter.isForm && typeof left !== typeof right) {
+    if (typeof left === 'string' && isNumber(right)) return NUMBER.test(left) && isSameScalar(Number(left), right);
+    if (typeof right === 'string' && isNumber(left)) return NUMBER.test(right) && isSameScalar(left, Number(right));
+  }
   if (typeof left === 'string') {
     if (typeof right !== 'string' || left.length !== right.length) return false;
     spendText(meter, left.length);
@@ -120,3 +141,5 @@ function isEqualMap(left: CelMap, right: CelMap, meter: Meter): boolean {
   }
   return true;
 }
+
+const isNumber = (value: CelValue): value is number | bigint => typeof value === 'number' || typeof value === 'bigint';

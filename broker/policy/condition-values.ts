@@ -9,12 +9,13 @@ import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /**
  * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond); `loose`, whether it reads
- * parameters as lenient servers do; `isAmbiguous`, whether it would have read something else then.
+ * parameters as lenient servers do; `isAmbiguous`, whether it would have read something else then; `isForm`, whether the body is a
+ * form, where a number is a text.
  */
-export type Meter = { left: number; loose: boolean; isAmbiguous: boolean };
+export type Meter = { left: number; loose: boolean; isAmbiguous: boolean; isForm: boolean };
 
-export function newMeter(): Meter {
-  return { left: EVALUATION_STEPS, loose: false, isAmbiguous: false };
+export function newMeter(isForm = false): Meter {
+  return { left: EVALUATION_STEPS, loose: false, isAmbiguous: false, isForm };
 }
 
 /** Enough for a loop over some thousand members; used up in about 10 ms. */

@@ -9,7 +9,7 @@ import { conditionFunctions, type Literals } from './condition-functions.ts';
 import { formMap, queryMaps } from './condition-parameters.ts';
 import { checkSyntax } from './condition-syntax.ts';
 import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-values.ts';
-import type { AgentFacts, CallAsk, Instant } from './facts.ts';
+import { type AgentFacts, type CallAsk, type Instant, UnreadBody } from './facts.ts';
 
 const MAX_SOURCE_LENGTH = 2048;
 
@@ -69,7 +69,7 @@ export type ConditionAgent = Pick<AgentFacts, 'id' | 'agentId' | 'name' | 'owner
 const NONE: readonly string[] = Object.freeze([]);
 
 /** Of a body that is not read as a whole nothing is known: whatever mentions it fails, and counts against the agent. */
-const UNREAD = new Error('the body of a git request is not read');
+const OF_GIT = new UnreadBody('the body of a git request is not read');
 
 /**
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
@@ -87,8 +87,10 @@ export function conditionInput(
   isForm = false,
 ): ConditionInput {
   const { call } = ask;
-  const meter = newMeter();
-  const { body = {}, git } = call;
+  const hasForm = isForm || call.isForm === true;
+  const meter = newMeter(hasForm);
+  const { git } = call;
+  const body = git && call.method !== 'GET' ? OF_GIT : (call.body ?? {});
   let maps: ReturnType<typeof queryMaps> | undefined;
   let form: CelValue | undefined;
   let headers: CelValue | undefined;
@@ -96,7 +98,7 @@ export function conditionInput(
   const request = {
     method: call.method,
     endpoint: call.path,
-    body: git && call.method !== 'GET' ? UNREAD : isForm ? () => (form ??= formMap(body, meter)) : body,
+    body: body instanceof UnreadBody ? new Error(body.why) : hasForm ? () => (form ??= formMap(body, meter)) : body,
     query: () => queried().query,
     query_all: () => queried().query_all,
     headers: () => (headers ??= toCelValue(lowerCase(call.headers), meter)),

@@ -4,7 +4,7 @@
  */
 
 import type { JsonObject } from '../../json/json-value.ts';
-import type { CallAsk } from './call-ask.ts';
+import { type CallAsk, readMembers } from './call-ask.ts';
 import type { GraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { parameterNames } from './names.ts';
@@ -16,13 +16,17 @@ import { foldPath } from './spelling.ts';
 const NONE: readonly string[] = Object.freeze([]);
 
 /** @throws Error with a sentence that says what is wrong */
-export function compileContentRule(operation: Operation, { pointer, paths, scope }: ContentRuleSource): ContentRule {
+export function compileContentRule(
+  operation: Operation,
+  { pointer, paths, in: place, scope }: ContentRuleSource,
+): ContentRule {
   if (!POINTER.test(pointer))
     throw new Error(`content_scopes "${operation.source}": "${pointer}" is not a JSON pointer`);
   return {
     operation,
     pointer: pointerNames(pointer),
     paths: paths?.map((path) => compilePattern(path, 'path')),
+    isOfBody: place === undefined,
     scope,
   };
 }
@@ -31,14 +35,19 @@ export function compileContentRule(operation: Operation, { pointer, paths, scope
 export function scopesByContent(rules: readonly ContentRule[], call: CallAsk): readonly string[] {
   let needed = NONE;
   for (const rule of rules) {
-    const { operation } = rule;
-    if (operation.kind !== 'http' || operation.method !== call.method) continue;
-    if (!operation.path.matchesAnySpelling(call.path)) continue;
-    if (needed.includes(rule.scope)) continue;
-    if (isNamedInQuery(rule, call.query) || applies(rule, call.body ?? {})) needed = [...needed, rule.scope];
+    if (!isAbout(rule, call) || needed.includes(rule.scope)) continue;
+    if (isNamedInQuery(rule, call.query) || (rule.isOfBody && applies(rule, readMembers(call))))
+      needed = [...needed, rule.scope];
   }
   return needed;
 }
+
+/** Whether the body of a REST call may ask for another scope than its endpoint does. */
+export const dependsOnContent = (rules: readonly ContentRule[], call: CallAsk): boolean =>
+  rules.some((rule) => rule.isOfBody && isAbout(rule, call));
+
+const isAbout = ({ operation }: ContentRule, { method, path }: CallAsk): boolean =>
+  operation.kind === 'http' && operation.method === method && operation.path.matchesAnySpelling(path);
 
 /** The same for the root fields of a GraphQL call, by the name of the field. */
 export function scopesByArguments(

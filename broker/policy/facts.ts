@@ -11,6 +11,8 @@ import {
   type Method,
   REF_CHANGES,
   type RefChange,
+  readMembers,
+  UnreadBody,
 } from './call-ask.ts';
 import type { Condition } from './compiled-condition.ts';
 import type { Pattern, Relation } from './pattern.ts';
@@ -20,7 +22,7 @@ import type { PlatformRules } from './platform-rules.ts';
 export type Instant = number;
 
 export type { CallAsk, GitAsk, GitRef, JsonObject, JsonValue, Method, RefChange };
-export { METHODS, REF_CHANGES };
+export { METHODS, REF_CHANGES, readMembers, UnreadBody };
 
 /** Instead of a platform, where facts are asked for: all platforms on which the agent has grants. */
 export const ALL_PLATFORMS = '*';
@@ -69,6 +71,8 @@ export type RuleSource = {
 /** A rule compiled by `compilePolicy` or `compileGuardrails` (rules.ts), once per version. */
 export type Rule = {
   name: string;
+  /** What it says, of one that has no name of its own. */
+  says?: string;
   effect: Effect | 'suspend';
   platforms?: readonly Pattern[];
   scopes?: readonly Pattern[];

@@ -3,8 +3,8 @@
  * "the most specific scope rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
  */
 
-import { type CallAsk, METHODS } from './call-ask.ts';
-import { compileContentRule, scopesByArguments, scopesByContent } from './content-rules.ts';
+import { type CallAsk, METHODS, UnreadBody } from './call-ask.ts';
+import { compileContentRule, dependsOnContent, scopesByArguments, scopesByContent } from './content-rules.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
 import { indexOperations } from './operation-index.ts';
@@ -130,6 +130,8 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
   if (rules.index.door?.matchesAnySpelling(call.path)) return UNCLASSIFIED;
   const found = rules.index.http.find(call.method, call.path);
   if (found === undefined) return UNCLASSIFIED;
+  if (call.body instanceof UnreadBody && dependsOnContent(rules.content, call))
+    return { kind: 'unclassified', why: `what the call needs depends on its contents, and ${call.body.why}` };
   const scopes = scopesOf(found, scopesByContent(rules.content, call));
   if (scopes === found.scopes) return found;
   return scopes.length === 0 ? UNCLASSIFIED : { ...found, scopes };
@@ -147,12 +149,12 @@ export function namesCall(operation: Operation, { kind }: PlatformRules, call: C
   return operation.kind === 'http' && operation.method === call.method && operation.path.matchesAnySpelling(call.path);
 }
 
-function isPost(call: CallAsk): boolean {
+function isPost(call: Pick<CallAsk, 'method'>): boolean {
   return call.method === 'POST';
 }
 
 /** Whether a call is judged by its GraphQL document. */
-export function isGraphql(rules: PlatformRules, call: CallAsk): boolean {
+export function isGraphql(rules: PlatformRules, call: Pick<CallAsk, 'method' | 'path'>): boolean {
   return isPost(call) && (rules.kind === 'graphql' ? call.path === '/' : call.path === rules.graphqlPath);
 }
 
@@ -160,7 +162,10 @@ export function isGraphql(rules: PlatformRules, call: CallAsk): boolean {
 function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   // Several servers read `?query=` before they read the body.
   if (call.query !== '') return { kind: 'malformed', error: 'a GraphQL endpoint takes no query string; use `data`' };
-  const read = readGraphqlCall(call.body);
+  const { body } = call;
+  if (body instanceof UnreadBody)
+    return { kind: 'malformed', error: `the document of a GraphQL call is judged, and ${body.why}` };
+  const read = readGraphqlCall(body);
   if (read.kind === 'malformed') return read;
   if (read.kind === 'opaque') return { kind: 'unclassified', why: read.why };
   const fields = [...new Set(read.roots.map((root) => root.name.value))];

@@ -81,7 +81,12 @@ export type PlatformRules = {
 };
 
 /** As a manifest writes it. */
-export type ContentRuleSource = { pointer: string; paths?: readonly string[] | undefined; scope: string };
+export type ContentRuleSource = {
+  pointer: string;
+  paths?: readonly string[] | undefined;
+  in?: 'query' | undefined;
+  scope: string;
+};
 
 export type ContentRule = {
   operation: Operation;
@@ -89,6 +94,8 @@ export type ContentRule = {
   pointer: readonly string[];
   /** Paths of files that count. Without it everything counts but false and null. */
   paths: readonly Pattern[] | undefined;
+  /** False: the query alone is looked at. */
+  isOfBody: boolean;
   scope: string;
 };
 

@@ -1,5 +1,5 @@
 /** Which recipient rules of a platform a call falls under, and what their pointers point into. */
-import type { CallAsk } from './facts.ts';
+import { type CallAsk, readMembers } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { parameterNames } from './names.ts';
@@ -10,19 +10,19 @@ import { pointerNames } from './pointer.ts';
 /**
  * The recipient rules that a call falls under, each with the value its pointers point into: the body, and for GraphQL
  * the root field's arguments. Where an API also takes the same member in the query string (Slack does), that is one more
- * match. A call that `classify` refuses has none.
+ * match. A call that `classify` refuses has none. Of a body that was not read there are no members.
  */
 export function recipientRulesFor(rules: PlatformRules, call: CallAsk): readonly RecipientMatch[] {
   if (rules.recipients.length === 0) return [];
   if (isGraphql(rules, call)) return graphqlRecipients(rules, call);
-  const body = call.body ?? {};
+  const body = readMembers(call);
   return rules.recipients
     .filter(({ operation }) => namesCall(operation, rules, call))
     .flatMap((rule) => [{ ...rule, subject: body }, ...queryRecipients(rule, call.query)]);
 }
 
 function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[] {
-  const read = readGraphqlCall(call.body);
+  const read = readGraphqlCall(readMembers(call));
   if (read.kind !== 'read') return [];
   return rules.recipients.flatMap((rule) => {
     const { operation } = rule;

@@ -3,7 +3,7 @@
  * them, must all be in the grant's allow-list. What cannot be read as one is not allowed.
  */
 import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
-import type { CallAsk, JsonValue } from './facts.ts';
+import { type CallAsk, type JsonValue, UnreadBody } from './facts.ts';
 import type { PlatformRules, RecipientPointer } from './platform-rules.ts';
 import { pointerNames, walkPointer } from './pointer.ts';
 import { recipientRulesFor } from './recipient-rules.ts';
@@ -31,7 +31,13 @@ export function refuseRecipients(
   // Several rules may point into one body; the root fields of a GraphQL call have a subject each.
   const named = new Map<object, number>();
   const violating = new Set<string>();
-  for (const { pointers, subject } of recipientRulesFor(rules, call)) {
+  const applying = recipientRulesFor(rules, call);
+  if (call.body instanceof UnreadBody && applying.length > 0)
+    return {
+      violating: [],
+      detail: `the recipients of the call cannot be checked against the grant, because ${call.body.why}`,
+    };
+  for (const { pointers, subject } of applying) {
     for (const pointer of pointers) {
       const recipients = recipientsAt(subject, pointer);
       if (pointer.optional !== true) named.set(subject, (named.get(subject) ?? 0) + recipients.length);

@@ -1,6 +1,6 @@
 /** Where the calls of a platform name the refs that they write, as its manifest says it. */
 import { unescapeOnce } from './escapes.ts';
-import type { CallAsk, JsonValue, RefChange } from './facts.ts';
+import { type CallAsk, type JsonObject, type JsonValue, type RefChange, UnreadBody } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 import type { Operation, RefPosition, RefPositionSource, RefRule, RefRuleSource } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
@@ -114,6 +114,7 @@ function inPath(operation: Operation, path: string): string[] | string {
 }
 
 function inQuery(at: string, { query, body }: CallAsk): string[] | string {
+  if (body instanceof UnreadBody) return body.why;
   const named = parameters(query).filter(([name]) => parameterNames(name).includes(foldName(at)));
   const [only, other] = named;
   if (only === undefined) return `the query does not name a ref (\`${at}\`)`;
@@ -123,6 +124,7 @@ function inQuery(at: string, { query, body }: CallAsk): string[] | string {
 }
 
 function inBody(at: string, { query, body }: CallAsk): string[] | string {
+  if (body instanceof UnreadBody) return body.why;
   const names = exactNames(at);
   if (isQueried(query, names)) return `the query must not name \`${at}\` where refs are limited`;
   return textsAt(body, names) ?? `the body does not name a ref plainly; write \`${at}\` once, as a text`;
@@ -131,7 +133,7 @@ function inBody(at: string, { query, body }: CallAsk): string[] | string {
 /** Whether the body says so plainly. */
 function isSaid({ at, is }: { at: string; is: boolean }, { query, body }: CallAsk): boolean {
   const names = exactNames(at);
-  if (isQueried(query, names)) return false;
+  if (body instanceof UnreadBody || isQueried(query, names)) return false;
   const value = names.reduce<JsonValue | undefined>((inner, name) => memberOf(inner, name), body);
   return value === is;
 }
@@ -171,7 +173,7 @@ function textsAt(value: JsonValue | undefined, [name, ...rest]: readonly string[
   return textsAt(memberOf(value, name), rest);
 }
 
-function namesMember(body: CallAsk['body'], folded: string): boolean {
+function namesMember(body: JsonObject | undefined, folded: string): boolean {
   return Object.keys(body ?? {}).some((name) => foldName(name) === folded);
 }
 

@@ -4,7 +4,7 @@
  * (octokit/openapi-types 29).
  */
 import { unescapeToFixedPoint } from './escapes.ts';
-import type { CallAsk, JsonValue } from './facts.ts';
+import { type CallAsk, type JsonValue, readMembers } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 import { walkPointer } from './pointer.ts';
 import type { Spelling } from './spelling.ts';
@@ -91,8 +91,8 @@ export function foreignName(
 }
 
 /** The members of a body with one of these names, in any spelling, without those that are null. */
-export function membersNamed({ body }: CallAsk, names: ReadonlySet<string>): [string, JsonValue][] {
-  return Object.entries(body ?? {}).filter(([member, value]) => value !== null && names.has(foldName(member)));
+export function membersNamed(call: CallAsk, names: ReadonlySet<string>): [string, JsonValue][] {
+  return Object.entries(readMembers(call)).filter(([member, value]) => value !== null && names.has(foldName(member)));
 }
 
 function sidesNamed(call: CallAsk): string[] {
@@ -107,7 +107,7 @@ function otherRepository(call: CallAsk, owner: string, repo: string): string | u
   const isOwn = (name: string) => [repo, `${owner}/${repo}`].some((one) => one.toLowerCase() === name.toLowerCase());
   const named = membersNamed(call, HEAD_REPO).map(([, value]) => textOf(value));
   const note = (value: JsonValue) => named.push(textOf(value));
-  walkPointer(call.body ?? {}, ['agent_assignment', 'target_repo'].map(foldName), { value: note, deadEnd: () => {} });
+  walkPointer(readMembers(call), ['agent_assignment', 'target_repo'].map(foldName), { value: note, deadEnd: () => {} });
   return named.find((name) => !isOwn(name));
 }
 

@@ -2,7 +2,7 @@
  * The repository constraint of a grant on the code host (specification, Repository constraint): what is not surely one
  * of the listed repositories is refused.
  */
-import type { CallAsk, Constraints } from './facts.ts';
+import { type CallAsk, type Constraints, readMembers, UnreadBody } from './facts.ts';
 import { foreignName, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
@@ -25,6 +25,8 @@ export function refuseRepositories(constraints: Constraints, call: CallAsk): Rep
   if (call.method === 'GET' && FREE_READS.some((form) => form.test(call.path))) return undefined;
   const spellings = spellingsOf(call.path);
   const creates = creation(call);
+  if (creates !== undefined && call.body instanceof UnreadBody)
+    return refuse(`what would be created is not known, because ${call.body.why}`);
   const queried = namedInQuery(call, creates !== undefined);
   if (queried !== undefined)
     return refuse(`the query must not name \`${queried}\` where repositories are limited`, queried);
@@ -64,6 +66,8 @@ function refuseTarget(
   if (isGit) return undefined;
   const outward = outwardPart(spellings);
   if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
+  if (call.body instanceof UnreadBody)
+    return refuse(`what else the call names cannot be told, because ${call.body.why}`, name);
   const foreign = foreignName(call, spellings, [owner, repo]);
   return foreign === undefined ? undefined : refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
 }
@@ -111,7 +115,7 @@ function refuseCreation(
 function creation(call: CallAsk): Creation | undefined {
   if (call.method !== 'POST') return undefined;
   const segments = call.path.slice(1).split('/');
-  const name = call.body?.name;
+  const { name } = readMembers(call);
   const labels = (owners: string[]) =>
     typeof name === 'string' && NAME.test(name) ? owners.map((owner) => `${owner}/${name}`) : [];
   const [first, owner = '', last] = segments;

@@ -10,6 +10,7 @@ import { compilePattern, type Pattern, type Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
 import { coverageOf } from './rule-coverage.ts';
+import { ruleInWords } from './rule-words.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
 /** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
@@ -212,6 +213,7 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
     if (condition?.ok === false) note(condition.error, 'when');
     return {
       name: source.name ?? `rule ${i + 1}`,
+      ...(source.name === undefined && { says: ruleInWords(source) }),
       effect: source.effect,
       ...(platforms && { platforms }),
       ...(scopes && { scopes }),

@@ -206,8 +206,8 @@ function checkScope({ grant, question: { ask } }: Matter): Finding {
 }
 
 function sentence({ rule, matched }: RuleFinding, who: string, does: string): string {
-  const { name, effect } = present(rule, 'rule');
+  const { name, effect, says } = present(rule, 'rule');
   const error = matched.find((one) => one.name === name && one.effect === effect)?.error;
   const why = error === undefined ? '' : ', because its condition failed';
-  return `${who} ${name} ${does}${why}${error === undefined ? '' : `: ${error}`}`;
+  return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}${error === undefined ? '' : `: ${error}`}`;
 }

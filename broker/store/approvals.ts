@@ -49,13 +49,28 @@ export async function findApproval(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
+/** What these held calls of an organisation do, sealed. */
+export async function findSentences(
+  db: Db,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Pick<ApprovalTable, 'organisation_id' | 'id' | 'sentence' | 'method' | 'path'>[]> {
+  if (ids.length === 0) return [];
+  return await db
+    .selectFrom('approvals')
+    .select(['organisation_id', 'id', 'sentence', 'method', 'path'])
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', ids)
+    .execute();
+}
+
 /** An agent's held calls that are pending or changed after `since`: pending ones first, then newest first. */
 export async function listApprovalsOf(
   db: Db,
   organisationId: string,
   agentUuid: string,
   page: { since: number; now: number; limit: number },
-): Promise<Omit<ApprovalTable, 'action' | 'result'>[]> {
+): Promise<Omit<ApprovalTable, 'action' | 'result' | 'sentence'>[]> {
   return await db
     .selectFrom('approvals')
     .select([...OPEN_COLUMNS])

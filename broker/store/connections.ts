@@ -98,7 +98,7 @@ export async function replaceCredential(
     .executeTakeFirst();
 }
 
-/** Stores the same credential, sealed anew. */
+/** Stores the same credential, sealed again. */
 export async function storeResealed(
   db: Db,
   connection: { organisationId: string; id: string },

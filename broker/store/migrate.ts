@@ -20,6 +20,10 @@ import { bulkChanges } from './migrations/0020-bulk-changes.ts';
 import { upstreamTokens } from './migrations/0023-upstream-tokens.ts';
 import { people } from './migrations/0024-people.ts';
 import { personSessions } from './migrations/0025-person-sessions.ts';
+import { sentences } from './migrations/0026-sentences.ts';
+import { discoverablePasskeys } from './migrations/0027-discoverable-passkeys.ts';
+import { connectionTests } from './migrations/0028-connection-tests.ts';
+import { heldJoins } from './migrations/0030-held-joins.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A published migration is never edited: a later one fixes it. */
@@ -44,6 +48,10 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0023-upstream-tokens': { up: (db: Kysely<unknown>) => upstreamTokens(db, types) },
   '0024-people': { up: (db: Kysely<unknown>) => people(db, types) },
   '0025-person-sessions': { up: personSessions },
+  '0026-sentences': { up: (db: Kysely<unknown>) => sentences(db, types) },
+  '0027-discoverable-passkeys': { up: discoverablePasskeys },
+  '0028-connection-tests': { up: connectionTests },
+  '0030-held-joins': { up: heldJoins },
 });
 
 const migratorOf = (store: Store): Migrator =>

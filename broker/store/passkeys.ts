@@ -6,7 +6,7 @@ type OwnerRef = { organisationId: string; ownerId: string };
 type PasskeyRef = Pick<PasskeyTable, 'organisation_id' | 'id'>;
 
 /** Roles that may decide. */
-const DECIDING: readonly OwnerTable['role'][] = ['admin', 'approver'];
+export const DECIDING: readonly OwnerTable['role'][] = ['admin', 'approver'];
 
 /** The part of a held call that is available by its id alone: what deciding by passkey needs. */
 export type SignableApproval = Pick<
@@ -57,6 +57,16 @@ export async function listPasskeys(db: Db, { organisationId, ownerId }: OwnerRef
     .execute();
 }
 
+/** The active passkey of this credential id, of any organisation; or undefined. */
+export async function findActivePasskey(db: Db, credentialId: string): Promise<PasskeyTable | undefined> {
+  return await db
+    .selectFrom('passkeys')
+    .selectAll()
+    .where('credential_id', '=', credentialId)
+    .where('status', '=', 'active')
+    .executeTakeFirst();
+}
+
 /** Locks the owner's passkeys until the transaction ends, so that their number can be limited. */
 export async function lockPasskeysOf(db: Db, { organisationId, ownerId }: OwnerRef): Promise<void> {
   await db
@@ -77,19 +87,18 @@ export async function putPasskey(db: Db, passkey: PasskeyTable): Promise<boolean
   return numInsertedOrUpdatedRows === 1n;
 }
 
+/** What a passkey is used for: a call of this agent, by its owner; any call of the organisation; or signing in. */
+export type PasskeyUse = { counter: number; at: number } & ({ agentUuid: string } | { may: 'decide' | 'sign_in' });
+
 /**
  * Stores a passkey's signature counter, if it is higher than the last one, or both are 0, so that none is kept (WebAuthn
- * section 6.1.1), and if the passkey may still decide this agent's calls. One of concurrent callers with the same counter
- * gets true.
+ * section 6.1.1), and if its owner may still do that. One of concurrent callers with the same counter gets true. What is not done for
+ * one agent was asserted without a list of credentials: the passkey is discoverable.
  */
-export async function usePasskey(
-  db: Db,
-  passkey: PasskeyRef,
-  use: { counter: number; at: number; agentUuid: string },
-): Promise<boolean> {
+export async function usePasskey(db: Db, passkey: PasskeyRef, use: PasskeyUse): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('passkeys')
-    .set({ counter: use.counter, last_used_at: use.at })
+    .set({ counter: use.counter, last_used_at: use.at, ...('may' in use && { discoverable: 1 as const }) })
     .where('organisation_id', '=', passkey.organisation_id)
     .where('id', '=', passkey.id)
     .where('status', '=', 'active')
@@ -97,15 +106,23 @@ export async function usePasskey(
     .where((eb) =>
       eb.exists(
         eb
-          .selectFrom('agents as a')
-          .innerJoin('owners as o', (j) =>
-            j.onRef('o.organisation_id', '=', 'a.organisation_id').onRef('o.id', '=', 'a.owner_id'),
-          )
+          .selectFrom('owners as o')
           .select('o.id')
           .whereRef('o.organisation_id', '=', 'passkeys.organisation_id')
           .whereRef('o.id', '=', 'passkeys.owner_id')
-          .where('a.id', '=', use.agentUuid)
-          .where('o.role', 'in', DECIDING),
+          .$if(!('may' in use && use.may === 'sign_in'), (query) => query.where('o.role', 'in', DECIDING)),
+      ),
+    )
+    .$if('agentUuid' in use, (query) =>
+      query.where((eb) =>
+        eb.exists(
+          eb
+            .selectFrom('agents as a')
+            .select('a.id')
+            .whereRef('a.organisation_id', '=', 'passkeys.organisation_id')
+            .whereRef('a.owner_id', '=', 'passkeys.owner_id')
+            .where('a.id', '=', 'agentUuid' in use ? use.agentUuid : ''),
+        ),
       ),
     )
     .executeTakeFirst();

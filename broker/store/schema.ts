@@ -103,11 +103,18 @@ export type ConnectionTable = {
   /** The current refresh claim, and its expiry (lease). */
   refresh_claim: string | null;
   refresh_claim_until: number | null;
+  /** What the last test found, of the credential with this revision; all null: none was tested. */
+  tested_at: number | null;
+  tested_revision: number | null;
+  tested_ok: Bit | null;
+  tested_status: number | null;
+  tested_detail: string | null;
 };
 
 type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
-/** A new connection, without tokens. */
-export type NewConnection = Omit<ConnectionTable, TokenColumns>;
+type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'tested_status' | 'tested_detail';
+/** A new connection, without tokens, and not tested. */
+export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns>;
 
 /** The HMAC key with which an organisation's people are hashed. Sealed, and never replaced. */
 export type PersonKeyTable = { organisation_id: string; id: string; hash_key: Uint8Array };
@@ -115,8 +122,8 @@ export type PersonKeyTable = { organisation_id: string; id: string; hash_key: Ui
 /** A person for whom agents call. `hash`: of who it is; `id`: random, and the only name that leaves the broker. */
 export type PersonTable = { organisation_id: string; id: string; hash: string; created_at: number };
 
-/** Who vouched for a person, and for which agent, as owners and the person see it. */
-type VouchedFor = {
+/** Who identified a person, and for which agent, as owners and the person see it. */
+type IdentifiedBy = {
   /** A source, or the issuer of an assertion. */
   named_by: string;
   verified: Bit;
@@ -125,7 +132,7 @@ type VouchedFor = {
 };
 
 /** Tokens that a person gave for a connection; the token columns as those of a connection. */
-export type PersonTokenTable = VouchedFor &
+export type PersonTokenTable = IdentifiedBy &
   Pick<
     ConnectionTable,
     | 'organisation_id'
@@ -163,7 +170,7 @@ export type PersonSessionTable = {
 };
 
 /** A person's consent that was begun (specification, Per-person consent). */
-export type PersonConsentTable = VouchedFor & {
+export type PersonConsentTable = IdentifiedBy & {
   token_hash: string;
   organisation_id: string;
   id: string;
@@ -274,6 +281,8 @@ export type ApprovalTable = {
   replay_audit_id: string | null;
   /** JSON: the passkey that decided, whether the user was verified, and the counter. */
   decided_with: string | null;
+  /** What it does, in a sentence (approvals/held-sentence.ts), sealed; null: it was held before that was stored. */
+  sentence: Uint8Array | null;
 };
 
 /** Columns that a new held call leaves to the database. */
@@ -320,6 +329,8 @@ export type PasskeyTable = {
   aaguid: string;
   /** Whether it is synced between devices; synced passkeys have no counter. */
   synced: Bit;
+  /** Whether it can sign its owner in without being named (WebAuthn section 4); null: not known. */
+  discoverable: Bit | null;
   /**
    * `disabled`: its counter did not increase, so it may have been cloned. `removed`: a disabled one that its owner removed; kept so
    * that it cannot be enrolled again.
@@ -555,6 +566,19 @@ export type McpAuthorisationTable = {
 };
 
 /** A call of an MCP client whose response was not delivered yet. */
+export type HeldJoinTable = {
+  organisation_id: string;
+  agent_id: string;
+  /** SHA-256 of what makes it the same request. */
+  key: string;
+  /** SHA-256 of its Idempotency-Key, or the empty string. */
+  separate: string;
+  approval_id: string;
+  /** Until when a request waits for the decision. */
+  open_until: number;
+  created_at: number;
+};
+
 export type McpRepeatTable = {
   organisation_id: string;
   agent_id: string;
@@ -630,7 +654,7 @@ export type Schema = {
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;
-  connections: WithDefaults<ConnectionTable, TokenColumns>;
+  connections: WithDefaults<ConnectionTable, TokenColumns | TestColumns>;
   grants: GrantTable;
   policies: PolicyTable;
   policy_versions: PolicyVersionTable;
@@ -668,6 +692,7 @@ export type Schema = {
   oauth_records: OAuthRecordTable;
   mcp_authorisations: McpAuthorisationTable;
   mcp_repeats: McpRepeatTable;
+  held_joins: HeldJoinTable;
   tools: McpToolTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;

@@ -9,6 +9,7 @@ export const SEALED = [
   { table: 'idempotency_keys', column: 'answer', organisation: 'organisation_id', row: 'audit_id' },
   { table: 'signing_keys', column: 'private_key', organisation: null, row: 'kid' },
   { table: 'approvals', column: 'result', organisation: 'organisation_id', row: 'id' },
+  { table: 'approvals', column: 'sentence', organisation: 'organisation_id', row: 'id' },
   { table: 'registrations', column: 'private_key', organisation: 'organisation_id', row: 'id' },
   { table: 'secret_keys', column: 'private_key', organisation: null, row: 'kid' },
   { table: 'connections', column: 'refresh_token', organisation: 'organisation_id', row: 'id' },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Constraints, REF_CHANGES } from '../policy/facts.ts';
 import { readStored, Texts } from './stored-json.ts';
 
-const StoredConstraints = z.object({
+export const StoredConstraints = z.object({
   recipients: z.array(z.string()).exactOptional(),
   repos: z.array(z.string()).exactOptional(),
   refs: z.array(z.string()).exactOptional(),

@@ -2,24 +2,16 @@
  * An App gets a token of one of its installations, which may be limited to repositories and permissions (GitHub REST API, "Create an
  * installation access token for an app").
  */
-import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { isHeaderValue } from '../egress/request-check.ts';
-import type { Instant } from '../policy/facts.ts';
 import { MARGIN_MS } from './access-token.ts';
-import type { AppLimits, Installation } from './app-installation.ts';
-import { type AppRefusal, refusalOf } from './app-refusal.ts';
-import { askAsApp, jsonOf } from './app-request.ts';
-
-export type Exchanged =
-  | { kind: 'token'; token: Secret; expiresAt: Instant }
-  /** Nobody but an owner can help. */
-  | AppRefusal
-  /** Temporary. */
-  | { kind: 'unavailable'; code: 'token_unavailable'; detail: string };
+import { refusalOf } from './app-refusal.ts';
+import { appKeyOf, askAsApp, jsonOf } from './app-request.ts';
+import { type Exchanged, unavailable } from './exchanged.ts';
+import type { AppTokenRequest } from './token-request.ts';
 
 const LONGEST_TOKEN = 8 * 1024;
 /** Whatever the platform says: a token that is never asked for again is never taken back. */
@@ -36,20 +28,19 @@ const Answer = z.looseObject({
 });
 
 /** Asks once. */
-export async function exchange(
-  broker: Pick<Broker, 'outbound' | 'clock' | 'log'>,
-  installation: Installation,
-  key: KeyObject,
-  limits: AppLimits,
+export async function exchangeAsApp(
+  broker: Pick<Broker, 'store' | 'vault' | 'outbound' | 'clock' | 'log'>,
+  { installation, limits }: AppTokenRequest,
 ): Promise<Exchanged> {
   const { platformId } = installation;
   const { repository, permissions } = limits;
-  const answer = await askAsApp(broker, installation, key, {
+  const signer = await appKeyOf(broker, installation);
+  if (!signer.ok) return { kind: 'refused', of: 'connection', detail: signer.detail };
+  const answer = await askAsApp(broker, installation, signer.key, {
     path: '/access_tokens',
     body: { ...(repository && { repositories: [repository.name] }), ...(permissions && { permissions }) },
   });
   const now = broker.clock();
-  const unavailable = (detail: string): Exchanged => ({ kind: 'unavailable', code: 'token_unavailable', detail });
   if (answer.kind === 'unreachable') return unavailable(`${platformId} issued no token. ${answer.detail}`);
   const { status, body } = answer;
   if (status !== 200 && status !== 201)
@@ -76,7 +67,7 @@ export async function exchange(
   const expiresAt = Math.min(Date.parse(end), now + LONGEST_LIFE_MS);
   if (expiresAt - now <= MARGIN_MS)
     return unavailable(`${platformId} issued a token that ends at once. Is the clock of the broker right?`);
-  return { kind: 'token', token: new Secret(token), expiresAt };
+  return { kind: 'token', token: new Secret(token), life: { refreshAt: expiresAt - MARGIN_MS, expiresAt } };
 }
 
 /** Whether the token is for that repository and no other: a platform that ignores what was asked for issues one for all. */

@@ -1,9 +1,7 @@
 /** Why a platform issues no token of an installation, in sentences that say who puts it right. Nothing in them is the platform's. */
 import type { Answer } from '../egress/buffered-exchange.ts';
 import type { AppLimits, Installation } from './app-installation.ts';
-
-/** `of`: whether the connection is of no use, or only this call is beyond what the installation may do. */
-export type AppRefusal = { kind: 'refused'; of: 'connection' | 'call'; detail: string };
+import type { TokenRefusal } from './exchanged.ts';
 
 type Answered = Extract<Answer, { kind: 'answer' }>;
 
@@ -12,8 +10,8 @@ export function refusalOf(
   { status, headers, body }: Answered,
   { platformId, appId, installationId }: Installation,
   { repository, permissions = {} }: AppLimits,
-): AppRefusal | undefined {
-  const refuse = (of: AppRefusal['of'], detail: string): AppRefusal => ({ kind: 'refused', of, detail });
+): TokenRefusal | undefined {
+  const refuse = (of: TokenRefusal['of'], detail: string): TokenRefusal => ({ kind: 'refused', of, detail });
   // A rate limit is a 403 as well (GitHub, "Rate limits for the REST API").
   const isLimit = headers['retry-after'] !== undefined || headers['x-ratelimit-remaining'] === '0';
   switch (status) {

@@ -7,8 +7,8 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Answer } from '../egress/buffered-exchange.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { Installation } from './app-installation.ts';
-import { readAppKey } from './app-key.ts';
 import { platformSecrets } from './platform-secret.ts';
+import { APP_KEY, readRsaKey } from './rsa-key.ts';
 
 /** The platform's clock may be behind ours by so much. */
 const BACKDATED_S = 60;
@@ -47,7 +47,7 @@ export async function appKeyOf(
     broker.log.error(about, "an App's key cannot be opened");
   }
   if (pem === undefined) return refuse('is not stored, or cannot be opened');
-  const read = readAppKey(pem.reveal());
+  const read = readRsaKey(pem.reveal(), APP_KEY);
   return read.ok ? read : refuse(read.problem);
 }
 

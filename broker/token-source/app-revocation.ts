@@ -22,6 +22,8 @@ export async function revokeAppTokens(
   { connection, manifest }: { connection: Pick<ConnectionTable, 'id'>; manifest: Manifest },
   rows: readonly UpstreamTokenTable[],
 ): Promise<void> {
+  // Other tokens end within an hour by themselves.
+  if (manifest.auth.type !== 'app') return;
   let failed = 0;
   const left = await inTurns(rows, PATIENCE, async (row) => {
     const token = openToken(broker, row);

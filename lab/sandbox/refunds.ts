@@ -13,6 +13,7 @@ const NewRefund = z.strictObject({
     .int('must be a whole number of cents')
     .min(1, 'must be at least 1 cent')
     .max(100_000_000, 'must be at most 100000000 cents'),
+  currency: z.string().optional(),
   reason: z.string().trim().min(3).max(500),
 });
 
@@ -46,6 +47,8 @@ export function refundRoutes(world: World): Route[] {
       handle({ body }) {
         const payment = world.payments.get(body.payment);
         if (!payment) return notFound(`payment ${body.payment}`);
+        if (body.currency !== undefined && body.currency !== payment.currency)
+          return problem(409, 'currency_differs', `${payment.id} was paid in ${payment.currency}.`);
         const left = payment.amount - payment.refunded;
         if (body.amount > left) {
           const told = `${payment.id} has ${left} of ${payment.amount} cents left to refund; ${body.amount} were asked.`;

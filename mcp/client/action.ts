@@ -81,6 +81,8 @@ export type CallOutcome =
       approvalId: string;
       /** The page on which a person decides. */
       approvalUrl: string | undefined;
+      /** What the call does, as that person is told; undefined: the broker is older. */
+      sentence: string | undefined;
       expiresAt: string | undefined;
       message: string;
       auditId: string | undefined;

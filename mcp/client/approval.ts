@@ -1,6 +1,13 @@
 /** The state of a held call, for its agent (specification, Approval). */
 
-type Common = { approvalId: string; createdAt: string; expiresAt: string; approvalUrl: string | undefined };
+type Common = {
+  approvalId: string;
+  createdAt: string;
+  expiresAt: string;
+  approvalUrl: string | undefined;
+  /** What the call does, as whoever decides is told; undefined: the broker is older. */
+  sentence: string | undefined;
+};
 
 /** The audit row of the decision or replay, and the owner's note. */
 type Decided = { note: string | undefined; auditId: string | undefined };
@@ -42,6 +49,7 @@ export function readApproval(body: Body): Approval {
     createdAt: String(body.created_at),
     expiresAt: String(body.expires_at),
     approvalUrl: text(body.approval_url),
+    sentence: text(body.sentence),
   };
   const decided: Decided = { note: text(body.note), auditId: text(body.audit_id) };
   if (body.status === 'pending') return { ...common, state: 'pending' };

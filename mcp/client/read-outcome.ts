@@ -49,6 +49,7 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
       kind: 'held',
       approvalId,
       approvalUrl: text(body.approval_url),
+      sentence: text(body.sentence),
       expiresAt: text(body.expires_at),
       message: String(body.message ?? ''),
       auditId,

@@ -12,7 +12,7 @@ const MOST_ASSERTION = 8192;
 
 /**
  * Options take the place of AGENT_BROKER_CALLER and AGENT_BROKER_CALLER_FILE. Undefined: nobody is configured. What it returns reads
- * the file anew each time, because assertions live an hour at most, and throws CallerProblem.
+ * the file again each time, because assertions live an hour at most, and throws CallerProblem.
  *
  * @throws CallerProblem when the settings are wrong
  */

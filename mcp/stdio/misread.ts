@@ -1,6 +1,6 @@
 /**
  * What in a line of JSON would leave this process as something else: a number that a double does not hold, a member name that
- * is there twice. The broker refuses both in what it reads itself; here the line is parsed and written anew before it gets
+ * is there twice. The broker refuses both in what it reads itself; here the line is parsed and written again before it gets
  * there, so that nobody after this would see what the model had asked for.
  */
 import { firstProblem, type Problem } from '../../json/first-problem.ts';

@@ -18,7 +18,7 @@ export async function checkApproval(host: ToolHost, request: ToolRequest, id: st
       ? await waitFor((waitSeconds) => host.client.approval(id, { waitSeconds, signal }), isSettled, {
           request,
           endsAt,
-          news: waitingNews(first.value.approvalUrl),
+          news: waitingNews(first.value),
         })
       : first;
   if (found.ok) return isSettled(found.value) ? await handOver(host, found.value) : approvalAnswer(found.value);

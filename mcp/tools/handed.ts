@@ -2,7 +2,10 @@
 import type { CallOutcome } from '../client/action.ts';
 import type { ToolAnswer } from './answer.ts';
 
-export type Held = Pick<Extract<CallOutcome, { kind: 'held' }>, 'approvalId' | 'approvalUrl' | 'expiresAt'>;
+export type Held = Pick<
+  Extract<CallOutcome, { kind: 'held' }>,
+  'approvalId' | 'approvalUrl' | 'sentence' | 'expiresAt'
+>;
 
 export type Handed =
   | { kind: 'answer'; answer: ToolAnswer }

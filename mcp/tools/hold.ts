@@ -3,7 +3,7 @@ import { type Approval, isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
 import type { Asked } from './ask-person.ts';
 import type { Held } from './handed.ts';
-import { approvalAnswer, pendingAnswer } from './outcome-answer.ts';
+import { approvalAnswer, itWould, pendingAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { waitFor } from './waiting.ts';
@@ -11,8 +11,11 @@ import { waitFor } from './waiting.ts';
 const UNOPENED = 'The call is held until a person decides; they did not open the link. Nothing was sent yet.';
 const UNSHOWN = 'The call is held until a person decides; nobody was shown the link. Nothing was sent yet.';
 
-export const waitingNews = (url: string | undefined): string =>
-  `Waiting for a person to approve this call${url === undefined ? '' : `: ${url}`}`;
+/** In one line; the link is left out where it is beside it. */
+export function waitingNews({ approvalUrl, sentence }: Partial<Pick<Held, 'approvalUrl' | 'sentence'>>): string {
+  const what = sentence === undefined ? '' : `, which would ${sentence}`;
+  return `Waiting for a person to approve this call${what}${approvalUrl === undefined ? '' : `: ${approvalUrl}`}`;
+}
 
 /** Delivers the result of a final approval; from now on the identical call is a new one. */
 export async function handOver(host: ToolHost, approval: Approval): Promise<ToolAnswer> {
@@ -26,15 +29,15 @@ export function approvalAsked(
   held: Held,
   { hash, again }: { hash: string; again: boolean },
 ): Asked<ToolAnswer> {
-  const { approvalId, approvalUrl: url } = held;
+  const { approvalId, approvalUrl: url, sentence } = held;
   return {
     for: 'approval',
     id: approvalId,
     hash,
     url,
-    message: waitingNews(undefined),
+    message: waitingNews({ sentence }),
     words:
-      `The call is held until a person decides at ${url} and nothing was sent yet. Show them the link, then make the very same ` +
+      `The call is held until a person decides at ${url} and nothing was sent yet.${itWould(held)} Show them the link, then make the very same ` +
       `call once more: it is not submitted twice, and waits for the decision. Or call check_approval with approval_id "${approvalId}".`,
     again: () => again,
     wait: (request, options) => waitOpenly(host, request, held, options),
@@ -51,7 +54,7 @@ async function waitOpenly(
   { endsAt, unshown = false }: { endsAt: number; unshown?: boolean },
 ): Promise<ToolAnswer> {
   const poll = (waitSeconds: number) => host.client.approval(held.approvalId, { waitSeconds, signal: request.signal });
-  const found = await waitFor(poll, isSettled, { request, endsAt, news: waitingNews(held.approvalUrl) });
+  const found = await waitFor(poll, isSettled, { request, endsAt, news: waitingNews(held) });
   if (found.ok && isSettled(found.value)) return await handOver(host, found.value);
   if (unshown && !(found.ok && found.value.state === 'running')) return pendingAnswer(held, UNSHOWN);
   return found.ok ? approvalAnswer(found.value) : pendingAnswer(held);

@@ -88,9 +88,18 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
   });
 }
 
+/** What a held call does, as the person is told who decides: ` It would create an issue in acme/shop.` */
+export const itWould = ({ sentence }: { sentence?: string | undefined }): string =>
+  sentence === undefined ? '' : ` It would ${sentence}.`;
+
 /** A held call that is not final. `words`: an additional sentence. */
 export function pendingAnswer(
-  held: { approvalId: string; approvalUrl: string | undefined; expiresAt: string | undefined },
+  held: {
+    approvalId: string;
+    approvalUrl: string | undefined;
+    sentence?: string | undefined;
+    expiresAt: string | undefined;
+  },
   words = 'The call is held until a person decides. Nothing was sent yet.',
 ): ToolAnswer {
   const link = held.approvalUrl === undefined ? '' : ` The person decides at ${held.approvalUrl}`;
@@ -99,7 +108,7 @@ export function pendingAnswer(
     approval_id: held.approvalId,
     approval_url: held.approvalUrl,
     expires_at: held.expiresAt,
-    detail: `${words}${link}`,
+    detail: `${words}${itWould(held)}${link}`,
     next: `Show the person the link. Do not submit the call again. Call check_approval with approval_id "${held.approvalId}": it waits up to 50 seconds; repeat it while it says pending_approval, or go on with other work and come back.`,
   });
 }
@@ -110,8 +119,9 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
   const facts = (more: Omit<Structured, 'approval_id'>) => toolAnswer({ approval_id, ...more });
   switch (approval.state) {
     case 'pending':
+      return pendingAnswer(approval);
     case 'running':
-      return pendingAnswer(approval, approval.state === 'running' ? 'Approved, and being made now.' : undefined);
+      return pendingAnswer({ ...approval, sentence: undefined }, 'Approved, and being made now.');
     case 'done':
       return facts({
         status: 'answered',
@@ -133,7 +143,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         audit_id: approval.auditId,
         next: approval.mayHaveActed
           ? 'The platform may have acted: look there with read_platform before you ask again.'
-          : 'It is not made later by itself. When the reason is gone, submit the call anew.',
+          : 'It is not made later by itself. When the reason is gone, submit the call again.',
       });
     case 'denied':
       return facts({

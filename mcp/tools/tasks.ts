@@ -15,7 +15,7 @@ const POLL_INTERVAL_MS = 5_000;
 export function taskCreated({ approval, createdAt }: Extract<Handed, { kind: 'task' }>): Result {
   return {
     resultType: 'task',
-    ...task({ ...approval, createdAt, expiresAt: approval.expiresAt }, waitingNews(approval.approvalUrl)),
+    ...task({ ...approval, createdAt, expiresAt: approval.expiresAt }, waitingNews(approval)),
     status: 'working',
   };
 }
@@ -32,7 +32,7 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
     return { ...task({ approvalId: taskId, createdAt: now, expiresAt: undefined }, words), status: 'working' };
   }
   const approval = found.value;
-  if (approval.state === 'pending') return { ...task(approval, waitingNews(approval.approvalUrl)), status: 'working' };
+  if (approval.state === 'pending') return { ...task(approval, waitingNews(approval)), status: 'working' };
   if (approval.state === 'running') return { ...task(approval, 'Approved, and being made now.'), status: 'working' };
   return {
     ...task(approval, ENDED[approval.state]),

@@ -40,7 +40,8 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       agent_type: 'key',
       status_cause: null,
     });
-    expect(answer.text).not.toMatch(/PUBLIC KEY|fingerprint/);
+    expect(answer.body.agents[0].key_fingerprint).toMatch(/^[\w-]{43}$/);
+    expect(answer.text).not.toMatch(/PUBLIC KEY/);
     expect(answer.text).toContain(second.agentId);
   });
 

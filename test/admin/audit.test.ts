@@ -206,7 +206,8 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
   }, 60_000);
 
   test('an exported row is the one that is listed, with the receipt that its hash is in', async () => {
-    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    const { body } = await organisation.ask('GET', '/owner/audit');
+    const rows = body.rows.map(({ sentence: _, rules: __, ...row }: Record<string, unknown>) => row);
     const lines = await readExport(world, organisation);
     for (const line of lines) {
       expect(AuditRowWithReceipt.parse(line)).toEqual(line);

@@ -46,6 +46,8 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       status: 'active',
       state: 'connected',
       has_secret: true,
+      lacks_consent_for: [],
+      last_test: null,
       connects_by: 'secret',
       oauth: null,
       secret_from: null,

@@ -116,7 +116,7 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
     expect(await eventsOf(agent)).toEqual([]);
   });
 
-  test('one refusal too many suspends; every door says so, it is on record, and an owner’s resume begins anew', async () => {
+  test('one refusal too many suspends; every door says so, it is on record, and an owner’s resume begins again', async () => {
     const agent = await newAgent();
     await refuse(agent, RULE.refusals - 1);
     await expectAtWork(agent);

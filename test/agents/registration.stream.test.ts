@@ -177,9 +177,9 @@ describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) =>
     expect(late.events.map(({ event }) => event)).toEqual(['approved']);
     const over = await listen(token, { lastEventId: '2' });
     expect([over.status, over.text]).toEqual([204, '']);
-    const anew = await listen(token);
-    await anew.until(({ ended }) => ended);
-    expect(anew.events.map(({ event }) => event)).toEqual(['approved']);
+    const again = await listen(token);
+    await again.until(({ ended }) => ended);
+    expect(again.events.map(({ event }) => event)).toEqual(['approved']);
   });
 
   test('RG-12 of 200 that listen with one token five do; the others are 429, and leaving makes room', async () => {

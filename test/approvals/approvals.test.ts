@@ -49,6 +49,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(waiting.body).toEqual({
       approval_id: id,
       approval_url: `${world.running.baseUrl}/approve/${id}`,
+      sentence: 'send a POST to /items with 3 fields',
       status: 'pending',
       created_at: expect.any(String),
       expires_at: expect.any(String),

@@ -130,12 +130,13 @@ describe.skipIf(withoutChromium)(
       const theirs = parts.filter((part) => part.classList.contains('from-agent'));
       const says = (part) => part.innerText.includes('already approved by Alice');
       return {
-        firstIsOurs: !parts[0].classList.contains('from-agent') && parts[0].innerText.includes('requires an approval'),
+        firstIsOurs: !parts[0].classList.contains('from-agent') && parts[0].innerText.includes('/items'),
+        ruleIsOurs: document.querySelector('.request-view > .details').textContent.includes('requires an approval'),
         onlyInTheirs: parts.filter(says).every((part) => theirs.includes(part)) && theirs.filter(says).length === 2,
-        headingIsOurs: document.querySelector('.has-reason h3').innerText === 'The agent’s own words',
+        headingIsOurs: document.querySelector('.has-reason h2').innerText === 'The agent’s own words',
       };
     })()`);
-      expect(where).toEqual({ firstIsOurs: true, onlyInTheirs: true, headingIsOurs: true });
+      expect(where).toEqual({ firstIsOurs: true, ruleIsOurs: true, onlyInTheirs: true, headingIsOurs: true });
     });
 
     test('AP-14 ten thousand lines push nothing away, and hide nothing', async () => {
@@ -208,6 +209,7 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.choices .approve')).toBe(false);
       await pictures(page, 'approve-large-shown');
       await page.click('.choices .approve');
+      await page.click('dialog #approve');
       await page.until(`/^Approved\\n[^]*The call was made/.test(document.querySelector('.outcome')?.innerText)`);
       expect(JSON.parse(world.upstream.seen[0]!.body)).toEqual(data);
     });

@@ -47,7 +47,8 @@ describe.skipIf(withoutChromium)(
     beforeAll(async () => {
       const scopes = { 'payments:refunds.create': ['POST /refunds'] };
       const recipients = { 'POST /refunds': ['/receipt_to/*'] };
-      await organisation.platform({ id: 'payments', manifest: { scopes, recipients } });
+      const sentences = { 'POST /refunds': 'refund **{amount /amount /currency}** of payment **{/payment}**' };
+      await organisation.platform({ id: 'payments', manifest: { scopes, recipients, sentences } });
       const policy = await organisation.policy(
         [{ name: 'refunds-wait', effect: 'require_approval', methods: ['POST'] }],
         'careful',
@@ -64,7 +65,8 @@ describe.skipIf(withoutChromium)(
     test('without a passkey and without a session it shows the request, asks to sign in, and comes back', async () => {
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
-      expect(await text(page, '.said')).toContain('There is no passkey yet');
+      expect(await text(page, 'main')).not.toContain('owner link');
+      expect(await text(page, '.choices')).toBe('Approve with passkey\nDeny with passkey');
       await page.click('.sign-in');
       await page.until(`location.pathname === '/console/sign-in'`);
       await signIn(page, world, organisation.owner);
@@ -85,7 +87,11 @@ describe.skipIf(withoutChromium)(
       await signOut(page);
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
+      // What decides stands there at once; the rest is folded.
+      expect(await text(page, 'main')).not.toContain('payments-main');
+      await page.click('.details summary');
       const shown = await text(page, 'main');
+      await page.click('.details summary');
       for (const said of [
         'support-triage',
         'POST',
@@ -105,6 +111,7 @@ describe.skipIf(withoutChromium)(
       ])
         expect(shown).toContain(said);
       expect(await text(page, '.time-left')).toMatch(/^2[34] h \d+ min left$/);
+      await page.value('scrollTo(0, 0)');
       await pictures(page, 'approve');
       // The one of docs/images/approve-phone.png.
       await page.resize(PHONE);
@@ -314,18 +321,31 @@ describe.skipIf(withoutChromium)(
       const id = await hold(agent, REFUND);
       await openHeld(page, world, id);
       await page.until(`document.querySelector('.deny') !== null`);
-      // The passkeys that count are those of the agent's owner.
-      expect(await page.value(`document.querySelector('.passkey') === null`)).toBe(true);
-      expect(await text(page, '.recorded')).toContain(approver.email);
-      await page.click('#note');
+      // This approver has none: a click decides, and asks once more, whichever way.
+      expect(await text(page, '.choices')).toBe('Approve…\nDeny…');
+      expect(await page.value(`document.querySelector('.recorded').textContent`)).toContain(approver.email);
+      await page.click('.choices .deny');
+      await page.until(`document.querySelector('dialog[open]') !== null`);
+      const facts = [
+        'support-triage',
+        'POST /refunds',
+        'ann@acme.example',
+        'pay_1001',
+        '4500',
+        'Dear Ann, ↵ ↵ your cup',
+      ];
+      for (const fact of facts) expect(await text(page, 'dialog')).toContain(fact);
+      await pictures(page, 'approve-confirm-deny');
+      await page.click('#own');
       await page.type('Ask Ann first.');
-      await page.click('.deny');
+      await page.click('dialog #deny');
       await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied')`);
       expect((await agent.get(`/v1/approvals/${id}`)).body).toMatchObject({ status: 'denied', note: 'Ask Ann first.' });
-      expect(await text(page, '.outcome')).toContain(`${approver.email} decided in the console`);
+      expect(await text(page, '.outcome')).toContain(`${approver.email} decided signed in, by a click`);
       const another = await hold(agent, REFUND);
       await openHeld(page, world, another);
       await page.click('.choices .approve');
+      await page.click('dialog #approve');
       await page.until(`/^Approved\\n[^]*status 200/.test(document.querySelector('.outcome')?.innerText)`);
       expect((await agent.get(`/v1/approvals/${another}`)).body.result.status).toBe(200);
     });

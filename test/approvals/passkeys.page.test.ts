@@ -125,7 +125,7 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog[open] .danger');
       await page.until(`document.body.innerText.includes('No passkeys yet')`);
       expect(await inStore()).toEqual([]);
-      expect(await text(page, '#said')).toContain('approves nothing any more');
+      expect(await text(page, '#said')).toContain('signs in and decides no more');
     });
 
     test('a viewer may look and is told what it takes', async () => {

@@ -385,7 +385,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const id = await hold(reader, { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
     await approve(id);
     const { body } = await reader.get(`/v1/approvals/${id}`);
-    expect(body.result).toEqual({ status: 200, data: 'iQAB', encoding: 'base64' });
+    expect(body.result).toEqual({ status: 200, data: 'iQAB', encoding: 'base64', content_type: 'image/png' });
     const { recently_completed } = (await reader.get('/v1/agents/me/pending-actions')).body;
     expect(recently_completed[0].result_summary).toBe('status 200, image/png, 3 bytes');
   });

@@ -239,6 +239,7 @@ describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => 
     path: '/items',
     request_hash: '0'.repeat(64),
     action: sealRequest(world.running.broker, { organisation_id: of.id, id }, {}),
+    sentence: null,
     created_at: createdAt,
     expires_at: expiresAt,
   });

@@ -137,6 +137,7 @@ describe.each(STORES)(`POST /v1/actions answers 202 on %s${postgresNote}`, (stor
         path: '/items',
         request_hash: '0'.repeat(64),
         action: Buffer.alloc(1),
+        sentence: null,
         created_at: now,
         expires_at: now + DAY_MS / 2,
       });

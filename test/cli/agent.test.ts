@@ -100,28 +100,30 @@ describe('agent create', () => {
     expect(await readIssues(path)).toBe(200);
   });
 
-  test('prints what six clients take, and never the key', async () => {
+  test('prints the configuration of the client that is asked for, or how to connect one, and never the key', async () => {
     const out = join(folder, 'my agents', 'mail.json');
     const { code, stdout } = await run(['agent', 'create', 'mail helper', '--out', out]);
     expect(code).toBe(0);
-    expect(stdout).not.toContain('PRIVATE KEY');
-    for (const word of [
-      'Claude Code:',
-      'Claude Desktop:',
-      'Cursor:',
-      'VS Code:',
-      '.vscode/mcp.json',
-      `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=${out}' -- `,
-      `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=${out}' agent-broker `,
-      'agent-broker doctor',
-    ])
-      expect(stdout).toContain(word);
-    // What stands between the braces at the start of a line is JSON as it stands, with the profile's path.
-    const blocks = [...stdout.matchAll(/^ {2}\{\n.*?^ {2}\}$/gms)].map(([text]) => JSON.parse(text));
-    expect(blocks).toHaveLength(3);
-    for (const { mcpServers, servers } of blocks)
-      expect((mcpServers ?? servers)['agent-broker'].env).toEqual({ AGENT_BROKER_PROFILE: out });
-    expect(blocks[2].servers['agent-broker'].type).toBe('stdio');
+    expect(stdout).toContain(`agent-broker connect CLIENT --profile ${out}\nCLIENT is claude-code, `);
+    expect(stdout).toContain('agent-broker doctor');
+    expect(stdout.split('\n').length).toBeLessThan(9);
+    for (const [client, ...words] of [
+      ['codex', `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=`],
+      ['gemini', `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=`],
+      ['vscode', '"servers": {', '"type": "stdio"', join('Code', 'User', 'mcp.json')],
+      ['zed', '"context_servers": {', join('zed', 'settings.json')],
+      ['continue', '- name: agent-broker', 'config.yaml'],
+      ['opencode', '"type": "local"'],
+    ] as const) {
+      const path = join(folder, 'my agents', `${client}.json`);
+      const one = await run(['agent', 'create', `for ${client}`, '--client', client, '--out', path]);
+      expect([one.code, one.stderr]).toEqual([0, '']);
+      for (const word of [path, ...words]) expect(one.stdout).toContain(word);
+      expect(one.stdout).not.toMatch(/PRIVATE KEY|CLIENT is/);
+    }
+    const { snippets } = await create('all of them', '--out', join(folder, 'my agents', 'all.json'));
+    expect(snippets).toHaveLength(11);
+    expect((await run(['agent', 'create', 'x', '--client', 'emacs'])).code).toBe(2);
     expect(JSON.parse(readFileSync(out, 'utf8')).private_key).toContain('PRIVATE KEY');
   });
 
@@ -142,7 +144,7 @@ describe('agent create', () => {
     ]) {
       const { code, stderr, stdout } = await run(['agent', 'create', name!, ...words]);
       expect([code, stdout], stderr).toEqual([1, '']);
-      expect(stderr).toMatch(/already|policy|no platform/);
+      expect(stderr).toMatch(/already|policy|no platform|no scope/);
       expect(existsSync(join(folder, 'refused.json'))).toBe(false);
     }
     expect(await agentNamed('third')).toBeUndefined();
@@ -255,6 +257,14 @@ describe('agent create', () => {
     expect((await run(['agent', 'list'], { AGENT_BROKER_URL: `${url}/` })).code).toBe(0);
   });
 
+  test('a name that no governance file could list is refused before anything is made', async () => {
+    for (const name of ['bad name !!', ' x', 'a'.repeat(65), 'e\u0301']) {
+      const { code, stderr } = await run(['agent', 'create', name]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('is no name of an agent: write 1 to 64 letters')]);
+    }
+    expect(existsSync(join(data, 'profiles', 'bad-name.json'))).toBe(false);
+  });
+
   test('by invite, where there is no owner: the same agent, once', async () => {
     const invited = await run(['agent', 'invite', 'far away', '--policy', 'sandbox', '--grant', READS]);
     expect(invited.code, invited.stderr).toBe(0);
@@ -291,8 +301,9 @@ describe('agent create', () => {
     expect(existsSync(join(data, 'profiles', 'nobody.json'))).toBe(false);
   });
 
-  test('on Windows npx is started by cmd, and a path with a space is one word', () => {
-    const [code, desktop] = mcpSnippets('C:\\Users\\Ann Lee\\p.json', { platform: 'win32' });
+  test('on Windows npx is started by cmd, and a path with a space is one word', async () => {
+    const windows = { platform: 'win32', environment: {}, home: 'C:\\Users\\Ann Lee', cwd: 'C:\\' } as const;
+    const [code, desktop] = await mcpSnippets('C:\\Users\\Ann Lee\\p.json', { machine: windows });
     expect(code!.text).toBe(
       'claude mcp add agent-broker -e "AGENT_BROKER_PROFILE=C:\\Users\\Ann Lee\\p.json" -- cmd /c npx -y agent-broker mcp',
     );
@@ -301,9 +312,9 @@ describe('agent create', () => {
       args: ['/c', 'npx', '-y', 'agent-broker', 'mcp'],
       env: { AGENT_BROKER_PROFILE: 'C:\\Users\\Ann Lee\\p.json' },
     });
-    expect(mcpSnippets("/home/o'neil/p.json", { platform: 'linux' })[0]!.text).toContain(
-      `-e 'AGENT_BROKER_PROFILE=/home/o'\\''neil/p.json' --`,
-    );
+    const linux = { platform: 'linux', environment: {}, home: "/home/o'neil", cwd: '/' } as const;
+    const [first] = await mcpSnippets("/home/o'neil/p.json", { machine: linux });
+    expect(first!.text).toContain(`-e 'AGENT_BROKER_PROFILE=/home/o'\\''neil/p.json' --`);
   });
 });
 

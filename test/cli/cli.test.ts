@@ -1,6 +1,8 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import jsqr from 'jsqr';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { notForPhones } from '../../bin/link-for-phone.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { runCommand, type Served, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
@@ -92,7 +94,7 @@ describe('exit codes', () => {
     const { code, stderr } = await run(['serve'], { env: { AGENT_BROKER_COLOUR: 'red', PORT: 'many' } });
     expect(code).toBe(1);
     expect(stderr).toContain('AGENT_BROKER_COLOUR');
-    expect(stderr).toContain('PORT');
+    expect(stderr).toContain('PORT: must be a port number from 0 to 65535');
   });
 });
 
@@ -361,5 +363,39 @@ describe('a second server on one data folder', () => {
     const { code, stderr } = await run(['serve', '--no-sandbox'], { env: { PORT: '0' } });
     expect(code).toBe(1);
     expect(stderr).toContain('Another broker is running on');
+  });
+});
+
+describe('owner link --qr', () => {
+  test('prints a code that a camera reads as the link, and says when a phone cannot open it', async () => {
+    const { code, stdout, stderr } = await run(['owner', 'link', '--qr']);
+    const lines = stdout.trimEnd().split('\n');
+    const link = lines.pop()!;
+    expect([code, link]).toEqual([0, expect.stringMatching(/^http:\/\/localhost:\d+\/console\/sign-in#sgn_/)]);
+    // As a camera has it: each module 4 pixels wide, a full block is light.
+    const rows = lines.flatMap((line) => [
+      [...line].map((block) => block === '█' || block === '▀'),
+      [...line].map((block) => block === '█' || block === '▄'),
+    ]);
+    const [SCALE, width] = [4, Math.max(...rows.map((row) => row.length))];
+    const pixels = new Uint8ClampedArray(rows.length * SCALE * width * SCALE * 4);
+    for (let at = 0; at < pixels.length / 4; at++) {
+      const [x, y] = [at % (width * SCALE), Math.floor(at / (width * SCALE))];
+      const value = rows[Math.floor(y / SCALE)]![Math.floor(x / SCALE)] ? 255 : 0;
+      pixels.set([value, value, value, 255], at * 4);
+    }
+    expect(jsqr.default(pixels, width * SCALE, rows.length * SCALE)?.data).toBe(link);
+    expect(stderr).toContain('A phone cannot open localhost');
+  });
+
+  test.each([
+    ['http://127.0.0.1:8787/console/sign-in#sgn_a', /cannot open 127\.0\.0\.1/],
+    ['http://[::1]:8787/console/sign-in#sgn_a', /cannot open \[::1\]/],
+    ['http://broker.lan/console/sign-in#sgn_a', /no passkeys/],
+    ['https://192.168.1.2/console/sign-in#sgn_a', /need a name/],
+    ['https://broker.example/console/sign-in#sgn_a', undefined],
+  ])('%s', (link, problem) => {
+    if (problem) expect(notForPhones(link)).toMatch(problem);
+    else expect(notForPhones(link)).toBeUndefined();
   });
 });

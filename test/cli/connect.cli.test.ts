@@ -73,6 +73,8 @@ describe('agent-broker connect', () => {
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('there already')]);
     const undone = await run('connect', 'cursor', '--undo');
     expect(undone.stdout).toContain('- "agent-broker": {');
+    expect(undone.stdout).toContain('Restart Cursor, so that it stops the server.');
+    expect(undone.stdout).not.toContain('shows it in Settings');
     expect(readFileSync(config, 'utf8')).toBe(before);
     expect(existsSync(profile)).toBe(true);
   });
@@ -149,9 +151,6 @@ describe('agent-broker connect', () => {
     expect([desktop.code, desktop.stderr]).toEqual([2, expect.stringContaining('leave out --project')]);
     const unknown = await run('connect', 'emacs');
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('claude-code')]);
-    const codex = await run('connect', 'codex');
-    expect([codex.code, codex.stdout]).toEqual([2, '']);
-    expect(codex.stderr).toContain(`codex mcp add agent-broker --env AGENT_BROKER_PROFILE=FILE -- ${process.execPath}`);
     expect(await agents()).toEqual(before);
     const none = await run('connect', 'cursor', '--profile', join(folder, 'none.json'));
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no profile')]);

@@ -1,7 +1,20 @@
 /** How a client's file is replaced: nobody else reads what is in it on the way, and nothing of it stays behind. */
-import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { readClientFile, writeClientFile } from '../../bin/client-file.ts';
 import { connectClient } from '../../bin/connect-client.ts';
 import { replaceFile } from '../../bin/replace-file.ts';
 import { makeKeyPair } from '../world/agent.ts';
@@ -69,3 +82,44 @@ test('a link that somebody laid where the text is written on the way leads nowhe
   expect(JSON.parse(readFileSync(config, 'utf8'))).toMatchObject({ API_KEY: 'CANARY', mcpServers: {} });
   expect([readFileSync(prey, 'utf8'), modeOf(config), lstatSync(config).isFile()]).toEqual(['mine', 0o600, true]);
 });
+
+test('what is no file, is not UTF-8, or is too large is not touched, and what changed meanwhile is kept', () => {
+  const folder = newFolder();
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  expect(() => readClientFile(pipe)).toThrow('is no file');
+  expect(() => readClientFile(folder)).toThrow('is no file');
+  const path = join(folder, 'mcp.json');
+  writeFileSync(path, Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]));
+  expect(() => readClientFile(path)).toThrow('is not UTF-8');
+  truncateSync(path, 65 * 1024 * 1024);
+  expect(() => readClientFile(path)).toThrow('more than 64 MiB');
+  writeFileSync(path, '\uFEFF{}');
+  expect(readClientFile(path)).toBe('\uFEFF{}');
+  const edited = { text: '{"a":1}', change: 'added', before: undefined } as const;
+  expect(() => writeClientFile(path, edited, '{}')).toThrow('changed concurrently');
+  expect(readFileSync(path, 'utf8')).toBe('\uFEFF{}');
+  writeClientFile(path, edited, '\uFEFF{}');
+  expect(readFileSync(path, 'utf8')).toBe('{"a":1}');
+});
+
+test.skipIf(process.getuid?.() !== 0)(
+  'a file of somebody else stays theirs, and a folder in which nothing may be made is told',
+  () => {
+    const folder = newFolder();
+    const path = join(folder, 'mcp.json');
+    writeFileSync(path, '{}', { mode: 0o644 });
+    chownSync(path, 65534, 65534);
+    replaceFile(path, '{"a":1}');
+    expect([statSync(path).uid, statSync(path).gid, modeOf(path)]).toEqual([65534, 65534, 0o644]);
+    // As nobody, in a folder of root's.
+    chmodSync(folder, 0o755);
+    const script = `import('${new URL('../../bin/client-file.ts', import.meta.url).pathname}').then(({ writeClientFile }) => {
+    process.setuid(65534);
+    try { writeClientFile('${path}', { text: '{}', change: 'added' }, '{"a":1}'); } catch (error) { console.log(error.message); }
+  })`;
+    const { stdout } = spawnSync(process.execPath, ['--no-warnings', '-e', script], { encoding: 'utf8' });
+    expect(stdout).toBe(`${path} cannot be written (EACCES).\n`);
+    expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['{"a":1}', ['mcp.json']]);
+  },
+);

@@ -595,6 +595,17 @@ agents:
     expect(row?.version).toBe(4);
   });
 
+  it('tells a changed sentence as it is, and how many where they are many', async () => {
+    const world = await governed();
+    await world.apply(CRM);
+    const contact = `${CRM}    sentences: { "POST /contacts": "create a contact" }\n`;
+    const { plan } = await world.apply(contact);
+    expect(plan.changes[0]?.details).toEqual(['sentence POST /contacts: none → create a contact']);
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `"GET /contacts/${name}": "read ${name}"`);
+    const many = await world.apply(`${CRM}    sentences: { ${names.join(', ')} }\n`);
+    expect(many.plan.changes[0]?.details).toEqual(['sentences: 7 changed']);
+  });
+
   it('sets whose assertions about people are believed, keeps it when a file is silent, and exports it', async () => {
     const world = await governed();
     const issuers = 'caller_issuers:\n  - { issuer: "https://id.example", audience: agents, claim: oid }';

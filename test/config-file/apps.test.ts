@@ -101,7 +101,7 @@ describe.each(STORES)(`Apps in governance files on %s${postgresNote}`, (store) =
 
 test('a key that openssl made, as GitHub does, is one', async () => {
   const made = execFileSync('openssl', ['genrsa', '-traditional', '2048'], { stdio: ['ignore', 'pipe', 'ignore'] });
-  const { readAppKey } = await import('../../broker/token-source/app-key.ts');
+  const { APP_KEY, readRsaKey } = await import('../../broker/token-source/rsa-key.ts');
   expect(made.toString()).toContain('BEGIN RSA PRIVATE KEY');
-  expect(readAppKey(made.toString())).toMatchObject({ ok: true });
+  expect(readRsaKey(made.toString(), APP_KEY)).toMatchObject({ ok: true });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BUILTIN_NAMES, BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
+import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
+import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest, Manifest } from '../../broker/platforms/manifest.ts';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import type { AgentFacts, Ask, Facts, Method } from '../../broker/policy/facts.ts';

@@ -53,7 +53,10 @@ function fileOf(pems: readonly string[]): string {
   return `${CRM}${connections}\npolicies:\n${policies.join('\n')}\nagents:\n${agents.join('\n')}\n`;
 }
 
-describe.each(STORES)(
+/** SQLite has one writer, whom a long transaction keeps waiting. On PostgreSQL, too, with MANY_AGENTS=1, for changes of what this tests. */
+const WHERE = process.env.MANY_AGENTS ? STORES : STORES.slice(0, 1);
+
+describe.each(WHERE)(
   `a file of ${AGENTS} agents with keys, on %s${postgresNote}`,
   { timeout: 240_000 },
   async (kind) => {

@@ -109,7 +109,7 @@ describe('a governance file', () => {
     [
       'an unknown built-in platform',
       'platforms:\n  x: { use: gihub }',
-      '2:13: platforms.x.use: "gihub" is not allowed; write "github", "slack", "gmail", "google-calendar", "notion", "linear", "jira" or "stripe". Did you mean "github"? The built-in platform to start from; every other field overrides one of its fields.',
+      '2:13: platforms.x.use: "gihub" is not allowed; write "github", "slack", "gmail", "google-calendar", "notion", "linear", "jira", "stripe", "openai", "anthropic", "npm", "kubernetes" and 1 more. Did you mean "github"? The built-in platform to start from; every other field overrides one of its fields.',
     ],
     [
       'a bad platform id',

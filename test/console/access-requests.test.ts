@@ -50,6 +50,9 @@ describe.skipIf(withoutChromium)(
           `[...document.querySelectorAll('.terms input:checked')].map((one) => one.parentNode.innerText.trim())`,
         ),
       ).toEqual(['demo:write']);
+      const lasts = await page.value(`document.querySelector('#lasts').selectedOptions[0].text`);
+      expect(lasts).toBe('As long as the grant lasts now');
+      expect(shown).toContain('Waits until');
       const waiting = agent.get(`${asked.poll}?wait=20`);
       await page.until(`document.querySelector('.approve:enabled') !== null`);
       await page.click('.approve');
@@ -92,6 +95,8 @@ describe.skipIf(withoutChromium)(
       });
       const asked = await ask({ platform: 'crm', scope: undefined });
       await open(page, asked.card);
+      // Of a new grant.
+      expect(await page.value(`document.querySelector('#lasts').selectedOptions[0].text`)).toBe('30 days');
       await page.press('a');
       await says(page, 'cannot be approved yet');
       expect(await page.value(`document.querySelector('.approve').disabled`)).toBe(true);
@@ -165,7 +170,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`${WAITING} === 0`);
     });
 
-    test('a passkey counts only for the agents of its owner: others are not offered it', async () => {
+    test('an approver’s passkey approves a call of somebody else’s agent', async () => {
       const colleague = await organisation.addOwner('approver');
       const theirs = await openConsole(world, browser, colleague);
       await theirs.authenticator();
@@ -177,8 +182,9 @@ describe.skipIf(withoutChromium)(
       await theirs.open(`${world.running.baseUrl}/console`);
       await isLive(theirs);
       await look(theirs, body.approval_id);
-      await theirs.until(`document.querySelector('.approve:enabled') !== null`);
-      expect(await theirs.value(`document.querySelector('${card(body.approval_id)} .passkey')`)).toBe(null);
+      await theirs.click(`${card(body.approval_id)} .passkey`);
+      const status = async () => (await holding.get(`/v1/approvals/${body.approval_id}`)).body.status;
+      await expect.poll(status).toBe('approved');
     });
 
     test('the pages kept to their own policy', () => {

@@ -18,6 +18,22 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     await page.until(`location.pathname + location.search === '/console?from=here'`);
   });
 
+  test('a link that was used leads on whoever is signed in by it, and nobody else', async () => {
+    const { url } = await signInLink(world.running.broker, organisation.owner);
+    const own = await openPage({ width: 800, height: 600 });
+    await own.open(url);
+    await own.until(`location.pathname === '/console'`);
+    await own.open(url);
+    await own.until(`document.querySelector('#go-on') !== null && document.querySelector('#by-passkey') !== null`);
+    expect(await own.value(`document.querySelector('#notice').innerText`)).toContain(organisation.owner.email);
+    await own.click('#go-on');
+    await own.until(`location.pathname === '/console'`);
+    const stranger = await openPage({ width: 800, height: 600 });
+    await stranger.open(url);
+    await stranger.until(`document.querySelector('#notice .notice') !== null`);
+    expect(await stranger.value(`document.querySelector('#go-on')`)).toBeNull();
+  });
+
   test.each([
     'https://evil.example/console',
     '//evil.example/console',
@@ -98,8 +114,15 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
         200,
         'text/javascript; charset=utf-8',
       ]);
-      const imported = [...(await response.text()).matchAll(/\b(?:from|import)\s*["']([^"']+)["']/g)];
-      expect(imported.map(([, from]) => from).filter((from) => !named.includes(from!))).toEqual([]);
+      const text = await response.text();
+      // Statements, not words in markup.
+      const statements = text.matchAll(/^(?:import|export)\b(?:[^'";=]*\bfrom)?\s*["']([^"']+)["']/gm);
+      // By address, or relative to the module.
+      const addresses = [...statements].map(([, from = '']) =>
+        from.startsWith('.') ? new URL(from, at(path)).pathname : from,
+      );
+      if (path.endsWith('/app.js')) expect(addresses.length).toBeGreaterThan(0);
+      expect(addresses.filter((from) => !named.includes(from))).toEqual([]);
     }
   });
 

@@ -1,4 +1,4 @@
-/** The console's page of MCP clients: who was let in, with what, and putting one out. */
+/** The console's page of MCP clients: who was authorised, with what, and revoking one. */
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
@@ -25,7 +25,7 @@ describe.skipIf(withoutChromium)(
       await isLive(on);
     };
     const works = async (token: string) => (await callMcp(world.running.baseUrl, token)).status;
-    /** A client that was let in: its tokens, and the selector of its row. */
+    /** A client that was authorised: its tokens, and the selector of its row. */
     const connected = async (clientName: string, decision: Record<string, unknown> = {}) => {
       const client = new OAuthClient(world);
       await client.register({ client_name: clientName });
@@ -43,7 +43,7 @@ describe.skipIf(withoutChromium)(
       expect(await textOf('main')).toContain(`claude mcp add --transport http broker ${world.running.baseUrl}/mcp`);
     });
 
-    test('says who was let in, by whom, as which agent, with what, and when it was last there', async () => {
+    test('says who was authorised, by whom, as which agent, with what, and when it was last there', async () => {
       const grants = [{ platformId: 'demo', scopes: ['demo:read', 'demo:delete'] }];
       const { row, agentId } = await connected('Claude Code', { name: 'helper', grants, scopes: ['mcp:read'] });
       await go('/console/agents');
@@ -56,7 +56,7 @@ describe.skipIf(withoutChromium)(
         'Has access',
         'Acts as helper',
         'sends you back to 127.0.0.1',
-        `Let in by ${organisation.owner.email} on`,
+        `Approved by ${organisation.owner.email} on`,
         'last used just now',
         'until',
         'On demo: demo:read, demo:delete.',

@@ -79,7 +79,7 @@ describe.skipIf(withoutChromium)(
       );
       await consent(page, 'ann');
       await page.until(`location.pathname === '/console/connections' && document.querySelector('${row()}') !== null`);
-      await shows('Connected');
+      await shows('Not tried yet');
       await shows('ann@docs.example');
       await shows('docs.read');
       await says(page, '“main” is connected.');

@@ -44,7 +44,9 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Look at it first');
       await opened();
       await page.press('a');
-      await page.until(`document.querySelector('dialog')?.innerText.includes('POST /items on demo for triage')`);
+      await page.until(
+        `document.querySelector('dialog')?.innerText.includes('triage wants to send a POST to /items with 1 field on demo')`,
+      );
       // Whoever types on does not approve, either.
       await page.press('a', 'd', 'j', '?');
       expect(await page.value(`document.querySelectorAll('dialog').length`)).toBe(1);
@@ -128,6 +130,9 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('dialog')`)).toBe(null);
       await page.value(`document.querySelector('.account summary').focus()`);
       await page.press('Enter', 'Tab', 'Enter');
+      await page.until(`location.pathname === '/console/passkeys'`);
+      await page.value(`document.querySelector('nav a[href="/console/connections"]').focus()`);
+      await page.press('Tab', 'Enter');
       await page.until(`location.pathname === '/console/settings' && document.querySelector('#publish') !== null`);
       await page.value(`document.querySelector('.account summary').focus()`);
       await page.press('Enter', 'Tab', 'Tab', 'Enter');

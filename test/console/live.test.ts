@@ -1,7 +1,7 @@
 /** Whether the console hears what happens, and what it does while it does not. */
 import { describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
@@ -59,7 +59,7 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
 
   test('coming back to the page, it is up to date', async () => {
     await page.open(`${world.running.baseUrl}/console/sign-in`);
-    await page.until(`document.querySelector('.command') !== null`);
+    await page.until(`document.querySelector('#by-passkey') !== null`);
     const id = await hold();
     await page.value('history.back()');
     await page.until(`document.querySelector('${card(id)}') !== null`);
@@ -75,7 +75,7 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await page.until(`document.querySelector('.left').innerText.match(/^[1-5]?\\d s left$/)`);
     await page.until(`document.querySelector('.approve:enabled') !== null`);
     world.clock.skewMs += 61_000;
-    await page.click('.approve');
+    await approve(page);
     await says(page, 'Nobody decided');
     await page.until(`document.querySelector('${card(id)}').dataset.state === 'over'`);
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('expired');

@@ -78,9 +78,9 @@ describe.skipIf(withoutChromium)(
       test('one that has not collected its key says so, and can be revoked, nothing else', async () => {
         const newcomer = await organisation.agent({ name: 'newcomer', agent: { status: 'pending' } });
         await go('/console/agents');
-        await rowSays(newcomer, 'Has to collect its key');
+        await rowSays(newcomer, 'Approved, key not collected');
         expect(await page.value(`document.querySelector('${row(newcomer)}').innerText`)).toMatch(
-          /It was let in (just now|\d+ s ago), and starts when it collects its key\. After an hour it is revoked\./,
+          /It was approved (just now|\d+ s ago), and starts when it collects its key\. After an hour it is revoked\./,
         );
         const buttons = `[...document.querySelectorAll('${row(newcomer)} button')].map((one) => one.className)`;
         expect(await page.value(buttons)).toEqual(['compact revoke']);
@@ -148,12 +148,12 @@ describe.skipIf(withoutChromium)(
 
       test('newest first, filtered by result and agent in the address, which reloads properly', async () => {
         await go('/console/activity');
-        expect(await results()).toEqual(expect.arrayContaining(['Allowed', 'Denied', 'Failed']));
+        expect(await results()).toEqual(expect.arrayContaining(['Allowed', 'Refused', 'Failed']));
         await choose('#by-result', 'denied');
         await page.until(
           `location.search === '?result=denied' && new Set([...document.querySelectorAll('#activity .badge')].map((one) => one.innerText)).size === 1`,
         );
-        expect(await results()).toEqual(['Denied']);
+        expect(await results()).toEqual(['Refused']);
         await choose('#by-agent', bot.agentId);
         await page.until(
           `location.search.includes('agent=${bot.agentId}') && document.querySelectorAll('#activity .row').length === 1`,
@@ -216,7 +216,7 @@ describe.skipIf(withoutChromium)(
     });
 
     describe('around the pages', () => {
-      test('links go without loading anew, and back goes back', async () => {
+      test('links go without loading again, and back goes back', async () => {
         await go('/console');
         await page.value('window.same = true');
         await page.click('nav a[href="/console/agents"]');

@@ -109,13 +109,13 @@ describe.skipIf(withoutChromium)(
       expect((await act(slack('U-ANN'))).body.reason).toBe('asserted_not_allowed');
       await page.click('.remove');
       await page.click('#distrust');
-      await says(page, 'It is trusted no more.');
+      await says(page, 'It is no longer trusted.');
       expect((await act(await assertion('ann'))).body.reason).toBe('no_caller');
       await page.click('.add summary');
       await fill(page, '#issuer', issuer.issuer);
       await fill(page, '#audience', 'agents');
       await page.click('#trust');
-      await says(page, 'believed from now on');
+      await says(page, 'accepted from now on');
       expect((await act(await assertion('ann'))).body.reason).toBe('not_consented');
       expect(page.complaints).toEqual([]);
     });

@@ -1,10 +1,11 @@
 /** Pictures of the console for people to look at, in test-artefacts/: every page, light and dark, on a desk and on a phone. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { githubWorkSentences } from '../../broker/platforms/builtin/sentences/github-work.ts';
 import { listOwners } from '../../broker/store/organisations.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
+import { approve, DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const SCOPES = {
@@ -14,6 +15,8 @@ const SCOPES = {
 };
 const MAIL = { 'mail:read': ['GET /messages', 'GET /messages/*'], 'mail:send': ['POST /messages'] };
 const PAYMENTS = { 'payments:read': ['GET /charges'], 'payments:refund': ['POST /refunds'] };
+const SAID_OF_MAIL = { 'POST /messages': 'send mail[ to **{recipients}**][: *{/subject}*]' };
+const SAID_OF_PAYMENTS = { 'POST /refunds': 'refund **{amount /amount /currency}** of charge {/charge}' };
 const RULES = [
   { name: 'reads', effect: 'allow', scopes: ['*:*read'] },
   { name: 'issues', effect: 'allow', scopes: ['codehost:issues.write'] },
@@ -23,7 +26,7 @@ const RULES = [
 ];
 
 /** They take half a minute, and show nothing that the other tests of the console do not hold to. */
-const unasked = process.env.CI || process.env.PICTURES ? undefined : 'set PICTURES=1 to have them taken';
+const unasked = process.env.PICTURES ? undefined : 'set PICTURES=1 to have them taken';
 const skipped = withoutChromium ?? unasked;
 
 describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
@@ -36,12 +39,15 @@ describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, (
   const world = givenWorld();
   const organisation = shared(() => world.organisation({ name: 'Acme' }));
   beforeAll(async () => {
-    await organisation.platform({ id: 'codehost', manifest: { scopes: SCOPES } });
+    await organisation.platform({
+      id: 'codehost',
+      manifest: { scopes: SCOPES, sentences: { ...githubWorkSentences } },
+    });
     await organisation.platform({
       id: 'mail',
-      manifest: { scopes: MAIL, recipients: { 'POST /messages': ['/to/*'] } },
+      manifest: { scopes: MAIL, recipients: { 'POST /messages': ['/to/*'] }, sentences: SAID_OF_MAIL },
     });
-    await organisation.platform({ id: 'payments', manifest: { scopes: PAYMENTS } });
+    await organisation.platform({ id: 'payments', manifest: { scopes: PAYMENTS, sentences: SAID_OF_PAYMENTS } });
     const policy = await organisation.policy(RULES, 'careful');
     await organisation.policy(RULES.slice(0, 1), 'default');
     const grants = Object.fromEntries(
@@ -192,12 +198,18 @@ describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, (
     await go('/console/settings');
     await page.until(`document.querySelector('#publish') !== null`);
     await take(`settings-${label}`);
+    for (const path of ['reports', 'clients', 'people', 'passkeys', 'connections']) {
+      await go(`/console/${path}`);
+      await take(`${path}-${label}`);
+    }
+    await go('/console/settings');
+    await page.until(`document.querySelector('#publish') !== null`);
     await page.click('#publish');
     await page.until(`document.querySelector('dialog') !== null`);
     await take(`publish-${label}`);
     await page.press('Escape');
     await page.open(`${world.running.baseUrl}/console/sign-in`);
-    await page.until(`document.querySelector('.command') !== null`);
+    await page.until(`document.querySelector('#by-passkey') !== null`);
     await take(`sign-in-${label}`);
     expect(page.complaints).toEqual([]);
   });
@@ -208,7 +220,7 @@ describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, (
     await isLive(page);
     await openOne(1);
     await page.until(`document.querySelector('.approve:enabled') !== null`);
-    await page.click('.approve');
+    await approve(page);
     await page.until(`document.querySelectorAll('.card[data-state="over"]').length === 1`);
     await openOne(2);
     await page.click('.deny');

@@ -27,9 +27,8 @@ describe.skipIf(withoutChromium)(
     const resolved = async () => (await send(`${world.running.baseUrl}/agents/${agent.agentId}/did.json`, {})).status;
     const settings = async () => (await organisation.ask('GET', '/owner/organisation')).body;
 
-    test('the account leads there; publishing asks first, says what it opens, and opens it at once', async () => {
-      await page.click('.account summary');
-      await page.click('#to-settings');
+    test('the navigation leads there; publishing asks first, says what it opens, and opens it at once', async () => {
+      await page.click('nav a[href="/console/settings"]');
       await page.until(`location.pathname === '/console/settings' && document.title.includes('Settings')`);
       await has('Not published');
       expect(await resolved()).toBe(404);
@@ -67,15 +66,19 @@ describe.skipIf(withoutChromium)(
 
     test('a rule of refusals is stated, works, and is taken away', async () => {
       await go('/console/settings');
-      await has('No rule');
+      await page.until(`document.querySelector('#rule').innerText === 'Off'`);
       await page.value(`document.querySelector('#refusals').select()`);
       await page.click('#refusals');
       await page.value(`document.querySelector('#refusals').select()`);
       await page.type('3');
+      await page.value(`document.querySelector('#within').select()`);
+      await page.click('#within');
+      await page.value(`document.querySelector('#within').select()`);
+      await page.type('1.5');
       await page.click('#state-rule');
       await says(page, 'The rule is in force.');
-      await has('After 3 refused calls within 600 seconds');
-      expect((await settings()).auto_suspend).toEqual({ refusals: 3, within_seconds: 600 });
+      await has('After 3 refused calls within 1.5 min');
+      expect((await settings()).auto_suspend).toEqual({ refusals: 3, within_seconds: 90 });
       const other = await organisation.agent({ name: 'out of hand' });
       for (let i = 0; i < 3; i++) await other.act(READ);
       expect((await other.act(READ)).body.halt.cause).toBe('anomaly_auto_suspend');
@@ -83,8 +86,8 @@ describe.skipIf(withoutChromium)(
       await has('because its calls were unusual');
       await go('/console/settings');
       await page.click('#no-rule');
-      await says(page, 'taken away');
-      await has('No rule');
+      await says(page, 'The rule is off.');
+      await page.until(`document.querySelector('#rule').innerText === 'Off'`);
       expect((await settings()).auto_suspend).toBeNull();
     });
 

@@ -73,7 +73,7 @@ answer to the [OpenAPI document](agents.md#the-api-document): status, media type
 
 Of ${rows.length} statuses ${count((name) => shown.has(name))} are shown.
 
-This page is made of the names of the tests: \`npx node test/contract/write-coverage.ts\` writes it anew, and a test fails while it is
+This page is made of the names of the tests: \`npx node test/contract/write-coverage.ts\` writes it again, and a test fails while it is
 not what the names say.
 
 | route | status | shown by |

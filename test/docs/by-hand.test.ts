@@ -11,7 +11,12 @@ const PAGE = join(ROOT, 'docs', 'by-hand.md');
 
 describe.skipIf(missingTools.length > 0)(`the commands of by-hand.md${toolNote}`, () => {
   const folder = newFolder();
-  const world: ShellWorld = { folder, baseUrl: '', data: join(folder, 'data'), state: join(folder, 'state.env') };
+  const world: ShellWorld = {
+    folder,
+    baseUrl: '',
+    data: join(folder, '.agent-broker'),
+    state: join(folder, 'state.env'),
+  };
   const fences = fencesOf(readFileSync(PAGE, 'utf8'));
   const steps = fences.flatMap((fence, i) => {
     const next = fences[i + 1];

@@ -33,7 +33,7 @@ async function callWith(outbound: Outbound, baseUrl: string, auth: AuthPlacement
     headers: {},
     body: { secret: 'inner' },
   } as const;
-  const built = buildRequest({ baseUrl, auth }, call, new Secret(CANARY));
+  const built = await buildRequest({ baseUrl, auth }, call, new Secret(CANARY), 0);
   if (!built.ok) throw new Error(built.detail);
   return await outbound.send(built.request);
 }
@@ -138,7 +138,7 @@ describe('CX-01, CX-02 an upstream that echoes what it got', () => {
     for (const auth of placements) {
       for (const turn of ['0', '1', '2', '3']) {
         const call = { method: 'GET', endpoint: { path: '/echo', query: '' }, headers: { 'x-turn': turn } } as const;
-        const built = buildRequest({ baseUrl: `http://${upstream.origin}`, auth }, call, new Secret(CANARY));
+        const built = await buildRequest({ baseUrl: `http://${upstream.origin}`, auth }, call, new Secret(CANARY), 0);
         if (!built.ok) throw new Error(built.detail);
         const answer = await outbound.send(built.request);
         if (answer.kind !== 'answer') throw new Error(answer.code);

@@ -8,8 +8,8 @@ import { outboundTo, rawUpstream } from './upstream.ts';
 
 const platform: RestPlatform = { baseUrl: 'https://api.up.test/v1', auth: { type: 'bearer' } };
 const call: RestCall = { method: 'GET', endpoint: { path: '/items', query: '' }, headers: {} };
-const build = (p: Partial<RestPlatform>, c: Partial<RestCall> = {}, secret = 'CANARY-7f3a') => {
-  const built = buildRequest({ ...platform, ...p }, { ...call, ...c }, new Secret(secret));
+const build = async (p: Partial<RestPlatform>, c: Partial<RestCall> = {}, secret = 'CANARY-7f3a') => {
+  const built = await buildRequest({ ...platform, ...p }, { ...call, ...c }, new Secret(secret), 0);
   if (!built.ok) return { error: built.error, detail: built.detail };
   const { url, ...rest } = built.request;
   return { url: url.href, ...rest };
@@ -22,21 +22,23 @@ describe('where the credential goes', () => {
     [{ type: 'basic' }, 'sk_live_1', { authorization: `Basic ${btoa('sk_live_1:')}` }],
     [{ type: 'header', name: 'X-Api-Key' }, 'a', { 'x-api-key': 'a' }],
     [{ type: 'header', name: 'Authorization', prefix: 'token ' }, 'a', { authorization: 'token a' }],
-  ] as const)('%j', (auth, secret, headers) => {
-    expect(build({ auth }, {}, secret)).toEqual({
+  ] as const)('%j', async (auth, secret, headers) => {
+    expect(await build({ auth }, {}, secret)).toEqual({
       url: 'https://api.up.test/v1/items',
       method: 'GET',
       headers: { 'user-agent': 'agent-broker', ...headers },
     });
   });
-  it('in the query, after the agent’s', () => {
+  it('in the query, after the agent’s', async () => {
     const auth = { type: 'query', name: 'api_key' } as const;
-    expect(build({ auth }, {}, 'a&b=ü')).toMatchObject({ url: 'https://api.up.test/v1/items?api_key=a%26b%3D%C3%BC' });
-    expect(build({ auth }, { endpoint: { path: '/items', query: 'x=1' } })).toMatchObject({
+    expect(await build({ auth }, {}, 'a&b=ü')).toMatchObject({
+      url: 'https://api.up.test/v1/items?api_key=a%26b%3D%C3%BC',
+    });
+    expect(await build({ auth }, { endpoint: { path: '/items', query: 'x=1' } })).toMatchObject({
       url: 'https://api.up.test/v1/items?x=1&api_key=CANARY-7f3a',
     });
     for (const query of ['api_key=1', 'x&API_KEY', 'api%5Fkey=1', 'api_key']) {
-      expect(build({ auth }, { endpoint: { path: '/items', query } }), query).toMatchObject({
+      expect(await build({ auth }, { endpoint: { path: '/items', query } }), query).toMatchObject({
         error: 'endpoint_refused',
       });
     }
@@ -47,32 +49,36 @@ describe('where the credential goes', () => {
     ['https://api.up.test/a/b', 'https://api.up.test/a/b'],
     ['https://api.up.test', 'https://api.up.test/'],
     ['https://api.up.test/', 'https://api.up.test/'],
-  ])('where the base URL is the whole address, / is %s itself', (baseUrl, url) => {
+  ])('where the base URL is the whole address, / is %s itself', async (baseUrl, url) => {
     const endpoint = { path: '/', query: '' };
-    expect(build({ baseUrl, wholeAddress: true }, { method: 'POST', endpoint, body: {} })).toMatchObject({ url });
+    expect(await build({ baseUrl, wholeAddress: true }, { method: 'POST', endpoint, body: {} })).toMatchObject({ url });
     const auth = { type: 'query', name: 'key' } as const;
-    expect(build({ baseUrl, wholeAddress: true, auth }, { endpoint }, 'a')).toMatchObject({ url: `${url}?key=a` });
+    expect(await build({ baseUrl, wholeAddress: true, auth }, { endpoint }, 'a')).toMatchObject({
+      url: `${url}?key=a`,
+    });
   });
-  it('and any other endpoint is none', () => {
+  it('and any other endpoint is none', async () => {
     for (const endpoint of [
       { path: '/x', query: '' },
       { path: '/', query: 'a=1' },
       { path: '', query: '' },
     ])
-      expect(build({ wholeAddress: true }, { endpoint })).toMatchObject({ error: 'endpoint_refused' });
+      expect(await build({ wholeAddress: true }, { endpoint })).toMatchObject({ error: 'endpoint_refused' });
     const endpoint = { path: '/', query: '' };
-    expect(build({ baseUrl: 'https://api.up.test/x?y', wholeAddress: true }, { endpoint })).toMatchObject({
+    expect(await build({ baseUrl: 'https://api.up.test/x?y', wholeAddress: true }, { endpoint })).toMatchObject({
       error: 'endpoint_refused',
     });
-    expect(build({}, { endpoint })).toMatchObject({ url: 'https://api.up.test/v1/' });
+    expect(await build({}, { endpoint })).toMatchObject({ url: 'https://api.up.test/v1/' });
   });
-  it('PA-05 an endpoint that would change the host is not built', () => {
-    expect(build({}, { endpoint: { path: '/../admin', query: '' } })).toMatchObject({ error: 'endpoint_refused' });
+  it('PA-05 an endpoint that would change the host is not built', async () => {
+    expect(await build({}, { endpoint: { path: '/../admin', query: '' } })).toMatchObject({
+      error: 'endpoint_refused',
+    });
   });
   it.each(['', 'a\r\nEvil: 1', 'a\n', 'é', 'a ', '\ud800'])(
     'a credential %j that no header can carry is refused, unseen',
-    (secret) => {
-      const refused = build({}, {}, secret);
+    async (secret) => {
+      const refused = await build({}, {}, secret);
       expect(refused).toMatchObject({ error: 'credential_malformed' });
       if (secret.length > 2) expect(JSON.stringify(refused)).not.toContain(secret);
     },
@@ -80,10 +86,13 @@ describe('where the credential goes', () => {
 });
 
 describe('HD-02 headers', () => {
-  it('the platform’s win over the agent’s, and ours over both', () => {
+  it('the platform’s win over the agent’s, and ours over both', async () => {
     const headers = { accept: 'a', 'user-agent': 'me', 'x-mine': '1' };
     expect(
-      build({ headers: { Accept: 'application/vnd.up+json', Authorization: 'x', 'X-Version': '2' } }, { headers }),
+      await build(
+        { headers: { Accept: 'application/vnd.up+json', Authorization: 'x', 'X-Version': '2' } },
+        { headers },
+      ),
     ).toMatchObject({
       headers: {
         accept: 'application/vnd.up+json',
@@ -125,7 +134,7 @@ describe('HD-02 headers', () => {
     );
     if (!filtered.ok) throw new Error(filtered.error);
     const target = { baseUrl: upstream.url('/v1').href, auth };
-    const built = buildRequest(target, { ...call, headers: filtered.headers }, new Secret('CANARY-7f3a'));
+    const built = await buildRequest(target, { ...call, headers: filtered.headers }, new Secret('CANARY-7f3a'), 0);
     if (!built.ok) throw new Error(built.detail);
     await outbound.send(built.request);
     const lines = upstream.received().trimEnd().split('\r\n');
@@ -141,20 +150,20 @@ describe('HD-02 headers', () => {
 });
 
 describe('bodies', () => {
-  it('JSON unless told', () => {
-    expect(build({}, { method: 'POST', body: { a: [1, 'é', null] } })).toMatchObject({
+  it('JSON unless told', async () => {
+    expect(await build({}, { method: 'POST', body: { a: [1, 'é', null] } })).toMatchObject({
       headers: { 'content-type': 'application/json' },
       body: '{"a":[1,"é",null]}',
     });
-    expect(build({}, { method: 'DELETE' })).not.toHaveProperty('body');
-    expect(build({}, { method: 'GET', body: {} })).toMatchObject({ error: 'body_refused' });
+    expect(await build({}, { method: 'DELETE' })).not.toHaveProperty('body');
+    expect(await build({}, { method: 'GET', body: {} })).toMatchObject({ error: 'body_refused' });
   });
-  it('as a form', () => {
-    expect(build({ body: 'form' }, { method: 'POST', body: { amount: 5 } })).toMatchObject({
+  it('as a form', async () => {
+    expect(await build({ body: 'form' }, { method: 'POST', body: { amount: 5 } })).toMatchObject({
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: 'amount=5',
     });
-    expect(build({ body: 'form' }, { method: 'POST', body: { 'a[b]': 5 } })).toMatchObject({
+    expect(await build({ body: 'form' }, { method: 'POST', body: { 'a[b]': 5 } })).toMatchObject({
       error: 'body_refused',
       detail: 'data: "a[b]": a member name in a form must not be empty or contain brackets',
     });
@@ -162,7 +171,7 @@ describe('bodies', () => {
 });
 
 describe('forms', () => {
-  it('nest with brackets, lists with indices', () => {
+  it('nest with brackets, lists with indices', async () => {
     const body = {
       amount: 1250,
       currency: 'eur',
@@ -188,7 +197,7 @@ describe('forms', () => {
     });
     expect(encodeForm({})).toEqual({ ok: true, body: '' });
   });
-  it('refuse what has no single meaning', () => {
+  it('refuse what has no single meaning', async () => {
     expect(encodeForm({ a: {} })).toEqual({
       ok: false,
       error: 'a: a form cannot express an empty object; leave it out, or send null to unset it',
@@ -199,7 +208,7 @@ describe('forms', () => {
     });
     for (const name of ['a[b]', 'a]', '[', '']) expect(encodeForm({ [name]: 1 })).toMatchObject({ ok: false });
   });
-  it('different objects never give the same form, null and the empty text apart (property)', () => {
+  it('different objects never give the same form, null and the empty text apart (property)', async () => {
     const leaf = fc.oneof(
       fc.string({ minLength: 1 }).filter((text) => text.isWellFormed()),
       fc.integer().map((n) => `n${n}`),

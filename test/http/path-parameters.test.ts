@@ -25,7 +25,7 @@ describe.each(STORES)(`path parameters on %s${postgresNote}`, (store) => {
 
   test.each(Object.entries(ODD))('%s', async (_name, odd) => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
-    for (const { method, path, auth, body } of ROUTES.filter((route) => route.path.includes('{'))) {
+    for (const { method, path, auth, body } of ROUTES.filter((route) => route.path.includes('{') && !route.takesRest)) {
       const answer = await send(world.running.baseUrl + path.replaceAll(/\{\w+\}/g, odd), {
         method,
         headers: {

@@ -227,6 +227,13 @@ describe('payments and refunds', () => {
     expect(lena).toMatchObject({ amount: 34_500, refunded: 1_500, currency: 'EUR', status: 'partly_refunded' });
   });
 
+  test('a refund may name its currency, which has to be that of the payment', async () => {
+    const refund = (currency: string) =>
+      ask('POST', '/refunds', { payment: 'pay_1001', amount: 1, currency, reason: 'Damaged' });
+    expect((await refund('USD')).body).toMatchObject({ error: 'currency_differs' });
+    expect((await refund('EUR')).status).toBe(201);
+  });
+
   test('a refund is made, listed and read', async () => {
     const made = await ask('POST', '/refunds', { payment: 'pay_1002', amount: 12_900, reason: 'Charged twice' });
     expect(made.status).toBe(201);
@@ -261,7 +268,8 @@ describe('payments and refunds', () => {
     [{ amount: '100' }, 'amount'],
     [{ payment: 'pay_x' }, 'payment'],
     [{ reason: ' a ' }, 'reason'],
-    [{ currency: 'EUR' }, 'currency'],
+    [{ currency: 5 }, 'currency'],
+    [{ colour: 'red' }, 'colour'],
   ])('the refund with %j is a 400 that names %s', async (part, field) => {
     const given = { payment: 'pay_1001', amount: 100, reason: 'Damaged', ...part };
     const { status, body } = await ask('POST', '/refunds', given);

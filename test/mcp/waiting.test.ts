@@ -88,6 +88,9 @@ describe('a client that declares nothing', () => {
     expect(answer.structuredContent).toMatchObject({ status: 'pending_approval', approval_url: urlOf(id) });
     expect(answer.structuredContent.next).toMatch(/Do not submit the call again.*check_approval/s);
     expect(answer.content[0].text).toContain(urlOf(id));
+    expect(answer.structuredContent.detail).toMatch(
+      /^The call is held until .* It would send a POST to \/items with 1 field\. The/,
+    );
 
     const still = await callTool(mcp, 'check_approval', { approval_id: id });
     expect(still.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });

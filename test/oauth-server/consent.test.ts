@@ -40,7 +40,7 @@ describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
     expect(body.client).toEqual({
       id: client.id,
       name: 'Ev il <b>x</b>',
-      vouched_by: null,
+      published_by: null,
       redirect_host: 'app.example',
       redirect_uri: 'https://app.example/cb',
     });

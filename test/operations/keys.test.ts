@@ -400,7 +400,7 @@ describe('rotating the master key of a key file', () => {
     ({ world, agent, organisation } = await seeded('sqlite'));
   });
 
-  test('KEY-03 wraps everything anew while calls run, and leaves only the new key in the file', async () => {
+  test('KEY-03 wraps everything again while calls run, and leaves only the new key in the file', async () => {
     const keyFile = keyFileOf(world.environment);
     const [oldKey] = linesOf(keyFile);
     const { vault, store } = world.running.broker;
@@ -578,7 +578,7 @@ describe('rotating the master key of a key file', () => {
 });
 
 describe.each(STORES)(`rotating a master key of the environment on %s${postgresNote}`, (store) => {
-  test('the operator gives both keys, then everything is wrapped anew, then only the new one is needed', async () => {
+  test('the operator gives both keys, then everything is wrapped again, then only the new one is needed', async () => {
     const [first, second] = [newKey(), newKey()];
     const { world, agent } = await seeded(store, { AGENT_BROKER_MASTER_KEY: first });
     const alone = await rotate(world.running, 'master');
@@ -603,7 +603,7 @@ describe.each(STORES)(`rotating a master key of the environment on %s${postgresN
     await expect(serve(old)).rejects.toThrow(/not the master key/);
   });
 
-  test('the new key alone, before everything was wrapped anew, is refused', async () => {
+  test('the new key alone, before everything was wrapped again, is refused', async () => {
     const { world } = await seeded(store, { AGENT_BROKER_MASTER_KEY: newKey() });
     await world.running.stop();
     const config = readConfig({ ...world.environment, AGENT_BROKER_MASTER_KEY: newKey() });

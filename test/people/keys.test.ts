@@ -1,4 +1,4 @@
-/** What is sealed about people, when the master key is replaced: wrapped anew, and never made anew. */
+/** What is sealed about people, when the master key is replaced: wrapped again, and never made again. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { sealedWith } from '../../broker/crypto/seal.ts';

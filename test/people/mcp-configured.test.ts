@@ -44,7 +44,7 @@ describe('agent-broker mcp for one person', () => {
     expect((await other('read_platform', READ)).data.who).toBe('ann');
   });
 
-  test('an assertion is read anew from its file for each call; a file that cannot be used is told, and not its content', async () => {
+  test('an assertion is read again from its file for each call; a file that cannot be used is told, and not its content', async () => {
     for (const person of ['ann', 'bob'])
       await consentVerified(people, (await act(await assertion(person))).body.consent_url, person);
     const file = join(newFolder(), 'assertion');

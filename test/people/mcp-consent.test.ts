@@ -64,7 +64,7 @@ describe.each(STORES)(`the MCP tools for people who consent on %s${postgresNote}
       expect((await calls[2]!.answer).data.who).toBe('ann');
     });
 
-    test('whoever only a source vouches for is told that an owner has to confirm, and after that the call is made', async () => {
+    test('whoever is only asserted by a source is told that an owner has to confirm, and after that the call is made', async () => {
       const call = await connect(world, organisation);
       const args = { ...READ, caller: slack('U-ANN') };
       const { told, answer } = waiting(call, 'read_platform', args);
@@ -77,7 +77,7 @@ describe.each(STORES)(`the MCP tools for people who consent on %s${postgresNote}
       expect((await call('read_platform', args)).data.who).toBe('ann');
     });
 
-    test('whoever ended it at the platform is asked anew, and the call is made with the new token', async () => {
+    test('whoever ended it at the platform is asked again, and the call is made with the new token', async () => {
       await consentVerified(people, (await act(await assertion('ann'))).body.consent_url, 'ann');
       await outlivePerson(world, organisation, 'ann@docs.example');
       let refused = 0;

@@ -154,7 +154,7 @@ describe.each(STORES)(`what a person gave on %s${postgresNote}`, (store) => {
     expect(used.status).toBe(401);
   });
 
-  test('somebody whom a source vouches for sees what this browser gave, and nothing else of that person', async () => {
+  test('somebody whose identity a source asserts sees what this browser gave, and nothing else of that person', async () => {
     // Two agents ask for Ann; whoever gets the link of one gives an own account, and becomes Ann nowhere.
     const links = [await act(ANN), await act(ANN, {}, await agentOfPeople(organisation))];
     const [eves, anns] = [new Browser(), new Browser()];

@@ -1,15 +1,43 @@
 import { describe, expect, test } from 'vitest';
-import { BUILTIN_NAMES, BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { Manifest } from '../../broker/platforms/manifest.ts';
 import { classify } from '../../broker/policy/operation.ts';
-import { entryOf, manifestOf, rulesOf } from './classified.ts';
+import { entryOf, isPlaceholder, manifestOf, rulesOf } from './classified.ts';
 
 /** Vendors read by POST where a filter needs a body, and git fetches by POST. Nothing else may be added lightly. */
 const READS_BY_POST: Record<string, string[]> = {
   'codehost:contents.read': ['POST /git/*/*/git-upload-pack'],
-  'slack:bookmarks.read': ['POST /bookmarks.list'],
-  'slack:canvases.read': ['POST /canvases.sections.lookup'],
-  'slack:lists.read': ['POST /slackLists.items.list', 'POST /slackLists.items.info'],
+  'codehost:packages.read': ['POST /orgs/*/attestations/bulk-list', 'POST /users/*/attestations/bulk-list'],
+  'slack:channels.read': ['POST /agents.conversations.listViews'],
+  'slack:bookmarks.read': ['POST /bookmarks.list', 'POST /workflows.featured.list'],
+  'slack:canvases.read': ['POST /canvases.sections.lookup', 'POST /agents.conversations.getCanvas'],
+  'slack:lists.read': [
+    'POST /slackLists.items.list',
+    'POST /slackLists.items.info',
+    'POST /slackLists.download.start',
+    'POST /slackLists.download.get',
+  ],
+  'slack:users.email.read': ['POST /users.discoverableContacts.lookup'],
+  'slack:team.read': ['POST /auth.teams.list', 'POST /team.preferences.list', 'POST /blocks.validate'],
+  'slack:admin.read': [
+    'POST /admin.apps.activities.list',
+    'POST /admin.apps.config.lookup',
+    'POST /admin.auth.policy.getEntities',
+    'POST /admin.conversations.getCustomRetention',
+    'POST /admin.conversations.lookup',
+    'POST /admin.functions.list',
+    'POST /admin.functions.permissions.lookup',
+    'POST /admin.users.session.getSettings',
+    'POST /admin.users.session.list',
+    'POST /admin.workflows.permissions.lookup',
+    'POST /admin.workflows.search',
+    'POST /apps.manifest.export',
+    'POST /apps.manifest.validate',
+    'POST /conversations.listConnectInvites',
+    'POST /conversations.requestSharedInvite.list',
+    'POST /team.billing.info',
+  ],
   'google-calendar:freebusy.read': ['POST /freeBusy'],
   'notion:databases.read': ['POST /data_sources/*/query', 'POST /databases/*/query'],
   'notion:search.read': ['POST /search'],
@@ -28,6 +56,18 @@ const READS_BY_POST: Record<string, string[]> = {
   'jira:worklogs.read': ['POST /rest/api/3/worklog/list'],
   'jira:users.read': ['POST /rest/api/3/permissions/check'],
   'stripe:invoices.read': ['POST /v1/invoices/create_preview'],
+  'npm:audit.read': [
+    'POST /-/npm/v1/security/advisories/bulk',
+    'POST /-/npm/v1/security/audits',
+    'POST /-/npm/v1/security/audits/quick',
+  ],
+  'kubernetes:access.read': [
+    'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+    'POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews',
+    'POST /apis/authentication.k8s.io/v1/selfsubjectreviews',
+  ],
+  'openai:vectorstores.read': ['POST /vector_stores/*/search'],
+  'anthropic:models.read': ['POST /v1/messages/count_tokens'],
 };
 
 const PREFIXES: Record<string, string> = { github: 'codehost' };
@@ -39,7 +79,7 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     expect(parsePlatformEntry(entryOf(name)).error).toBeUndefined();
     const { base_url, ...rest } = BUILTIN_PLATFORMS[name];
     expect(
-      Manifest.safeParse({ ...rest, base_url: name === 'jira' ? 'https://acme.atlassian.net' : base_url }).success,
+      Manifest.safeParse({ ...rest, base_url: isPlaceholder(name) ? 'https://acme.example' : base_url }).success,
     ).toBe(true);
   });
 
@@ -80,12 +120,13 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
 
   test('no rule stands twice in a scope, and each rule classifies what it says', () => {
     const rules = rulesOf(name);
+    const manifest = manifestOf(name);
     for (const [scope, operations] of scopes) {
       const sources = operations.map((one) => one.source);
       expect(new Set(sources).size, scope).toBe(sources.length);
       for (const operation of operations) {
         // What a scope covers for some contents only has tests of its own.
-        if (operation.kind !== 'http' || !manifestOf(name).scopes[scope]!.includes(operation.source)) continue;
+        if (operation.kind !== 'http' || !manifest.scopes[scope]!.includes(operation.source)) continue;
         const path = operation.path.source.replaceAll('**', 'x/y').replaceAll('*', 'x1');
         const found = classify(rules, { method: operation.method, path, query: '', headers: {}, body: undefined });
         expect(found, operation.source).toMatchObject({ kind: 'classified', scopes: expect.arrayContaining([scope]) });
@@ -99,7 +140,7 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     for (const header of needed) expect(forbidden_headers).not.toContain(header.toLowerCase());
   });
 
-  test('never takes an encoded slash', () => {
-    expect(rulesOf(name).allowEncodedSlash).toBe(false);
+  test('takes no encoded slash, but where names of packages have one', () => {
+    expect(rulesOf(name).allowEncodedSlash).toBe(name === 'npm');
   });
 });

@@ -1,13 +1,16 @@
 /** Asks a built-in platform, as an operator would write it, which scopes a call falls under. */
-import { type BuiltinName, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest, type Manifest } from '../../broker/platforms/manifest.ts';
 import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
 import { classify } from '../../broker/policy/operation.ts';
 import type { PlatformRules } from '../../broker/policy/platform-rules.ts';
 
-/** Jira has a site of its own for each customer; its placeholder is refused. */
+/** Whether each customer has an address of their own; the placeholder for it is refused. */
+export const isPlaceholder = (name: BuiltinName): boolean => BUILTIN_PLATFORMS[name].base_url.endsWith('.invalid');
+
 export function entryOf(name: BuiltinName): Record<string, unknown> {
-  return name === 'jira' ? { use: name, base_url: 'https://acme.atlassian.net' } : { use: name };
+  return isPlaceholder(name) ? { use: name, base_url: 'https://acme.example' } : { use: name };
 }
 
 export function manifestOf(name: BuiltinName): Manifest {

@@ -23,10 +23,11 @@ test('an App has permissions for each scope, by names that GitHub knows', () => 
   expect(parsed.error?.issues ?? []).toEqual([]);
   const { scopes, app_permissions: permissions = {} } = parsed.data!;
   expect(Object.keys(permissions).toSorted()).toEqual(Object.keys(scopes).toSorted());
-  // octokit/openapi-types 29.0.1, `app-permissions`; and the one for variables, which it leaves out.
+  // @octokit/openapi 23.0.2, `app-permissions`; and those for variables, which it leaves out.
   const known = new Set(
-    `actions actions_variables administration checks contents deployments discussions issues members metadata
-    organization_administration organization_projects packages pages pull_requests repository_hooks
+    `actions actions_variables administration attestations checks codespaces contents deployments discussions issues members metadata
+    organization_actions_variables organization_administration organization_copilot_seat_management
+    organization_projects organization_secrets organization_self_hosted_runners packages pages pull_requests repository_hooks
     secret_scanning_alerts secrets security_events statuses vulnerability_alerts workflows`.split(/\s+/),
   );
   for (const [scope, wanted] of Object.entries(permissions)) {
@@ -109,6 +110,32 @@ describe('dangerous things have scopes of their own', () => {
     ['PUT /repos/octocat/Hello-World/contents/.github/workflows/ci.yml', 'workflows.write'],
     ['POST /user/keys', 'accountkeys.write'],
     ['DELETE /orgs/acme', 'orgs.delete'],
+    // Each area of its own has a scope of its own.
+    ['GET /orgs/acme/actions/permissions', 'orgs.admin.read'],
+    ['PUT /orgs/acme/actions/permissions', 'orgs.settings.write'],
+    ['DELETE /orgs/acme/properties/schema/team', 'orgs.settings.write'],
+    ['PUT /orgs/acme/actions/secrets/TOKEN', 'orgs.secrets.write'],
+    ['POST /orgs/acme/private-registries', 'orgs.secrets.write'],
+    ['GET /orgs/acme/private-registries', 'secrets.read'],
+    ['GET /user/codespaces/secrets', 'secrets.read'],
+    ['POST /orgs/acme/actions/variables', 'orgs.variables.write'],
+    ['DELETE /orgs/acme/rulesets/7', 'orgs.rules.write'],
+    ['GET /orgs/acme/rulesets/7', 'protection.read'],
+    ['PUT /orgs/acme/organization-roles/users/mallory/1', 'orgs.roles.write'],
+    ['PUT /orgs/acme/security-managers/teams/core', 'orgs.roles.write'],
+    ['DELETE /orgs/acme/actions/runners/7', 'runners.write'],
+    ['PUT /orgs/acme/actions/runner-groups/1/repositories/2', 'runners.write'],
+    ['GET /user/codespaces', 'codespaces.read'],
+    ['POST /user/codespaces', 'codespaces.write'],
+    ['POST /repos/octocat/Hello-World/pulls/7/codespaces', 'codespaces.write'],
+    ['GET /orgs/acme/copilot/billing/seats', 'copilot.read'],
+    ['POST /orgs/acme/copilot/billing/selected_users', 'copilot.write'],
+    ['POST /agents/repos/octocat/Hello-World/tasks', 'copilot.write'],
+    ['POST /repos/octocat/Hello-World/attestations', 'attestations.write'],
+    ['DELETE /repos/octocat/Hello-World/code-scanning/analyses/7', 'security.admin'],
+    ['POST /repos/octocat/Hello-World/secret-scanning/push-protection-bypasses', 'security.admin'],
+    ['PUT /repos/octocat/Hello-World/branches/main/protection/restrictions/users', 'protection.write'],
+    ['PUT /repos/octocat/Hello-World/pulls/7/merge-async', 'pulls.merge'],
   ])('%s: %s', (operation, expected) => {
     expect(scopes(operation)).toBe(expected);
   });
@@ -122,7 +149,11 @@ describe('near misses are in no scope', () => {
     'POST /repos/octocat/Hello-World/pulls/7/merge',
     'GET /Repos/octocat/Hello-World',
     'POST /repos/octocat/Hello-World/issues/',
-    'GET /user/codespaces',
+    'POST /user/codespaces/secrets',
+    'PUT /user/codespaces/secrets/TOKEN',
+    'GET /user/583231',
+    'POST /orgs/acme/dependabot_alerts/enable_all',
+    'POST /repos/octocat/Hello-World/security-advisories/GHSA-x/forks',
     'GET /repositories/1296269',
     // Another spelling of the workflows' folder is not plain contents.
     'PUT /repos/octocat/Hello-World/contents/.GitHub/Workflows/ci.yml',

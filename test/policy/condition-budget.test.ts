@@ -5,7 +5,7 @@ import type { JsonObject } from '../../broker/policy/facts.ts';
 import { agent, call, NOW } from './world.ts';
 
 /** Milliseconds of the thread that the dearest evaluation may take. */
-const MOST_MS = 30;
+const MOST_MS = 60;
 
 const LONG = 480_000;
 const long = 'a'.repeat(LONG);

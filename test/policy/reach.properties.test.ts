@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { attenuate } from '../../broker/policy/attenuation.ts';
 import type { CallAsk, Constraints, GitRef, JsonObject } from '../../broker/policy/facts.ts';
-import { METHODS, REF_CHANGES } from '../../broker/policy/facts.ts';
+import { METHODS, REF_CHANGES, readMembers } from '../../broker/policy/facts.ts';
 import { intersectRefs, matchesRef } from '../../broker/policy/ref-patterns.ts';
 import { refuseRefs } from '../../broker/policy/refs.ts';
 import { refuseRepositories } from '../../broker/policy/repos.ts';
@@ -305,7 +305,7 @@ function refsOf(call: CallAsk): string[] {
   if (root?.toLowerCase() !== 'repos' || call.method === 'GET') return [];
   const as = (prefix: string, name: string) => [
     // Who looks for this very member takes a default without it.
-    ...(typeof call.body?.[name] === 'string' ? [] : ['the default']),
+    ...(typeof readMembers(call)[name] === 'string' ? [] : ['the default']),
     ...membersLike(call, name).map((one) =>
       /^refs\//.test(one) ? one : /^(?:heads|tags)\//.test(one) ? `refs/${one}` : prefix + one,
     ),

@@ -286,7 +286,7 @@ describe.each(STORES)(`AZ-03 parity on %s${postgresNote}`, (store) => {
         }
       }),
       MANY
-        ? { numRuns: 500, endOnFailure: true, interruptAfterTimeLimit: 120_000 }
+        ? { numRuns: Number(process.env.STATES ?? 120), endOnFailure: true, interruptAfterTimeLimit: 120_000 }
         : { numRuns: 50, seed: 1, endOnFailure: true },
     );
     // A very slow machine comes to an end of its time before it meets everything.

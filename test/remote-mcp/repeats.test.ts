@@ -224,7 +224,7 @@ describe.each(STORES)(`a write of a remote client that is cut off, on %s${postgr
     expect(await again).toMatchObject({ status: 'answered', data: { made: true } });
     expect(sent()).toBe(1);
     expect((await again).detail).toContain('Nothing was sent again');
-    // That was handed over: now it is meant anew.
+    // That was handed over: now it is meant again.
     world.upstream.answer = undefined;
     expect((await write()).detail).toBeUndefined();
     expect(sent()).toBe(2);

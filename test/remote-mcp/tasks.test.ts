@@ -115,7 +115,7 @@ describe.each(STORES)(`a remote client that takes tasks, on %s${postgresNote}`, 
     expect(sentFor(args)).toBe(1);
   });
 
-  test('that connects anew finds the task by its id, and the same one by the identical call', async () => {
+  test('that connects again finds the task by its id, and the same one by the identical call', async () => {
     const one = await connect();
     const args = held();
     const { execution, id } = await heldTask(one.session, args);

@@ -17,7 +17,7 @@ type Json = any;
 type Call = (name: string, args: object, options?: { onprogress?: () => void }) => Promise<Json>;
 
 describe.each(STORES)(`kill -9 while a remote client waits, on %s${postgresNote}`, (store) => {
-  /** A world whose broker is a process that a test may kill, and a client that an owner has let in. */
+  /** A world whose broker is a process that a test may kill, and a client that an owner has authorised. */
   async function scene(client: Client | FirstClient) {
     const world = await startWorld(store, { LOG_LEVEL: 'warn' });
     const organisation = await world.organisation();
@@ -80,7 +80,7 @@ describe.each(STORES)(`kill -9 while a remote client waits, on %s${postgresNote}
     ['of the second, shaking hands', () => second()],
     ['of the second, stateless', () => second('2026-07-28')],
   ])(
-    'a client %s repeats the identical call, as it is or connected anew: it is the same approval, made once',
+    'a client %s repeats the identical call, as it is or connected again: it is the same approval, made once',
     async (_what, make) => {
       const client = make();
       const { world, connect, pending, approve, killAndStart } = await scene(client);

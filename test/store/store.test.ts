@@ -54,6 +54,10 @@ const MIGRATIONS = [
   '0023-upstream-tokens',
   '0024-people',
   '0025-person-sessions',
+  '0026-sentences',
+  '0027-discoverable-passkeys',
+  '0028-connection-tests',
+  '0030-held-joins',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

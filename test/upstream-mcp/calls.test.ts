@@ -62,7 +62,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
     const { agent: other } = await connected(world, mcp);
     expect((await other.act(SEARCH)).status).toBe(200);
     expect(mcp.seen.at(-1)!.headers['mcp-session-id']).not.toBe(own);
-    // A session that is over is begun anew, and the tool is still called once.
+    // A session that is over is begun again, and the tool is still called once.
     mcp.forget();
     mcp.seen = [];
     expect((await agent.act(SEARCH)).status).toBe(200);
@@ -155,6 +155,7 @@ describe.each(STORES)(`governing tools on %s${postgresNote}`, (store) => {
     const { agent, organisation } = await connected(world, mcp, {}, [{ effect: 'require_approval' }]);
     const held = await agent.act(callOf('write_issue', 'tools:write', { title: 'Hé' }));
     expect(held.status).toBe(202);
+    expect(held.body.sentence).toBe('use the tool write_issue (“Write an issue”) with 1 argument');
     mcp.seen = [];
     const id = held.body.approval_id;
     expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`)).status).toBe(200);

@@ -259,6 +259,7 @@ test('whoever never answers is given up', async () => {
   const target = {
     platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' as const } },
     credential: new Secret('not-a-secret-at-all'),
+    clock: Date.now,
     connectionKey: 'a',
     headers: {},
     session: undefined,

@@ -194,7 +194,7 @@ describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
     expect((await other.agent.act(DO)).status).toBe(200);
   });
 
-  test('another server at the same platform begins anew', async () => {
+  test('another server at the same platform begins again', async () => {
     mcp.tools[0]!.description = 'Other words';
     await refused(/have changed/);
     const second = await startMcpServer();

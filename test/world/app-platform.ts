@@ -47,7 +47,7 @@ export type AppPlatform = {
   now: () => number;
   /** Another key: the old one is deleted. Answers the new one. */
   rotate(): string;
-  /** As after the installation of the world was made anew. */
+  /** As after the installation of the world was made again. */
   reset(): void;
 };
 

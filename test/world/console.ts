@@ -45,3 +45,9 @@ export async function look(page: Page, approvalId: string): Promise<void> {
   await page.click(`${card(approvalId)} .opener`);
   await page.until(`document.querySelector('${card(approvalId)} .decide') !== null`);
 }
+
+/** Approves the held call that is open by clicks, as it asks once more. */
+export async function approve(page: Page): Promise<void> {
+  await page.click('.decide .approve');
+  await page.click('dialog #approve');
+}

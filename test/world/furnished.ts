@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
+import { putHeldJoin } from '../../broker/store/held-joins.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
@@ -241,7 +242,7 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
     .execute();
 }
 
-/** An MCP client that an owner let in. */
+/** An MCP client that an owner authorised. */
 async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, name: string): Promise<void> {
   const { broker } = world.running;
   const now = broker.clock();
@@ -270,6 +271,15 @@ async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, n
     },
     now,
   );
+  await putHeldJoin(broker.store.db, {
+    organisation_id: owner.organisation_id,
+    agent_id: agent.id,
+    key: `${name}-join`,
+    separate: '',
+    id: crypto.randomUUID(),
+    now,
+    openMs: 0,
+  });
 }
 
 async function putPasskey(world: World, owner: OwnerTable, name: string): Promise<void> {

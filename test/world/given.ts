@@ -21,7 +21,7 @@ export function shared<T extends object>(make: () => T | Promise<T>): T {
   return standIn(() => made);
 }
 
-/** Made anew before each test of this `describe`. */
+/** Made before each test of this `describe`. */
 export function fresh<T extends object>(make: () => T | Promise<T>): T {
   let made: T | undefined;
   beforeEach(async () => {

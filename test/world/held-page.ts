@@ -28,7 +28,7 @@ export const linkOf = (world: World, id: string): string => `${world.running.bas
 export async function openHeld(page: Page, world: World, id: string): Promise<void> {
   await page.open(linkOf(world, id));
   await page.until(
-    `location.pathname.endsWith('${id}') && document.querySelector('.request-view') !== null && document.querySelector('.choices') !== null`,
+    `location.pathname.endsWith('${id}') && document.querySelector('.request-view') !== null && document.querySelector('.decide') !== null`,
   );
 }
 

@@ -12,6 +12,7 @@ const client = makeMcpClient(
   {
     platform: { baseUrl, wholeAddress: true, auth: { type: 'header', name: 'x-test-credential' } },
     credential: new Secret('nobodys-credential'),
+    clock: Date.now,
     connectionKey: 'test',
     headers: {},
     session: undefined,

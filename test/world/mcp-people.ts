@@ -13,7 +13,7 @@ import type { Organisation, World } from './world.ts';
 
 const SCOPES = ['docs:read', 'docs:write'];
 
-/** The consent of a person whom the issuer vouches for: they sign in there first. */
+/** The consent of a person whose identity the issuer asserts: they sign in there first. */
 export async function consentVerified(
   { server, issuer }: PeopleWorld,
   consentUrl: string,

@@ -7,6 +7,7 @@ import { z } from 'zod';
 
 export type TestTool = {
   name: string;
+  title?: string;
   description?: string;
   annotations?: { readOnlyHint?: boolean; destructiveHint?: boolean };
   /** What it answers; the arguments as JSON unless told. */
@@ -39,11 +40,15 @@ const ANY = z.looseObject({});
 export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> {
   const make = (request: IncomingMessage) => {
     const server = new McpServer({ name: 'test-server', version: '1.0.0' });
-    for (const { name, description = `Does ${name}`, annotations, run } of mcp.tools)
-      server.registerTool(name, { description, inputSchema: ANY, ...(annotations && { annotations }) }, (args) => ({
-        content: [{ type: 'text', text: JSON.stringify(run ? run(args, request) : args) }],
-        structuredContent: { name, args },
-      }));
+    for (const { name, title, description = `Does ${name}`, annotations, run } of mcp.tools)
+      server.registerTool(
+        name,
+        { description, inputSchema: ANY, ...(title !== undefined && { title }), ...(annotations && { annotations }) },
+        (args) => ({
+          content: [{ type: 'text', text: JSON.stringify(run ? run(args, request) : args) }],
+          structuredContent: { name, args },
+        }),
+      );
     return server;
   };
   const sessions = new Map<string, NodeStreamableHTTPServerTransport>();
@@ -78,7 +83,7 @@ export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> 
     address: `127.0.0.1:${port}`,
     tools: [
       { name: 'search_issues', annotations: { readOnlyHint: true } },
-      { name: 'write_issue', annotations: { readOnlyHint: false, destructiveHint: false } },
+      { name: 'write_issue', title: 'Write an issue', annotations: { readOnlyHint: false, destructiveHint: false } },
       { name: 'drop_issues', annotations: { destructiveHint: true } },
       { name: 'do_whatever' },
     ],

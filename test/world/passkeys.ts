@@ -72,3 +72,51 @@ export async function approveWith(
 ): Promise<Answer> {
   return await signFinish(world, await assertionFor(world, approvalId, authenticator, how));
 }
+
+const ASSERT = '/owner/passkeys/assert';
+
+export type Purpose = 'sign-in' | 'approve' | 'deny';
+
+/** `more`: of a decision, `approval_id`, `request_hash` and perhaps `note`. */
+export const assertBegin = (world: World, purpose: Purpose, more: object = {}, baseUrl?: string): Promise<Answer> =>
+  post(world, `${ASSERT}/begin`, { purpose, ...more }, baseUrl);
+
+export const assertFinish = (
+  world: World,
+  purpose: Purpose,
+  response: unknown,
+  more: object = {},
+  baseUrl?: string,
+): Promise<Answer> => post(world, `${ASSERT}/finish`, { purpose, response, ...more }, baseUrl);
+
+/** What an authenticator answers to a fresh challenge for signing in, or for a decision with this note. */
+export async function assertion(
+  world: World,
+  purpose: Purpose,
+  authenticator: Authenticator,
+  about: { id?: string; note?: string; how?: Ceremony } = {},
+) {
+  const { id, note, how } = about;
+  const shown = id === undefined ? undefined : await send(`${world.running.baseUrl}/approve/${id}/request`, {});
+  const more = shown && { approval_id: id, request_hash: shown.body.request_hash, ...(note !== undefined && { note }) };
+  const begun = await assertBegin(world, purpose, more);
+  expect(begun.status, begun.text).toBe(200);
+  return authenticator.get(begun.body, how);
+}
+
+/** Signs in by passkey: begins, touches, finishes. */
+export const signInWith = async (world: World, authenticator: Authenticator, how?: Ceremony): Promise<Answer> =>
+  await assertFinish(world, 'sign-in', await assertion(world, 'sign-in', authenticator, how && { how }));
+
+/** Decides by passkey, without a session. */
+export async function decideWith(
+  world: World,
+  purpose: 'approve' | 'deny',
+  id: string,
+  authenticator: Authenticator,
+  { note, how }: { note?: string; how?: Ceremony } = {},
+): Promise<Answer> {
+  const about = { id, ...(note !== undefined && { note }), ...(how && { how }) };
+  const response = await assertion(world, purpose, authenticator, about);
+  return await assertFinish(world, purpose, response, note === undefined ? {} : { note });
+}

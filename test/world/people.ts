@@ -47,7 +47,7 @@ export async function authorise(
   return await server.consent(browser, login, url);
 }
 
-/** All of it, for a person whom a source vouches for. */
+/** All of it, for a person whose identity a source asserts. */
 export async function consentAsserted(
   server: AuthorizationServer,
   consentUrl: string,

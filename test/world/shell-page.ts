@@ -56,7 +56,7 @@ async function ended(broker: ChildProcess): Promise<void> {
   await exit;
 }
 
-/** `state`: the file in which what blocks exported goes from one to the next. */
+/** `state`: the file in which what blocks exported, and their folder, goes from one to the next. */
 export type ShellWorld = { folder: string; baseUrl: string; data: string; state: string };
 
 /** One block, by itself but for what earlier ones of its world exported. Answers what it printed. */
@@ -64,7 +64,7 @@ export async function perform(block: string, at: ShellWorld): Promise<string> {
   const script = [
     'set -euo pipefail',
     `npx() { shift; "${process.execPath}" "${BIN}" "$@"; }`,
-    `if [ -f "${at.state}" ]; then . "${at.state}"; fi`,
+    `if [ -f "${at.state}" ]; then . "${at.state}"; cd "$PWD"; fi`,
     block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll('/tmp/', `${at.folder}/`),
     `declare -px > "${at.state}"`,
   ].join('\n');

@@ -25,6 +25,8 @@ export type Ceremony = {
   /** Reported instead of the next one. */
   counter?: number;
   userHandle?: string;
+  /** Of a new credential: whether the browser reports it as discoverable; null: it reports nothing. */
+  rk?: boolean | null;
 };
 
 const COSE = { ES256: -7, RS256: -257, Ed25519: -8 } as const;
@@ -112,7 +114,7 @@ export class Authenticator {
       rawId: this.credentialId,
       type: 'public-key',
       authenticatorAttachment: 'platform',
-      clientExtensionResults: { credProps: { rk: true } },
+      clientExtensionResults: how.rk === null ? {} : { credProps: { rk: how.rk ?? true } },
       response: {
         clientDataJSON: b64(clientDataJSON),
         attestationObject: b64(attestationObject),

@@ -137,7 +137,7 @@ export async function startWorld(
 }
 
 async function makeOrganisation(world: World, options: OrganisationOptions = {}): Promise<Organisation> {
-  // Asked for anew each time: after a restart they are others.
+  // Asked for again each time: after a restart they are others.
   const broker = () => world.running.broker;
   const db = () => broker().store.db;
   const now = broker().clock();

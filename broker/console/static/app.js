@@ -65,7 +65,7 @@ function Console({ owner }) {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Agent Broker`;
   }, [waiting, name]);
   return html`
-    <${Shell} here=${place.pathname} waiting=${waiting} live=${inbox.live}>
+    <${Shell} here=${place.pathname} waiting=${waiting} live=${inbox.error ? false : inbox.live}>
       <${Page} key=${place.pathname} place=${place} inbox=${inbox} />
     <//>
   `;

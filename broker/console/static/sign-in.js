@@ -2,7 +2,10 @@
 /** @typedef {import('../answers.ts').SignInOptions} SignInOptions */
 import { asError, ask } from '/console/api.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
+import { signInWithPasskey, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { takePlace } from '/console/place.js';
+import { Command } from '/console/shell/command.js';
+import { visibleLine } from '/console/visible.js';
 
 /** The token stands behind `#`, so it never reached a server or a log; it is taken out of the address at once. */
 function takeToken() {
@@ -13,7 +16,9 @@ function takeToken() {
 
 function SignIn() {
   const [state, setState] = useState(
-    /** @type {{ kind: 'asking' | 'busy' } | { kind: 'failed', message: string }} */ ({ kind: 'asking' }),
+    /** @type {{ kind: 'asking' | 'busy' } | { kind: 'failed', message: string, cancelled?: boolean, signedInAs?: string }} */ ({
+      kind: 'asking',
+    }),
   );
   const [options, setOptions] = useState(/** @type {SignInOptions | undefined} */ (undefined));
   const begin = () => {
@@ -22,7 +27,18 @@ function SignIn() {
     setState({ kind: 'busy' });
     ask('POST', '/owner/sign-in', { token }, { signIn: false }).then(
       () => location.replace(takePlace()),
-      (thrown) => setState({ kind: 'failed', message: asError(thrown).message }),
+      async (thrown) => {
+        // Who opens a used link again is often signed in by it: not taken there silently, since a link may be another owner's.
+        const me = await ask('GET', '/owner/me', undefined, { signIn: false }).catch(() => undefined);
+        setState({ kind: 'failed', message: asError(thrown).message, ...(me && { signedInAs: me.email }) });
+      },
+    );
+  };
+  const byPasskey = () => {
+    setState({ kind: 'busy' });
+    signInWithPasskey().then(
+      () => location.replace(takePlace()),
+      (thrown) => setState({ kind: 'failed', message: asError(thrown).message, cancelled: wasCancelled(thrown) }),
     );
   };
   useEffect(() => {
@@ -38,18 +54,41 @@ function SignIn() {
       <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28" />Agent Broker</p>
       <h1>${state.kind === 'busy' ? 'Signing you in…' : 'Sign in'}</h1>
       <div role="status" id="notice">
-        ${state.kind === 'failed' && html`<p class="notice" data-kind="bad">${state.message}</p>`}
+        ${state.kind === 'failed' && html`<p class="notice" data-kind=${state.cancelled ? 'wait' : 'bad'}>${state.message}</p>`}
+        ${
+          state.kind === 'failed' &&
+          state.signedInAs &&
+          html`<p>You are signed in here as <strong class="theirs">${visibleLine(state.signedInAs)}</strong>.</p>
+            <a class="button" id="go-on" href="/console">Go on to the console</a>`
+        }
       </div>
-      ${state.kind !== 'busy' && options && html`<${options.method === 'oidc' ? AtProvider : ByLink} options=${options} />`}
+      ${state.kind !== 'busy' && options && (options.method === 'oidc' ? html`<${AtProvider} options=${options} />` : html`<${Locally} byPasskey=${byPasskey} />`)}
     </div>
   `;
 }
 
-const ByLink = () => html`
-  <p>Open a sign-in link. Make one on the machine of the broker:</p>
-  <pre class="command">npx agent-broker owner link</pre>
-  <p class="quiet small">It works once, within 15 minutes, in the browser where you open it.</p>
-`;
+/** @param {{ byPasskey: () => void }} props */
+function Locally({ byPasskey }) {
+  const without = withoutPasskeys();
+  return html`
+    ${
+      without
+        ? html`<p class="quiet small">${without}</p>`
+        : html`<button type="button" class="primary" id="by-passkey" onClick=${byPasskey}>Sign in with a passkey</button>
+            <p class="quiet small">One that you added to this broker before, on this device or another one.</p>`
+    }
+    <section class="other-ways">
+      <h2>Without a passkey</h2>
+      <p>Ask an admin of your organisation for a sign-in link. It works once, within 15 minutes, in the browser where you open it.</p>
+      <details>
+        <summary>You run this broker yourself?</summary>
+        <p class="small">Make a link on its machine:</p>
+        <${Command} text="npx agent-broker owner link" />
+      </details>
+      <p class="quiet small">A passkey that signs nobody in may be an older one: sign in with a link, remove it under <em>Passkeys</em>, and add it again.</p>
+    </section>
+  `;
+}
 
 /** @param {{ options: Extract<SignInOptions, { method: 'oidc' }> }} props */
 function AtProvider({ options: { start_url, provider } }) {

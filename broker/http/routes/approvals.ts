@@ -1,9 +1,11 @@
 /** An agent's own held calls (specification, Approval; Pending actions). */
 import { z } from 'zod';
+import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { findOwnApproval, listOwnApprovals, readResult } from '../../approvals/own-approvals.ts';
 import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { plainSentence } from '../../sentences/part.ts';
 import { Approval, PendingActions } from '../approval-answers.ts';
 import { Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
@@ -47,6 +49,7 @@ function shown(broker: Broker, found: Own): Reply {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),
     approval_url: approveUrl(broker, found.id),
+    sentence: plainSentence(sentenceOfHeld(broker, found)),
     created_at: instant(found.created_at),
     expires_at: instant(found.expires_at),
     executed_at: instant(found.executed_at),

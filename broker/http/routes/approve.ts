@@ -1,5 +1,6 @@
 /** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
 import { z } from 'zod';
+import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { canSign } from '../../approvals/passkey-approval.ts';
 import { findHeldById, openHeld } from '../../approvals/read-held.ts';
 import { statusAt } from '../../audit/approval-state.ts';
@@ -10,6 +11,7 @@ import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
+import { shownSentence } from '../sentence.ts';
 
 /** The address of the page must not travel on to wherever somebody goes from it. */
 const HEADERS = { 'Referrer-Policy': 'no-referrer' };
@@ -22,6 +24,7 @@ const Waiting = z
     expires_at: opened.expires_at,
     expires_in_seconds: opened.expires_in_seconds,
     agent: opened.agent.pick({ name: true, agent_id: true, parent: true }),
+    sentence: opened.sentence,
     platform: opened.platform,
     connection: z.string().nullable().describe('its label'),
     scope: opened.scope,
@@ -77,11 +80,12 @@ export const approveRequest = route({
         expires_at: instant(held.expires_at),
         expires_in_seconds: secondsLeft(held, now),
         agent: { name: held.agent_name, agent_id: held.agent_public_id, parent: parentNamed(held) },
+        sentence: shownSentence(sentenceOfHeld(broker, held)),
         platform: held.platform_id,
         connection: held.connection_label,
         scope: held.scope,
         reason: held.agent_reason,
-        held_because: heldBecause(held),
+        held_because: await heldBecause(services, held),
         request_hash: held.request_hash,
         passkeys: await canSign(broker, held.id),
         ...(query.known !== held.request_hash && { request: await openHeld(services, held) }),

@@ -43,7 +43,7 @@ export const bindAgent = route({
   auth: 'none',
   limit: LIMIT,
   capability: 'agents.bind',
-  summary: 'Gives an agent its key, with a bootstrap token; a key that it had stops at once.',
+  summary: 'Gives an agent its key, with a bootstrap token; a key that it had stops immediately.',
   body: z.strictObject({ bootstrap_token: z.string().max(128), public_key_pem: Pem }),
   secretBody: true,
   maxBodyBytes: MAX_BODY_BYTES,

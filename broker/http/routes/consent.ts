@@ -16,7 +16,7 @@ const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
 const Offer = z.object({
   name: z.string().describe('a name for a new agent that nobody has'),
   /** As which the client may go on: of the same name, or of any other. */
-  known: z.array(AgentNamed).describe('agents that MCP clients were let in as before; most likely ones first'),
+  known: z.array(AgentNamed).describe('agents that MCP clients were authorised as before; most likely ones first'),
   platforms: z
     .array(
       z.object({
@@ -40,7 +40,7 @@ const Asked = z.object({
   client: z.object({
     id: z.string(),
     name: z.string().describe('as it calls itself: nobody has checked that'),
-    vouched_by: z.string().nullable().describe('the site whose document describes it; null: it registered by itself'),
+    published_by: z.string().nullable().describe('the site whose document describes it; null: it registered by itself'),
     redirect_host: z.string().describe('who gets the code'),
     redirect_uri: z.string(),
   }),
@@ -69,7 +69,7 @@ export const consentRequest = route({
       client: {
         id: client.clientId,
         name: asked.client_name,
-        vouched_by: client.clientId.startsWith('https:') ? new URL(client.clientId).host : null,
+        published_by: client.clientId.startsWith('https:') ? new URL(client.clientId).host : null,
         redirect_host: asked.redirect_host,
         redirect_uri: interaction.params.redirect_uri ?? '',
       },
@@ -86,7 +86,7 @@ const Decision = z.discriminatedUnion('allow', [
   z.strictObject({ allow: z.literal(false) }),
   z.strictObject({
     allow: z.literal(true),
-    agent: z.string().max(64).optional().describe('an agent that an MCP client was let in as before'),
+    agent: z.string().max(64).optional().describe('an agent that an MCP client was authorised as before'),
     name: AgentName.optional().describe('what a new agent is called'),
     policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
     grants: ScopesOnPlatforms.optional().describe('what a new agent may do; nothing when left out'),

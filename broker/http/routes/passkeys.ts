@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { afterReplay } from '../../approvals/decide.ts';
 import { approveByPasskey, beginSigning } from '../../approvals/passkey-approval.ts';
 import { beginEnrolment, enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
-import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { ApprovalId, assertionRefused, challengeExpired, notVerified } from '../deciding.ts';
 import { Refusal } from '../errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS } from '../held-call.ts';
 import { instant } from '../instant.ts';
@@ -14,19 +14,13 @@ import {
   AuthenticationResponse,
   CreationOptions,
   DeviceName,
+  MAX_PASSKEY_BODY_BYTES,
   RegistrationResponse,
   RequestOptions,
 } from '../webauthn-json.ts';
 
 /** One for the four routes together (specification, Limits), of what fails: strangers share the owner's address behind a proxy. */
 const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address', counts: 'failures' } as const;
-const MAX_BODY_BYTES = 64 * 1024;
-
-const challengeExpired = () =>
-  new Refusal(
-    'challenge_expired',
-    'The challenge is older than 5 minutes, was used, or the broker was restarted. Begin again.',
-  );
 
 /** POST /v1/approvals/passkeys/register/begin */
 export const passkeyRegisterBegin = route({
@@ -59,7 +53,7 @@ export const passkeyRegisterFinish = route({
   capability: 'passkeys.register.finish',
   summary: 'Enrols the passkey that an authenticator made.',
   body: z.strictObject({ response: RegistrationResponse, device_name: DeviceName }),
-  maxBodyBytes: MAX_BODY_BYTES,
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: {
     200: {
       description: 'The passkey is enrolled.',
@@ -85,7 +79,7 @@ export const passkeyRegisterFinish = route({
         return json(200, { credential_id, device_name, verified: true });
       }
       case 'unverified':
-        throw new Refusal('verification_failed', enrolment.detail);
+        throw notVerified(enrolment.detail);
       case 'challenge_expired':
         throw challengeExpired();
       case 'exists':
@@ -104,8 +98,8 @@ export const passkeySignBegin = route({
   limit: LIMIT,
   capability: 'passkeys.sign.begin',
   summary: "Options to approve a held call with a passkey of the agent's owner.",
-  body: z.strictObject({ approval_id: z.string().regex(UUID_PATTERN, 'must be the id of an approval, a UUID') }),
-  maxBodyBytes: MAX_BODY_BYTES,
+  body: z.strictObject({ approval_id: ApprovalId }),
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services: { broker }, body }) => {
@@ -129,7 +123,7 @@ export const passkeySignFinish = route({
   capability: 'passkeys.sign.finish',
   summary: 'Approves the held call that the challenge was made for; it is then made at most once.',
   body: z.strictObject({ response: AuthenticationResponse }),
-  maxBodyBytes: MAX_BODY_BYTES,
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: {
     200: {
       description: 'Approved; executed_at is null while the platform has not answered.',
@@ -160,19 +154,12 @@ export const passkeySignFinish = route({
         throw new Refusal('already_decided', 'This call was decided already.');
       case 'expired':
         throw noLongerPending();
-      case 'challenge_expired':
-        throw challengeExpired();
-      case 'unverified':
-        throw new Refusal('verification_failed', signed.detail);
-      case 'counter_regression':
-        throw new Refusal(
-          'counter_regression',
-          'The signature counter of this passkey did not increase: it may have been cloned, so it is disabled. Decide in the console, and enrol another one.',
-        );
       case 'decided': {
         const { id, executed_at } = await afterReplay(services, signed, REPLAY_WAIT_MS);
         return json(200, { status: 'approved', approval_id: id, executed_at: instant(executed_at) });
       }
+      default:
+        throw assertionRefused(signed, 'Decide in the console');
     }
   },
 });

@@ -1,6 +1,6 @@
 /**
  * Scopes of the code host for settings, access and people. Sources as in github-code.ts. In no scope on purpose: what
- * answers with a credential (registration tokens of runners, tokens of apps), enterprises, billing and migrations.
+ * github-left-out.ts names.
  */
 export const githubAdministration = {
   'codehost:repo.create': [
@@ -24,6 +24,9 @@ export const githubAdministration = {
     'GET /repos/*/*/actions/runners',
     'GET /repos/*/*/actions/runners/*',
     'GET /repos/*/*/actions/runners/*/labels',
+    'GET /repos/*/*/actions/cache/retention-limit',
+    'GET /repos/*/*/actions/cache/storage-limit',
+    'GET /repos/*/*/interaction-limits/pulls/*',
   ],
   'codehost:repo.admin': [
     'PATCH /repos/*/*',
@@ -41,6 +44,15 @@ export const githubAdministration = {
     'DELETE /repos/*/*/immutable-releases',
     'PUT /repos/*/*/interaction-limits',
     'DELETE /repos/*/*/interaction-limits',
+    'PUT /repos/*/*/interaction-limits/pulls/bypass-list',
+    'DELETE /repos/*/*/interaction-limits/pulls/bypass-list',
+    'PATCH /repos/*/*/interaction-limits/pulls/creation-cap',
+    'PUT /repos/*/*/actions/cache/retention-limit',
+    'PUT /repos/*/*/actions/cache/storage-limit',
+    'DELETE /repos/*/*/actions/runners/*',
+    'POST /repos/*/*/actions/runners/*/labels',
+    'PUT /repos/*/*/actions/runners/*/labels',
+    'DELETE /repos/*/*/actions/runners/*/labels/**',
     'PUT /repos/*/*/actions/permissions',
     'PUT /repos/*/*/actions/permissions/*',
     'PUT /repos/*/*/actions/oidc/customization/sub',
@@ -63,6 +75,8 @@ export const githubAdministration = {
   'codehost:repo.transfer': ['POST /repos/*/*/transfer'],
   'codehost:protection.read': [
     'GET /repos/*/*/branches/**/protection/**',
+    'GET /repos/*/*/branches/*/protection/**',
+    'GET /orgs/*/rulesets/**',
     'GET /repos/*/*/rules/branches/**',
     'GET /repos/*/*/rulesets/**',
   ],
@@ -71,6 +85,10 @@ export const githubAdministration = {
     'POST /repos/*/*/branches/**/protection/**',
     'PATCH /repos/*/*/branches/**/protection/**',
     'DELETE /repos/*/*/branches/**/protection/**',
+    'PUT /repos/*/*/branches/*/protection/**',
+    'POST /repos/*/*/branches/*/protection/**',
+    'PATCH /repos/*/*/branches/*/protection/**',
+    'DELETE /repos/*/*/branches/*/protection/**',
     'POST /repos/*/*/rulesets',
     'PUT /repos/*/*/rulesets/*',
     'DELETE /repos/*/*/rulesets/*',
@@ -106,6 +124,12 @@ export const githubAdministration = {
     'GET /repos/*/*/environments/*/secrets/**',
     'GET /orgs/*/actions/secrets/**',
     'GET /orgs/*/dependabot/secrets/**',
+    'GET /orgs/*/agents/secrets/**',
+    'GET /orgs/*/codespaces/secrets/**',
+    'GET /repos/*/*/agents/secrets/**',
+    'GET /repos/*/*/agents/organization-secrets',
+    'GET /orgs/*/private-registries/**',
+    'GET /user/codespaces/secrets/**',
   ],
   'codehost:secrets.write': [
     'PUT /repos/*/*/actions/secrets/*',
@@ -116,6 +140,8 @@ export const githubAdministration = {
     'DELETE /repos/*/*/codespaces/secrets/*',
     'PUT /repos/*/*/environments/*/secrets/*',
     'DELETE /repos/*/*/environments/*/secrets/*',
+    'PUT /repos/*/*/agents/secrets/*',
+    'DELETE /repos/*/*/agents/secrets/*',
   ],
   'codehost:collaborators.read': ['GET /repos/*/*/collaborators/**', 'GET /repos/*/*/invitations'],
   'codehost:collaborators.write': [
@@ -134,6 +160,9 @@ export const githubAdministration = {
     'GET /orgs/*/code-scanning/alerts',
     'GET /orgs/*/dependabot/alerts',
     'GET /orgs/*/security-advisories',
+    'GET /orgs/*/campaigns/**',
+    'GET /repos/*/*/code-quality/**',
+    'GET /repos/*/*/code-security-configuration',
   ],
   'codehost:security.write': [
     'PATCH /repos/*/*/code-scanning/alerts/*',
@@ -143,9 +172,16 @@ export const githubAdministration = {
     'POST /repos/*/*/dependency-graph/snapshots',
     'POST /repos/*/*/security-advisories',
     'PATCH /repos/*/*/security-advisories/*',
+    'POST /repos/*/*/security-advisories/reports',
+    'POST /repos/*/*/security-advisories/*/cve',
     'mutation dismissRepositoryVulnerabilityAlert',
   ],
   // The answers hold the leaked secrets themselves.
-  'codehost:secretscanning.read': ['GET /repos/*/*/secret-scanning/**', 'GET /orgs/*/secret-scanning/alerts'],
+  'codehost:secretscanning.read': [
+    'GET /repos/*/*/secret-scanning/**',
+    'GET /orgs/*/secret-scanning/alerts',
+    'GET /orgs/*/secret-scanning/custom-patterns',
+    'GET /orgs/*/secret-scanning/pattern-configurations',
+  ],
   'codehost:secretscanning.write': ['PATCH /repos/*/*/secret-scanning/alerts/*'],
 };

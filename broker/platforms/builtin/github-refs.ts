@@ -18,6 +18,8 @@ const BEGINS = 'a new repository begins with branches that the call does not nam
 const BASE = 'the base of a pull request is not in the call; ask a person to merge it';
 const HEAD = 'the head of a pull request is not in the call; merge its base into it by git';
 const GIST = 'a gist is a repository of its own';
+const TASK = 'an agent of GitHub writes branches that the call does not name';
+const CODESPACE = 'from a codespace any branch can be written';
 const KEY = 'whoever holds the key pushes to any branch';
 
 const written: Record<string, RefPositionSource[] | string> = {
@@ -55,6 +57,12 @@ const written: Record<string, RefPositionSource[] | string> = {
   'POST /gists/*/forks': GIST,
   'POST /repos/*/*/keys': KEY,
   'POST /user/keys': KEY,
+  'POST /agents/repos/*/*/tasks': TASK,
+  'POST /user/codespaces': CODESPACE,
+  'POST /repos/*/*/codespaces': CODESPACE,
+  'POST /repos/*/*/pulls/*/codespaces': CODESPACE,
+  'POST /user/codespaces/*/exports': CODESPACE,
+  'POST /user/codespaces/*/publish': BEGINS,
 };
 
 /** Methods, and paths under which they write no ref. */
@@ -119,6 +127,33 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST PATCH DELETE', '/gists/*/comments/**'],
   ['PUT DELETE', '/gists/*/star'],
   ['POST', '/markdown/**'],
+  ['PATCH DELETE', '/user/codespaces/*'],
+  ['POST', '/user/codespaces/*/start', '/user/codespaces/*/stop', '/orgs/*/members/*/codespaces/*/stop'],
+  ['DELETE', '/orgs/*/members/*/codespaces/*'],
+  [
+    'POST PUT PATCH DELETE',
+    '/orgs/*/actions/**',
+    '/orgs/*/agents/**',
+    '/orgs/*/codespaces/**',
+    '/orgs/*/dependabot/**',
+  ],
+  ['POST PUT PATCH DELETE', '/orgs/*/copilot/**', '/orgs/*/copilot-spaces/**', '/users/*/copilot-spaces/**'],
+  ['POST PUT PATCH DELETE', '/orgs/*/code-security/**', '/orgs/*/campaigns/**', '/orgs/*/secret-scanning/**'],
+  ['POST PUT PATCH DELETE', '/orgs/*/rulesets/**', '/orgs/*/settings/**', '/orgs/*/private-registries/**'],
+  ['POST PUT PATCH DELETE', '/orgs/*/issue-types/**', '/orgs/*/issue-fields/**', '/orgs/*/properties/**'],
+  ['PUT PATCH DELETE', '/orgs/*/interaction-limits/**', '/orgs/*/blocks/*', '/orgs/*/organization-roles/**'],
+  ['PUT DELETE', '/orgs/*/security-managers/**', '/orgs/*/public_members/*', '/user/interaction-limits'],
+  ['POST DELETE', '/orgs/*/attestations/**', '/users/*/attestations/**', '/repos/*/*/attestations'],
+  ['POST', '/orgs/*/artifacts/**', '/user/*/projectsV2/*/drafts'],
+  ['PATCH', '/user/memberships/orgs/*', '/repos/*/*/code-quality/setup'],
+  ['PUT', '/organizations/*/actions/cache/*', '/repos/*/*/actions/cache/*', '/repos/*/*/actions/runners/*/labels'],
+  ['POST DELETE', '/repos/*/*/actions/runners/**'],
+  ['POST PUT PATCH DELETE', '/repos/*/*/agents/**', '/repos/*/*/interaction-limits/**'],
+  ['POST PATCH DELETE', '/repos/*/*/secret-scanning/**'],
+  ['DELETE', '/repos/*/*/code-scanning/analyses/*', '/repos/*/*/code-scanning/codeql/databases/*'],
+  ['POST', '/repos/*/*/code-scanning/codeql/variant-analyses'],
+  ['POST', '/repos/*/*/security-advisories/reports', '/repos/*/*/security-advisories/*/cve'],
+  ['PUT', '/repos/*/*/issues/*/issue-field-values', '/repos/*/*/issues/comments/*/pin'],
 ];
 
 export const githubRefs: Record<string, RefPositionSource[] | string> = {

@@ -3,6 +3,7 @@ import type { ManifestInput } from '../manifest.ts';
 import { githubAdministration } from './github-administration.ts';
 import { githubAppPermissions } from './github-app.ts';
 import { githubCode, githubContentScopes } from './github-code.ts';
+import { githubOrganisations } from './github-organisations.ts';
 import { githubPeople } from './github-people.ts';
 import { githubRefs } from './github-refs.ts';
 import { githubWork } from './github-work.ts';
@@ -15,6 +16,7 @@ export const github = {
   headers: { 'x-github-api-version': '2022-11-28' },
   // Diffs, raw files and text matches are chosen with it (REST API, "Media types").
   default_headers: { accept: 'application/vnd.github+json' },
+  error_body: { message: '{detail}', documentation_url: 'https://docs.github.com/rest' },
   auth: { type: 'bearer' },
   oauth: {
     authorization_endpoint: 'https://github.com/login/oauth/authorize',
@@ -24,7 +26,7 @@ export const github = {
   },
   graphql: { path: '/graphql' },
   git_base_url: 'https://github.com',
-  scopes: { ...githubCode, ...githubWork, ...githubAdministration, ...githubPeople },
+  scopes: { ...githubCode, ...githubWork, ...githubAdministration, ...githubOrganisations, ...githubPeople },
   content_scopes: githubContentScopes,
   app_permissions: githubAppPermissions,
   refs: githubRefs,
@@ -62,5 +64,65 @@ export const github = {
     'codehost:orgs.admin': ['admin:org'],
     'codehost:orgs.delete': ['admin:org'],
     'codehost:teams.write': ['admin:org'],
+    'codehost:orgs.admin.read': ['read:org', 'admin:org'],
+    'codehost:orgs.settings.write': ['admin:org'],
+    'codehost:orgs.secrets.write': ['admin:org'],
+    'codehost:orgs.variables.write': ['admin:org'],
+    'codehost:orgs.rules.write': ['admin:org'],
+    'codehost:orgs.roles.write': ['admin:org'],
+    'codehost:runners.write': ['admin:org'],
+    'codehost:codespaces.read': ['codespace'],
+    'codehost:codespaces.write': ['codespace'],
+  },
+  presets: {
+    read: [
+      'codehost:metadata.read',
+      'codehost:search.read',
+      'codehost:contents.read',
+      'codehost:issues.read',
+      'codehost:pulls.read',
+      'codehost:checks.read',
+      'codehost:statuses.read',
+      'codehost:releases.read',
+      'codehost:actions.read',
+      'codehost:projects.read',
+      'codehost:users.read',
+      'codehost:orgs.read',
+    ],
+    issues: [
+      'codehost:metadata.read',
+      'codehost:search.read',
+      'codehost:issues.read',
+      'codehost:issues.comment',
+      'codehost:issues.write',
+    ],
+    review: [
+      'codehost:metadata.read',
+      'codehost:search.read',
+      'codehost:contents.read',
+      'codehost:issues.read',
+      'codehost:issues.comment',
+      'codehost:pulls.read',
+      'codehost:pulls.review',
+      'codehost:checks.read',
+      'codehost:statuses.read',
+      'codehost:actions.read',
+    ],
+    code: [
+      'codehost:metadata.read',
+      'codehost:search.read',
+      'codehost:contents.read',
+      'codehost:contents.write',
+      'codehost:issues.read',
+      'codehost:issues.comment',
+      'codehost:issues.write',
+      'codehost:pulls.read',
+      'codehost:pulls.write',
+      'codehost:pulls.review',
+      'codehost:checks.read',
+      'codehost:statuses.read',
+      'codehost:actions.read',
+    ],
+    everything: ['*'],
   },
 } satisfies ManifestInput;

@@ -3,7 +3,7 @@
  * `/upload` and client-side encryption are in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
-import { googleForbiddenHeaders } from './google.ts';
+import { googleErrorBody, googleForbiddenHeaders } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/gmail.${name}`;
 const everything = 'https://mail.google.com/';
@@ -15,6 +15,7 @@ export const gmail = {
   base_url: 'https://gmail.googleapis.com',
   forbidden_headers: googleForbiddenHeaders,
   auth: { type: 'bearer' },
+  error_body: googleErrorBody,
   oauth: {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
     token_endpoint: 'https://oauth2.googleapis.com/token',
@@ -132,5 +133,18 @@ export const gmail = {
     'PUT /gmail/v1/users/*/settings/autoForwarding': ['/emailAddress'],
     'POST /gmail/v1/users/*/settings/forwardingAddresses': ['/forwardingEmail'],
     'POST /gmail/v1/users/*/settings/delegates': ['/delegateEmail'],
+  },
+  presets: {
+    read: ['gmail:messages.read', 'gmail:drafts.read', 'gmail:labels.read'],
+    drafts: ['gmail:messages.read', 'gmail:drafts.read', 'gmail:labels.read', 'gmail:drafts.write'],
+    send: [
+      'gmail:messages.read',
+      'gmail:drafts.read',
+      'gmail:labels.read',
+      'gmail:drafts.write',
+      'gmail:drafts.send',
+      'gmail:messages.send',
+    ],
+    everything: ['*'],
   },
 } satisfies ManifestInput;

@@ -1,6 +1,6 @@
 /** The Google Calendar API, version 3: paths and OAuth scopes from Google's discovery document (calendar:v3, August 2026). */
 import type { ManifestInput } from '../manifest.ts';
-import { googleForbiddenHeaders } from './google.ts';
+import { googleErrorBody, googleForbiddenHeaders } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/calendar${name}`;
 const everything = scope('');
@@ -14,6 +14,7 @@ export const googleCalendar = {
   base_url: 'https://www.googleapis.com/calendar/v3',
   forbidden_headers: googleForbiddenHeaders,
   auth: { type: 'bearer' },
+  error_body: googleErrorBody,
   oauth: {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
     token_endpoint: 'https://oauth2.googleapis.com/token',
@@ -95,5 +96,21 @@ export const googleCalendar = {
     'POST /calendars/*/acl': ['/scope/value'],
     'PUT /calendars/*/acl/*': ['/scope/value'],
     'PATCH /calendars/*/acl/*': ['/scope/value'],
+  },
+  presets: {
+    read: [
+      'google-calendar:events.read',
+      'google-calendar:freebusy.read',
+      'google-calendar:calendars.read',
+      'google-calendar:settings.read',
+    ],
+    events: [
+      'google-calendar:events.read',
+      'google-calendar:freebusy.read',
+      'google-calendar:calendars.read',
+      'google-calendar:events.write',
+      'google-calendar:events.quickadd',
+    ],
+    everything: ['*'],
   },
 } satisfies ManifestInput;

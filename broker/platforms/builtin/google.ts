@@ -11,3 +11,6 @@ export const googleForbiddenHeaders = [
   'x-goog-iam-authorization-token',
   'x-goog-iam-authority-selector',
 ];
+
+/** Google's form of an error (google.rpc.Status as JSON; cloud.google.com/apis/design/errors). */
+export const googleErrorBody = { error: { code: '{status}', message: '{detail}', status: 'PERMISSION_DENIED' } };

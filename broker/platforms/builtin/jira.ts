@@ -5,10 +5,10 @@
  * OAuth. Attachments are uploaded as multipart, which the broker does not send.
  */
 import type { ManifestInput } from '../manifest.ts';
+import { jiraPresets } from './jira-presets.ts';
 import { jiraRecipients } from './jira-recipients.ts';
 
-const read = ['read:jira-work'];
-const write = ['write:jira-work'];
+const [read, write] = [['read:jira-work'], ['write:jira-work']];
 const configure = ['manage:jira-configuration'];
 
 export const jira = {
@@ -246,4 +246,5 @@ export const jira = {
   },
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
   recipients: jiraRecipients,
+  presets: jiraPresets,
 } satisfies ManifestInput;

@@ -17,6 +17,7 @@ export const linear = {
   forbidden_headers: ['public-file-urls-expire-in'],
   // A personal API key stands alone in the header; with OAuth, say auth: { type: oauth2, … }, which sends a Bearer.
   auth: { type: 'header', name: 'Authorization' },
+  error_body: { errors: [{ message: '{detail}', extensions: { code: '{code}', userPresentableMessage: '{detail}' } }] },
   oauth: {
     authorization_endpoint: 'https://linear.app/oauth/authorize',
     token_endpoint: 'https://api.linear.app/oauth/token',
@@ -110,4 +111,28 @@ export const linear = {
     'linear:invites.write': ['admin'],
   },
   recipients: { 'mutation organizationInviteCreate': ['/input/email'] },
+  presets: {
+    read: [
+      'linear:issues.read',
+      'linear:comments.read',
+      'linear:projects.read',
+      'linear:cycles.read',
+      'linear:documents.read',
+      'linear:teams.read',
+      'linear:users.read',
+      'linear:workspace.read',
+    ],
+    issues: [
+      'linear:issues.read',
+      'linear:comments.read',
+      'linear:projects.read',
+      'linear:cycles.read',
+      'linear:teams.read',
+      'linear:users.read',
+      'linear:issues.create',
+      'linear:issues.write',
+      'linear:comments.write',
+    ],
+    everything: ['*'],
+  },
 } satisfies ManifestInput;

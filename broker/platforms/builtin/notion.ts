@@ -11,6 +11,8 @@ export const notion = {
   base_url: 'https://api.notion.com/v1',
   headers: { 'notion-version': '2025-09-03' },
   auth: { type: 'bearer' },
+  // Notion's client shows the message of an error whose code it knows.
+  error_body: { object: 'error', status: '{status}', code: 'restricted_resource', message: '{detail}' },
   oauth: {
     authorization_endpoint: 'https://api.notion.com/v1/oauth/authorize',
     token_endpoint: 'https://api.notion.com/v1/oauth/token',
@@ -50,5 +52,10 @@ export const notion = {
     'notion:users.read': ['GET /users', 'GET /users/*', 'GET /custom_emojis'],
     'notion:files.read': ['GET /file_uploads', 'GET /file_uploads/*'],
     'notion:files.write': ['POST /file_uploads', 'POST /file_uploads/*/complete'],
+  },
+  presets: {
+    read: ['notion:*.read'],
+    write: ['notion:*.read', 'notion:*.write'],
+    everything: ['*'],
   },
 } satisfies ManifestInput;

@@ -1,15 +1,14 @@
 /**
  * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's
  * own OpenAPI document (slackapi/slack-api-specs). Slack takes a GET for writing methods too, so each method is listed by
- * name, and whatever is not listed (all of `admin.*`, `apps.*`, `oauth.*`) is in no scope.
+ * name, and whatever is not listed (`slackLeftOut` says what and why) is in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
+import { slackAdministration, slackAdministrationNeeds } from './slack-administration.ts';
+import { slackRecipients } from './slack-recipients.ts';
 
 const history = ['channels:history', 'groups:history', 'im:history', 'mpim:history'];
 const reading = ['channels:read', 'groups:read', 'im:read', 'mpim:read'];
-const id = (pointer: string) => ({ pointer, format: 'id' as const });
-const ids = (pointer: string) => ({ pointer, format: 'ids' as const });
-const optional = <Pointer extends object>(pointer: Pointer) => ({ ...pointer, optional: true as const });
 const writing = ['channels:manage', 'channels:write', 'groups:write', 'im:write', 'mpim:write'];
 
 export const slack = {
@@ -18,6 +17,8 @@ export const slack = {
   docs: 'https://docs.slack.dev/reference/methods',
   base_url: 'https://slack.com/api',
   auth: { type: 'bearer' },
+  failed_if: { at: '/ok', is: false },
+  error_body: { ok: false, error: '{detail}' },
   oauth: {
     authorization_endpoint: 'https://slack.com/oauth/v2/authorize',
     token_endpoint: 'https://slack.com/api/oauth.v2.access',
@@ -31,6 +32,8 @@ export const slack = {
       'GET /conversations.info',
       'GET /conversations.members',
       'GET /users.conversations',
+      'GET /calls.info',
+      'POST /agents.conversations.listViews',
     ],
     'slack:channels.write': [
       'POST /conversations.create',
@@ -63,20 +66,29 @@ export const slack = {
       'POST /chat.startStream',
       'POST /chat.appendStream',
       'POST /chat.stopStream',
+      'POST /chat.unfurl',
     ],
     'slack:messages.delete': ['POST /chat.delete'],
     'slack:reactions.read': ['GET /reactions.get', 'GET /reactions.list'],
     'slack:reactions.write': ['POST /reactions.add', 'POST /reactions.remove'],
     'slack:pins.read': ['GET /pins.list'],
     'slack:pins.write': ['POST /pins.add', 'POST /pins.remove'],
-    'slack:bookmarks.read': ['POST /bookmarks.list'],
-    'slack:bookmarks.write': ['POST /bookmarks.add', 'POST /bookmarks.edit', 'POST /bookmarks.remove'],
+    'slack:bookmarks.read': ['POST /bookmarks.list', 'POST /workflows.featured.list'],
+    'slack:bookmarks.write': [
+      'POST /bookmarks.add',
+      'POST /bookmarks.edit',
+      'POST /bookmarks.remove',
+      'POST /workflows.featured.add',
+      'POST /workflows.featured.remove',
+      'POST /workflows.featured.set',
+    ],
     'slack:files.read': ['GET /files.list', 'GET /files.info', 'GET /files.remote.list', 'GET /files.remote.info'],
     'slack:files.write': [
       'POST /files.getUploadURLExternal',
       'POST /files.completeUploadExternal',
       'POST /files.remote.add',
       'POST /files.remote.update',
+      'POST /files.remote.share',
       'POST /files.revokePublicURL',
     ],
     // Opens a file to anyone who has the link.
@@ -91,11 +103,19 @@ export const slack = {
       'GET /bots.info',
       'GET /dnd.info',
       'GET /dnd.teamInfo',
+      'GET /migration.exchange',
     ],
-    'slack:users.email.read': ['GET /users.lookupByEmail'],
+    'slack:users.email.read': [
+      'GET /users.lookupByEmail',
+      'GET /users.identity',
+      'GET /openid.connect.userInfo',
+      'POST /users.discoverableContacts.lookup',
+    ],
     'slack:profile.write': [
       'POST /users.profile.set',
       'POST /users.setPresence',
+      'POST /users.setPhoto',
+      'POST /users.deletePhoto',
       'POST /dnd.setSnooze',
       'POST /dnd.endSnooze',
       'POST /dnd.endDnd',
@@ -110,12 +130,26 @@ export const slack = {
     ],
     'slack:reminders.read': ['GET /reminders.list', 'GET /reminders.info'],
     'slack:reminders.write': ['POST /reminders.add', 'POST /reminders.complete', 'POST /reminders.delete'],
-    'slack:team.read': ['GET /team.info', 'GET /team.profile.get', 'GET /emoji.list', 'GET /auth.test'],
-    'slack:canvases.read': ['POST /canvases.sections.lookup'],
+    'slack:team.read': [
+      'GET /team.info',
+      'GET /team.profile.get',
+      'GET /emoji.list',
+      'GET /auth.test',
+      'GET /api.test',
+      'POST /auth.teams.list',
+      'POST /team.preferences.list',
+      'POST /blocks.validate',
+    ],
+    'slack:canvases.read': ['POST /canvases.sections.lookup', 'POST /agents.conversations.getCanvas'],
     'slack:canvases.write': ['POST /canvases.create', 'POST /canvases.edit', 'POST /conversations.canvases.create'],
     'slack:canvases.share': ['POST /canvases.access.set', 'POST /canvases.access.delete'],
     'slack:canvases.delete': ['POST /canvases.delete'],
-    'slack:lists.read': ['POST /slackLists.items.list', 'POST /slackLists.items.info'],
+    'slack:lists.read': [
+      'POST /slackLists.items.list',
+      'POST /slackLists.items.info',
+      'POST /slackLists.download.start',
+      'POST /slackLists.download.get',
+    ],
     'slack:lists.write': [
       'POST /slackLists.create',
       'POST /slackLists.update',
@@ -123,6 +157,7 @@ export const slack = {
       'POST /slackLists.items.update',
     ],
     'slack:lists.delete': ['POST /slackLists.items.delete', 'POST /slackLists.items.deleteMultiple'],
+    ...slackAdministration,
   },
   needs: {
     'slack:channels.read': reading,
@@ -158,39 +193,28 @@ export const slack = {
     'slack:lists.read': ['lists:read'],
     'slack:lists.write': ['lists:write'],
     'slack:lists.delete': ['lists:write'],
+    ...slackAdministrationNeeds,
   },
-  // A recipient is a conversation or person, by the id that Slack knows it by; people elsewhere are invited by mail. Who sees the
-  // topic, a bookmark, a pin or a reaction is the conversation. An edit of a canvas names nobody it was shared with.
-  recipients: {
-    'POST /chat.postMessage': [id('/channel')],
-    'POST /chat.postEphemeral': [id('/channel'), id('/user')],
-    'POST /chat.meMessage': [id('/channel')],
-    'POST /chat.scheduleMessage': [id('/channel')],
-    'POST /chat.update': [id('/channel')],
-    'POST /chat.startStream': [id('/channel'), optional(id('/recipient_user_id'))],
-    'POST /chat.appendStream': [id('/channel')],
-    'POST /chat.stopStream': [id('/channel')],
-    'POST /reactions.add': [id('/channel')],
-    'POST /pins.add': [id('/channel')],
-    'POST /bookmarks.add': [id('/channel_id')],
-    'POST /bookmarks.edit': [id('/channel_id')],
-    // Without a user it is for whoever asks.
-    'POST /reminders.add': [optional(id('/user')), optional(id('/channel'))],
-    'POST /conversations.create': [optional(ids('/user_ids'))],
-    'POST /conversations.rename': [id('/channel')],
-    'POST /conversations.setTopic': [id('/channel')],
-    'POST /conversations.setPurpose': [id('/channel')],
-    'POST /conversations.open': [id('/channel'), ids('/users')],
-    'POST /conversations.invite': [ids('/users')],
-    'POST /conversations.inviteShared': ['/emails/*', ids('/user_ids/*')],
-    // A file that is shared with no conversation stays private.
-    'POST /files.completeUploadExternal': [optional(id('/channel_id')), optional(ids('/channels'))],
-    // Members of a group join its conversations.
-    'POST /usergroups.create': [optional(ids('/channels'))],
-    'POST /usergroups.update': [optional(ids('/channels'))],
-    'POST /usergroups.users.update': [ids('/users')],
-    'POST /canvases.create': [optional(id('/channel_id'))],
-    'POST /conversations.canvases.create': [id('/channel_id')],
-    'POST /canvases.access.set': [ids('/channel_ids/*'), ids('/user_ids/*')],
+  recipients: slackRecipients,
+  presets: {
+    read: [
+      'slack:channels.read',
+      'slack:messages.read',
+      'slack:reactions.read',
+      'slack:pins.read',
+      'slack:bookmarks.read',
+      'slack:files.read',
+      'slack:users.read',
+      'slack:team.read',
+    ],
+    post: [
+      'slack:channels.read',
+      'slack:messages.read',
+      'slack:reactions.read',
+      'slack:users.read',
+      'slack:messages.write',
+      'slack:reactions.write',
+    ],
+    everything: ['*'],
   },
 } satisfies ManifestInput;

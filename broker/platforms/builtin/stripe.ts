@@ -1,10 +1,11 @@
 /**
  * Stripe's API, version 1: paths from Stripe's own client (stripe/stripe-node 2026-08). Bodies are form-encoded. In no scope
- * on purpose: what answers with a credential or a way in (ephemeral keys, account and login links, tokens, app
- * secrets), Issuing, Treasury, Terminal and the test helpers.
+ * on purpose: what `stripeLeftOut` names.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { stripeCatalog } from './stripe-catalog.ts';
+import { stripeSettings } from './stripe-settings.ts';
+import { stripeTerminal } from './stripe-terminal.ts';
 
 const optional = (pointer: string) => ({ pointer, optional: true });
 
@@ -16,9 +17,13 @@ export const stripe = {
   // With these a call works on another account: a connected one of a platform, or one of the organisation.
   forbidden_headers: ['stripe-account', 'stripe-context'],
   auth: { type: 'bearer' },
+  client_headers: ['stripe-version'],
+  error_body: { error: { type: 'invalid_request_error', code: '{code}', message: '{detail}' } },
   body: 'form',
   scopes: {
     ...stripeCatalog,
+    ...stripeSettings,
+    ...stripeTerminal,
     'stripe:customers.read': [
       'GET /v1/customers',
       'GET /v1/customers/search',
@@ -54,6 +59,9 @@ export const stripe = {
       'GET /v1/setup_intents/*',
       'GET /v1/setup_attempts',
       'GET /v1/mandates/*',
+      'GET /v1/confirmation_tokens/*',
+      'GET /v1/payment_records/**',
+      'GET /v1/payment_attempt_records/**',
     ],
     // With `confirm: true` in its body, creating an intent charges at once; a policy's `when` can look at that.
     'stripe:payments.create': [
@@ -80,6 +88,12 @@ export const stripe = {
       'GET /v1/customers/*/payment_methods',
       'GET /v1/customers/*/payment_methods/*',
       'GET /v1/customers/*/sources',
+      'GET /v1/customers/*/sources/*',
+      'GET /v1/sources/*',
+      'GET /v1/sources/*/source_transactions',
+      'GET /v1/payment_method_configurations/**',
+      'GET /v1/payment_method_domains/**',
+      'GET /v1/apple_pay/domains/**',
     ],
     'stripe:paymentmethods.write': [
       'POST /v1/payment_methods/*',
@@ -93,7 +107,13 @@ export const stripe = {
     'stripe:disputes.write': ['POST /v1/disputes/*'],
     // Closing a dispute is losing it.
     'stripe:disputes.close': ['POST /v1/disputes/*/close'],
-    'stripe:balance.read': ['GET /v1/balance', 'GET /v1/balance_transactions', 'GET /v1/balance_transactions/*'],
+    'stripe:balance.read': [
+      'GET /v1/balance',
+      'GET /v1/balance_transactions',
+      'GET /v1/balance_transactions/*',
+      'GET /v1/balance_settings',
+      'GET /v1/exchange_rates/**',
+    ],
     'stripe:payouts.read': ['GET /v1/payouts', 'GET /v1/payouts/*'],
     'stripe:payouts.write': [
       'POST /v1/payouts',
@@ -120,6 +140,7 @@ export const stripe = {
       'POST /v1/topups/*',
       'POST /v1/topups/*/cancel',
       'POST /v1/application_fees/*/refunds',
+      'POST /v1/application_fees/*/refunds/*',
     ],
     'stripe:checkout.read': [
       'GET /v1/checkout/sessions',
@@ -136,8 +157,20 @@ export const stripe = {
       'POST /v1/payment_links',
       'POST /v1/payment_links/*',
     ],
-    'stripe:tax.read': ['GET /v1/tax/calculations/**', 'GET /v1/tax/registrations/**', 'GET /v1/tax/transactions/**'],
-    'stripe:tax.write': ['POST /v1/tax/calculations', 'POST /v1/tax/transactions/create_from_calculation'],
+    'stripe:tax.read': [
+      'GET /v1/tax/associations/find',
+      'GET /v1/tax/locations/**',
+      'GET /v1/tax/settings',
+      'GET /v1/tax_ids/**',
+      'GET /v1/tax/calculations/**',
+      'GET /v1/tax/registrations/**',
+      'GET /v1/tax/transactions/**',
+    ],
+    'stripe:tax.write': [
+      'POST /v1/tax/calculations',
+      'POST /v1/tax/transactions/create_from_calculation',
+      'POST /v1/tax/transactions/create_reversal',
+    ],
     'stripe:radar.read': [
       'GET /v1/reviews',
       'GET /v1/reviews/*',
@@ -147,7 +180,11 @@ export const stripe = {
     ],
     'stripe:radar.approve': ['POST /v1/reviews/*/approve'],
     'stripe:events.read': ['GET /v1/events', 'GET /v1/events/*'],
-    'stripe:reports.read': ['GET /v1/reporting/report_runs/**', 'GET /v1/reporting/report_types/**'],
+    'stripe:reports.read': [
+      'GET /v1/reporting/report_runs/**',
+      'GET /v1/reporting/report_types/**',
+      'GET /v1/sigma/scheduled_query_runs/**',
+    ],
     'stripe:reports.run': ['POST /v1/reporting/report_runs'],
     'stripe:webhooks.read': ['GET /v1/webhook_endpoints', 'GET /v1/webhook_endpoints/*'],
     // A new endpoint's answer holds its signing secret, and it receives everything that happens.
@@ -162,8 +199,17 @@ export const stripe = {
       'GET /v1/accounts/*',
       'GET /v1/accounts/*/capabilities/**',
       'GET /v1/accounts/*/persons/**',
+      'GET /v1/accounts/*/external_accounts/**',
+      'GET /v1/country_specs/**',
     ],
-    'stripe:accounts.write': ['POST /v1/accounts', 'POST /v1/accounts/*'],
+    'stripe:accounts.write': [
+      'POST /v1/accounts',
+      'POST /v1/accounts/*',
+      'POST /v1/accounts/*/capabilities/*',
+      'POST /v1/accounts/*/persons',
+      'POST /v1/accounts/*/persons/*',
+      'DELETE /v1/accounts/*/persons/*',
+    ],
     'stripe:accounts.delete': ['DELETE /v1/accounts/*', 'POST /v1/accounts/*/reject'],
   },
   recipients: {
@@ -178,5 +224,20 @@ export const stripe = {
     'POST /v1/checkout/sessions': [optional('/customer_email')],
     // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
     'POST /v1/invoices/*/send': ['/to'],
+  },
+  presets: {
+    read: [
+      'stripe:catalog.read',
+      'stripe:subscriptions.read',
+      'stripe:invoices.read',
+      'stripe:quotes.read',
+      'stripe:customers.read',
+      'stripe:payments.read',
+      'stripe:refunds.read',
+      'stripe:disputes.read',
+      'stripe:balance.read',
+    ],
+    refunds: ['stripe:customers.read', 'stripe:payments.read', 'stripe:refunds.read', 'stripe:refunds.write'],
+    everything: ['*'],
   },
 } satisfies ManifestInput;

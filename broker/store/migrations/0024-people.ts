@@ -44,7 +44,7 @@ export async function people(db: Kysely<unknown>, types: ColumnTypes): Promise<v
     .addColumn('upstream_scopes', 'text')
     .addColumn('refresh_claim', 'text')
     .addColumn('refresh_claim_until', 'bigint')
-    // Who vouched for the person, for owners: a source or an issuer, and the agent that asked.
+    // Who identified the person, for owners: a source or an issuer, and the agent that asked.
     .addColumn('named_by', 'text', (c) => c.notNull())
     .addColumn('verified', 'integer', (c) => c.notNull())
     .addColumn('agent_id', 'text', (c) => c.notNull())

@@ -1,12 +1,19 @@
 // What is on record, in words.
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 /** @typedef {{ kind: string, words: string }} Badge */
+import { testInWords } from '../connections/words.js';
+import { isSuccess } from '../request-view/answer.js';
+import { visibleLine } from '../visible.js';
 
-/** @type {Record<NonNullable<AuditRow['result']>, Badge>} */
+/**
+ * What became of a call. What its agent may not do is refused; only a person denies.
+ *
+ * @type {Record<NonNullable<AuditRow['result']>, Badge>}
+ */
 export const RESULTS = {
   allowed: { kind: 'good', words: 'Allowed' },
   held: { kind: 'wait', words: 'Held' },
-  denied: { kind: 'bad', words: 'Denied' },
+  denied: { kind: 'bad', words: 'Refused' },
   blocked: { kind: 'bad', words: 'Blocked' },
   errored: { kind: 'bad', words: 'Failed' },
 };
@@ -18,23 +25,46 @@ const EVENTS = {
   approval_denied: { kind: 'bad', words: 'Denied' },
   access_request_approved: { kind: 'good', words: 'Granted' },
   access_request_denied: { kind: 'bad', words: 'Denied' },
-  registration_approved: { kind: 'good', words: 'Let in' },
-  registration_rejected: { kind: 'bad', words: 'Turned away' },
-  mcp_client_allowed: { kind: 'good', words: 'Let in' },
-  mcp_client_revoked: { kind: 'bad', words: 'Put out' },
+  registration_approved: { kind: 'good', words: 'Approved' },
+  registration_rejected: { kind: 'bad', words: 'Rejected' },
+  mcp_client_allowed: { kind: 'good', words: 'Connected' },
+  mcp_client_revoked: { kind: 'bad', words: 'Access revoked' },
+  outcome_unknown: { kind: 'wait', words: 'Unknown' },
+  late_outcome: { kind: 'wait', words: 'Late' },
+  breaker_opened: { kind: 'bad', words: 'Paused' },
+  breaker_closed: { kind: 'good', words: 'Resumed' },
   mcp_tools_changed: { kind: 'wait', words: 'Held back' },
   mcp_tool_accepted: { kind: 'good', words: 'Accepted' },
 };
 
 /**
- * A row's result as a badge.
+ * A row's result as a badge. A call that was allowed is a success only if the platform took it and its answer came whole.
  *
  * @param {AuditRow} row
+ * @returns {Badge}
  */
-export function resultOf({ kind, state, result, reason }) {
-  if (kind === 'event') return EVENTS[reason] ?? { kind: '', words: 'Event' };
+export function resultOf(row) {
+  const { kind, state, result } = row;
+  if (kind === 'event') return eventOf(row);
+  if (result === 'allowed') return allowedAs(row);
   if (result) return RESULTS[result];
   return state === 'intent' ? UNDER_WAY : { kind: '', words: 'Unknown' };
+}
+
+/** @param {AuditRow} row */
+function eventOf({ reason, flags }) {
+  const { ok = false, upstream_status = null, how } = changeOf(flags);
+  if (reason === 'connection_tested') return testInWords({ ok, upstream_status });
+  return EVENTS[reason] ?? { kind: '', words: how === undefined || how === 'broker' ? 'System' : 'Change' };
+}
+
+/** @param {AuditRow} row */
+function allowedAs({ upstream_status: status, flags }) {
+  const { words } = RESULTS.allowed;
+  if (status !== null && !isSuccess(status)) return { kind: 'wait', words: `${words} · ${status}` };
+  if (flags?.failed === true) return { kind: 'wait', words: `${words} · error` };
+  const ended = flags?.ended;
+  return ended === undefined || ended === 'complete' ? RESULTS.allowed : { kind: 'wait', words: `${words} · cut off` };
 }
 
 /** @type {Partial<Record<string, string>>} */
@@ -50,7 +80,7 @@ const REASONS = {
   denied_by_guardrail: 'a guardrail denies it',
   denied_by_policy: 'its policy denies it',
   endpoint_scope_mismatch: 'the scope does not cover this endpoint',
-  grant_expired: 'the grant is over',
+  grant_expired: 'the grant has expired',
   recipient_not_allowed: 'the recipient is not allowed',
   repo_not_allowed: 'the repository is not allowed',
   agent_inactive: 'the agent is not active yet',
@@ -61,6 +91,7 @@ const REASONS = {
   upstream_response_blocked: 'the answer was withheld',
   upstream_auth_failed: 'the platform refused the credential',
   upstream_not_found: 'the platform has no such repository',
+  approval_required_unsupported: 'a person would have to approve it, and its body is too large to be kept',
   approval_required_unsupported_for_git: 'a person would have to approve it, and git cannot wait',
   git_request_too_large: 'the request is too large',
   request_cut: 'the request broke off before it was whole',
@@ -82,9 +113,13 @@ const DEEDS = {
   agent_policy_assigned: 'was given another policy',
   access_request_approved: 'was granted what it asked for',
   access_request_denied: 'was denied what it asked for',
-  registration_approved: 'was let in',
-  mcp_client_allowed: 'was given to an MCP client to act as',
-  mcp_client_revoked: 'was taken from an MCP client',
+  registration_approved: 'was approved as an agent',
+  registration_rejected: 'was rejected',
+  child_issued: 'was made as a child',
+  agent_expired: 'expired',
+  connection_tested: 'connection tested',
+  mcp_client_allowed: 'was connected to an MCP client',
+  mcp_client_revoked: 'was disconnected from an MCP client',
   registration_key_claimed: 'collected its key',
   bootstrap_token_made: 'may bring a key',
   agent_bound: 'brought its key',
@@ -96,8 +131,63 @@ const DEEDS = {
 
 const readable = (/** @type {string} */ code) => code.replaceAll('_', ' ');
 
-/** Why a call was answered as it was; a code that has no words as it is, readable. */
-export const reasonInWords = (/** @type {string} */ reason) => REASONS[reason] ?? readable(reason);
+/**
+ * Why a call was answered as it was; a code that has no words as it is, readable. `actor`: who approved it, as actorOf answers it.
+ *
+ * @param {Pick<AuditRow, 'reason' | 'flags'>} row
+ * @param {string | undefined} actor
+ */
+export function reasonInWords({ reason, flags }, actor) {
+  if (reason === 'approved' && flags?.approval) return `approved by ${actor ?? 'an owner'}`;
+  return REASONS[reason] ?? readable(reason);
+}
 
 /** What an owner did, after the name of whom it was done to, if it was an agent. */
 export const deedInWords = (/** @type {string} */ reason) => DEEDS[reason] ?? readable(reason);
+
+/** What the broker notes of a change and of a decision. @typedef {{ by?: string, decided_by?: string, how?: string, ok?: boolean, upstream_status?: number | null }} Deciding */
+
+const changeOf = (/** @type {AuditRow['flags']} */ flags) =>
+  /** @type {Deciding} */ (flags?.change ?? flags?.approval ?? {});
+
+/** @type {Partial<Record<string, string>>} */
+const HOW = {
+  console: 'in the console',
+  api: 'with the API',
+  passkey: 'with a passkey',
+  token: 'with a one-time token',
+  local: "on the broker's machine",
+};
+
+/** Those who are no owner. @type {Partial<Record<string, string>>} */
+const OTHERS = {
+  broker: 'the broker, by a rule',
+  time: 'the broker, because time was over',
+  start: 'the configuration at the start',
+  person: 'the person',
+};
+
+/**
+ * Who did or decided it, and how; undefined: nobody is on record.
+ *
+ * @param {Pick<AuditRow, 'flags'>} row
+ * @param {ReadonlyMap<string, string>} names of owners and agents by id
+ */
+export function actorOf({ flags }, names) {
+  const who = whoOf(flags, names);
+  const { how = '' } = changeOf(flags);
+  return who && HOW[how] ? `${who}, ${HOW[how]}` : who;
+}
+
+/**
+ * The same without how, for one line.
+ *
+ * @param {AuditRow['flags']} flags
+ * @param {ReadonlyMap<string, string>} names
+ */
+export function whoOf(flags, names) {
+  const { by, decided_by, how } = changeOf(flags);
+  const other = how === undefined ? undefined : OTHERS[how];
+  const who = by ?? decided_by;
+  return other ?? (who && visibleLine(names.get(who) ?? (who === 'operator' ? 'the operator' : who)));
+}

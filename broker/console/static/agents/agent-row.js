@@ -1,27 +1,30 @@
 /** @typedef {import('../../answers.ts').Agent} Agent */
+/** @typedef {import('/console/agents/filter.js').Names} Names */
 /** @typedef {import('/console/agents/words.js').Verb} Verb */
-import { CONTAINED, causeInWords, MOVE, MOVES, PAUSED, pauseInWords, STATUS } from '/console/agents/words.js';
+import { badgeOf, CONTAINED, causeInWords, MOVE, MOVES, pauseInWords } from '/console/agents/words.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
- * `may`: whether whoever looks may stop it. `move(verb)` begins to.
+ * `names`: of policies and owners, as far as they are known. `may`: whether whoever looks may stop it. `move(verb)` begins to.
  *
- * @param {{ agent: Agent, may: boolean, move: (verb: Verb) => void }} props
+ * @param {{ agent: Agent, names: Names, may: boolean, move: (verb: Verb) => void }} props
  */
-export function AgentRow({ agent, may, move }) {
+export function AgentRow({ agent, names, may, move }) {
   const { name, agent_id, status, contained, parent_agent_id } = agent;
-  const paused = status === 'active' && agent.breakers.length > 0;
-  const held = contained && (status === 'active' || contained === 'expired') ? CONTAINED[contained] : undefined;
-  const { kind, words } = held ?? (paused ? PAUSED : STATUS[status]);
+  const { kind, words } = badgeOf(agent);
+  const owner = names.owners.get(agent.owner_id);
   return html`
     <li class=${parent_agent_id ? 'row child' : 'row'} data-agent=${agent_id} data-status=${status} data-contained=${contained}>
       <div class="what">
         <p class="name"><strong class="theirs">${visibleLine(name)}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
         <p class="small quiet">
           ${parent_agent_id && html`child of <code>${parent_agent_id}</code> · `}${agent.agent_type === 'mcp_client' && html`<${Link} to=${`/console/clients?agent=${agent_id}`}>MCP client<span class="unseen">s that act as ${name}</span><//> · `}<code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
+        </p>
+        <p class="small quiet facts-line">
+          ${parent_agent_id === null && html`<${Policy} agent=${agent} names=${names} />`}${owner && html`${parent_agent_id === null && ' · '}Owner <span class="theirs">${visibleLine(owner)}</span>`}
         </p>
         <${Why} agent=${agent} />
       </div>
@@ -38,6 +41,12 @@ export function AgentRow({ agent, may, move }) {
       </div>
     </li>
   `;
+}
+
+/** @param {{ agent: Agent, names: Names }} props */
+function Policy({ agent: { policy_id }, names: { policies } }) {
+  if (policy_id === null) return html`<span class="why">No policy: every call is denied</span>`;
+  return html`Policy <span class="theirs">${visibleLine(policies.get(policy_id) ?? '…')}</span>`;
 }
 
 /** @param {{ at: string }} props */
@@ -58,7 +67,7 @@ function Why({ agent: { status, status_cause, status_detail, status_since, break
   if (status === 'active') return breakers.map((breaker) => html`<p class="small why">${pauseInWords(breaker)}</p>`);
   if (status === 'pending')
     return html`<p class="small why">
-      It was let in <${Ago} at=${status_since} />, and starts when it collects its key. After an hour it is revoked.
+      It was approved <${Ago} at=${status_since} />, and starts when it collects its key. After an hour it is revoked.
     </p>`;
   if (status === 'pending_bind')
     return html`<p class="small why">It starts when its key is bound, with the token that came with it.</p>`;

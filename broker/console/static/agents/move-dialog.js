@@ -9,7 +9,7 @@ import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
-/** @param {{ agent: Agent, verb: Verb, onClose: () => void, onMoved: () => void }} props */
+/** @param {{ agent: Pick<Agent, 'agent_id' | 'name'>, verb: Verb, onClose: () => void, onMoved: () => void }} props */
 export function MoveDialog({ agent, verb, onClose, onMoved }) {
   const [reason, setReason] = useState('');
   const [busy, setBusy] = useState(false);

@@ -1,6 +1,6 @@
 // What an agent's status means, in words.
 /** @typedef {import('../../answers.ts').Agent} Agent */
-import { visibleLine } from '/console/visible.js';
+import { visibleLine } from '../visible.js';
 
 /** @typedef {'suspend' | 'resume' | 'revoke' | 'delete'} Verb */
 /** @typedef {{ kind: string, words: string }} Badge */
@@ -10,8 +10,8 @@ export const STATUS = {
   active: { kind: 'good', words: 'Active' },
   suspended: { kind: 'wait', words: 'Suspended' },
   revoked: { kind: 'bad', words: 'Revoked' },
-  pending: { kind: 'wait', words: 'Has to collect its key' },
-  pending_bind: { kind: 'wait', words: 'Waits for its key' },
+  pending: { kind: 'wait', words: 'Approved, key not collected' },
+  pending_bind: { kind: 'wait', words: 'No key yet' },
   deleted: { kind: '', words: 'Deleted' },
 };
 
@@ -21,7 +21,7 @@ export const STATUS = {
  * @type {Record<NonNullable<Agent['contained']>, Badge & { why?: string }>}
  */
 export const CONTAINED = {
-  expired: { kind: 'bad', words: 'Over' },
+  expired: { kind: 'bad', words: 'Expired' },
   parent_suspended: {
     kind: 'wait',
     words: 'Stopped with its parent',
@@ -30,12 +30,12 @@ export const CONTAINED = {
   parent_revoked: {
     kind: 'bad',
     words: 'Stopped with its parent',
-    why: 'Its parent is revoked, so its calls are refused for good.',
+    why: 'Its parent is revoked, so its calls are refused permanently.',
   },
   parent_expired: {
     kind: 'bad',
     words: 'Stopped with its parent',
-    why: 'The time of its parent is over, so its calls are refused for good.',
+    why: 'Its parent has expired, so its calls are refused permanently.',
   },
 };
 
@@ -48,7 +48,18 @@ const CAUSES = {
 
 export const causeInWords = (/** @type {string | null} */ cause) => CAUSES[cause ?? ''] ?? 'Stopped';
 
-export const PAUSED = { kind: 'wait', words: 'Paused' };
+const PAUSED = { kind: 'wait', words: 'Paused' };
+
+/**
+ * What it is in, as a badge: its own state, unless something else keeps it from acting.
+ *
+ * @param {Agent} agent
+ * @returns {Badge}
+ */
+export function badgeOf({ status, contained, breakers }) {
+  const held = contained && (status === 'active' || contained === 'expired') ? CONTAINED[contained] : undefined;
+  return held ?? (status === 'active' && breakers.length > 0 ? PAUSED : STATUS[status]);
+}
 
 /** @type {Partial<Record<string, (about: string | null) => string>>} */
 const BREAKERS = {
@@ -86,23 +97,23 @@ export const MOVES = {
  */
 export const MOVE = {
   suspend: {
-    name: 'Suspend',
+    name: 'Suspend…',
     title: 'Suspend',
-    what: 'Its calls are refused from the next one on, until somebody resumes it. What waits for a decision stays.',
+    what: 'Its calls are refused from the next one on, until somebody resumes it. So are those of its children. What waits for a decision stays.',
     done: 'is suspended.',
     kind: 'danger',
   },
   resume: {
-    name: 'Resume',
+    name: 'Resume…',
     title: 'Resume',
-    what: 'It may call again at once, with everything that it was granted.',
+    what: 'It may call again immediately, with everything that it was granted.',
     done: 'is active again.',
     kind: 'primary',
   },
   revoke: {
     name: 'Revoke…',
     title: 'Revoke',
-    what: 'It is stopped for good: nobody can bring it back, and its calls are refused from the next one on.',
+    what: 'It is stopped permanently: nobody can bring it back, and its calls are refused from the next one on. So are those of its children. What waits for a decision is over: held calls, and access requests.',
     done: 'is revoked.',
     kind: 'danger',
   },

@@ -5,7 +5,8 @@ import { useHeld } from '/console/approve/held.js';
 import { Over } from '/console/approve/over.js';
 import { Waiting } from '/console/approve/waiting.js';
 import { byId, html, render } from '/console/html.js';
-import { TimeLeft } from '/console/request-view/request-view.js';
+import { Level } from '/console/request-view/heading.js';
+import { TimeLeft } from '/console/request-view/time-left.js';
 
 const ID = location.pathname.split('/')[2] ?? '';
 
@@ -17,12 +18,12 @@ function Page() {
       <a class="brand" href="/console"><img src="/console/icon.svg" alt="" width="24" height="24" />Agent Broker</a>
       ${state.kind === 'waiting' && html`<${TimeLeft} held=${state.held} />`}
     </header>
-    <main><${Content} id=${ID} ...${held} /></main>
+    <${Level.Provider} value=${2}><main><${Content} id=${ID} ...${held} /></main><//>
   `;
 }
 
 /** @param {Held & { id: string }} props */
-function Content({ id, state, me, mine, deciding, look, lookAnew }) {
+function Content({ id, state, me, mine, answered, deciding, look, lookAnew, lookWho }) {
   switch (state.kind) {
     case 'loading':
       return html`<p class="quiet settled" role="status">Loading…</p>`;
@@ -34,9 +35,10 @@ function Content({ id, state, me, mine, deciding, look, lookAnew }) {
         <button type="button" onClick=${look}>Try again</button>
       <//>`;
     case 'over':
-      return html`<${Over} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} me=${me} />`;
+      return html`<${Over} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} answered=${answered} me=${me} />`;
     default:
-      return html`<${Waiting} id=${id} state=${state} me=${me} deciding=${deciding} look=${look} lookAnew=${lookAnew} />`;
+      return html`<${Waiting} id=${id} state=${state} me=${me} deciding=${deciding} look=${look} lookAnew=${lookAnew}
+        lookWho=${lookWho} />`;
   }
 }
 

@@ -1,5 +1,6 @@
 // What the approval page knows of its held call, and how it keeps knowing it while somebody looks.
 /** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
+/** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('../../answers.ts').Me} SignedIn */
 /** @typedef {import('../../answers.ts').WaitingCall} WaitingCall */
@@ -10,7 +11,8 @@ const WAITING_MS = 5_000;
 const UNDER_WAY_MS = 2_000;
 
 /** @typedef {SignedIn & { elsewhere: true }} Stranger Somebody who is signed in to another organisation. */
-/** @typedef {SignedIn & { elsewhere?: undefined, details: HeldCall, isOwner: boolean, mayDecide: boolean }} Owner */
+/** @typedef {SignedIn & { elsewhere?: undefined, details: HeldCall, mayDecide: boolean, passkeys: boolean }} Owner */
+/** What a decision on this page brought: the held call, or who was first. @typedef {{ now?: Partial<DecidedNow>, first?: string }} Answered */
 /** @typedef {Stranger | Owner} Me */
 /** @typedef {Omit<WaitingCall, 'request'> & { request: HeldCall['request'] }} Waits */
 /** @typedef {{ kind: 'waiting', held: Waits, changed: boolean, stale?: string }} WaitingState */
@@ -37,7 +39,7 @@ const signedOut = (/** @type {unknown} */ error) => {
 const quietly = (path) => ask('GET', path, undefined, { signIn: false });
 
 /**
- * Who is signed in here, with what they may see of this call: undefined without a session of its organisation.
+ * Who is signed in here, with what they may see of this call, and whether they have a passkey that can decide: undefined without a session of its organisation.
  *
  * @param {string} id
  * @returns {Promise<Me | undefined>}
@@ -47,7 +49,21 @@ async function findMe(id) {
   if (!me) return undefined;
   const details = await quietly(`/owner/approvals/${id}`).catch(signedOut);
   if (!details) return { ...me, elsewhere: true };
-  return { ...me, details, isOwner: details.agent.owned_by_me, mayDecide: me.role !== 'viewer' };
+  const having = await quietly('/owner/passkeys').catch(signedOut);
+  const passkeys = having?.passkeys.some(({ status, discoverable }) => status === 'active' && discoverable !== false);
+  return { ...me, details, mayDecide: me.role !== 'viewer', passkeys: passkeys ?? false };
+}
+
+/**
+ * Who decided before, of a refusal that says so.
+ *
+ * @param {unknown} error
+ * @returns {string | undefined}
+ */
+function firstOf(error) {
+  const refused = error instanceof Error && error.cause instanceof Refused ? error.cause : error;
+  const by = refused instanceof Refused && 'decided_by_email' in refused.answer && refused.answer.decided_by_email;
+  return typeof by === 'string' ? by : undefined;
 }
 
 const isUnderWay = (/** @type {DecidedCall} */ { status, executed_at, execution_error }) =>
@@ -57,8 +73,8 @@ const isUnderWay = (/** @type {DecidedCall} */ { status, executed_at, execution_
  * `state`: `loading`, `missing`, `failed`, `waiting` (with `held`; `changed` when it is another request than at first; `stale`
  * when the broker does not answer), `over` (with `outcome`, `held` as it
  * was last seen, and `details` for whoever is signed in). `me`: null until it is
- * known. `mine`: `approved` or `denied`, when that is being done here, or was. `deciding(status, work)` does it; `look()` looks
- * again, `lookAnew()` takes the request for the one that is being looked at, whatever was there before.
+ * known. `mine`: `approved` or `denied`, when that is being done here, or was. `deciding(status, work)` does it, and `answered`
+ * is what that brought; `look()` looks again, `lookWho()` at who is signed in, `lookAnew()` takes the request for the one that is being looked at, whatever was there before.
  *
  * @param {string} id
  */
@@ -66,6 +82,7 @@ export function useHeld(id) {
   const [state, setState] = useState(/** @type {State} */ ({ kind: 'loading' }));
   const [me, setMe] = useState(/** @type {Me | null | undefined} */ (null));
   const [mine, setMine] = useState(/** @type {Status | undefined} */ (undefined));
+  const [answered, setAnswered] = useState(/** @type {Answered | undefined} */ (undefined));
   const first = useRef(/** @type {string | undefined} */ (undefined));
   const shown = useRef(/** @type {Waits | undefined} */ (undefined));
   const last = useRef(Promise.resolve());
@@ -108,9 +125,11 @@ export function useHeld(id) {
     return last.current;
   }, [id]);
 
+  const lookWho = useCallback(() => findMe(id).then(setMe, () => setMe(undefined)), [id]);
+
   useEffect(() => {
     look();
-    findMe(id).then(setMe, () => setMe(undefined));
+    lookWho();
   }, [id]);
 
   useEffect(() => {
@@ -127,22 +146,24 @@ export function useHeld(id) {
   }, [state, look]);
 
   const deciding = useCallback(
-    async (/** @type {Status} */ status, /** @type {() => Promise<unknown>} */ work) => {
+    async (/** @type {Status} */ status, /** @type {() => Promise<Partial<DecidedNow>>} */ work) => {
       setMine(status);
       try {
-        await work();
+        setAnswered({ now: await work() });
       } catch (error) {
         setMine(undefined);
+        const first = firstOf(error);
+        setAnswered(first === undefined ? {} : { first });
         throw error;
       }
       await look();
     },
     [look],
   );
-  // What was looked at last is looked at anew: for a request that changed meanwhile.
+  // What was looked at last is looked at again: for a request that changed meanwhile.
   const lookAnew = useCallback(() => {
     first.current = undefined;
     return look();
   }, [look]);
-  return { state, me, mine, deciding, look, lookAnew };
+  return { state, me, mine, answered, deciding, look, lookAnew, lookWho };
 }

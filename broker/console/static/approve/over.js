@@ -1,10 +1,14 @@
 // A call that no longer waits: what became of it, in words.
 /** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
+/** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Answered} Answered */
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Status} Status */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html, useLayoutEffect, useRef } from '/console/html.js';
+import { platformAnswer } from '/console/request-view/answer.js';
+import { CallTitle } from '/console/request-view/call-title.js';
 import { visible, visibleLine } from '/console/visible.js';
 
 const at = (/** @type {string | null} */ moment) => {
@@ -14,9 +18,6 @@ const at = (/** @type {string | null} */ moment) => {
     ? `at ${date.toLocaleTimeString([], { timeStyle: 'short' })}`
     : `on ${date.toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}`;
 };
-
-/** What the platform answered with: its status out of `status 201, application/json, 34 bytes`. */
-const statusOf = (/** @type {string | null} */ summary) => Number(/^status (\d+)/.exec(summary ?? '')?.[1]);
 
 /** @typedef {{ kind: keyof typeof SIGNS, title: string, text: string, busy?: boolean }} Told */
 
@@ -57,15 +58,10 @@ function became({ status, decided_at, executed_at, execution_error, result_summa
       text: 'The call is under way. You may close this page; it goes on without it.',
       busy: true,
     };
-  const answered = statusOf(result_summary);
-  if (answered >= 400)
-    return {
-      kind: 'wait',
-      title,
-      text: `The call was made ${at(executed_at)}, and the platform refused it: ${visibleLine(result_summary ?? '')}.`,
-    };
+  const { kind, words } = platformAnswer(visibleLine(result_summary ?? ''));
+  if (kind !== 'good') return { kind, title, text: `The call was made ${at(executed_at)}, and ${words}.` };
   return {
-    kind: 'good',
+    kind,
     title,
     text: `The call was made ${at(executed_at)}. The platform answered: ${visibleLine(result_summary ?? '')}.`,
   };
@@ -89,15 +85,18 @@ const Sign = ({ kind, busy }) => html`<div class="sign ${busy ? 'busy' : ''}" ar
   }
 </div>`;
 
-const HOW = { passkey: 'by passkey', console: 'in the console', api: 'by the API' };
+const HOW = { passkey: 'by passkey', console: 'signed in, by a click', api: 'by the API' };
 
 /**
  * `held`: the request as it was last looked at, when it was.
  *
- * @param {{ outcome: DecidedCall, details?: HeldCall, held?: Waits, mine?: Status, me: Me | null | undefined }} props
+ * @param {{ outcome: DecidedCall, details?: HeldCall, held?: Waits, mine?: Status, answered?: Answered, me: Me | null | undefined }} props
  */
-export function Over({ outcome, details, held, mine, me }) {
+export function Over({ outcome, details, held, mine, answered, me }) {
   const { kind, title, text, busy } = became(outcome, mine);
+  const said = details?.platform_message ?? answered?.now?.platform_message;
+  const waiting = answered?.now?.waiting;
+  const first = answered?.first;
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   // A screen reader hears what became of it, and the keyboard goes on from here.
   useLayoutEffect(() => heading.current?.focus(), []);
@@ -105,15 +104,26 @@ export function Over({ outcome, details, held, mine, me }) {
     <${Sign} kind=${kind} busy=${busy} />
     <h1 tabindex="-1" ref=${heading}>${title}</h1>
     <p role="status">${text}</p>
+    ${held?.request && html`<p class="small theirs what"><${CallTitle} held=${held} over /></p>`}
+    ${said && html`<p class="theirs what"><span class="quiet small">The platform says:</span> ${visible(said)}</p>`}
+    ${first && html`<p class="quiet small"><span class="theirs">${visibleLine(first)}</span> was first.</p>`}
     ${
-      held?.request &&
-      html`<p class="small theirs what"><strong>${visibleLine(held.agent.name)}</strong>: <code>${held.request.method} ${visibleLine(held.platform)} ${visibleLine(held.request.endpoint.slice(0, 200))}</code></p>`
-    }
-    ${
+      !first &&
       details?.decided_by_email &&
       html`<p class="quiet small">${visibleLine(details.decided_by_email)} decided ${details.how && HOW[details.how]}.</p>`
     }
     ${details?.note && html`<p class="quiet small theirs">Note for the agent: “${visible(details.note)}”</p>`}
+    ${waiting && html`<${Next} waiting=${waiting} />`}
     ${me && html`<p><a class="button" href="/console">To the console</a></p>`}
   </section>`;
 }
+
+/**
+ * The way to what waits next, for whoever has just decided.
+ *
+ * @param {{ waiting: DecidedNow['waiting'] }} props
+ */
+const Next = ({ waiting: { approvals, next } }) =>
+  next === null
+    ? html`<p class="quiet small">No other call waits.</p>`
+    : html`<p><a class="button primary next" href="/approve/${next}">Next one (${approvals} ${approvals === 1 ? 'waits' : 'wait'})</a></p>`;

@@ -24,7 +24,7 @@ const WHY = {
 const CAN = { 'mcp:read': 'look, and ask for access', 'mcp:write': 'change and delete' };
 
 /**
- * `may`: whether whoever looks may put it out.
+ * `may`: whether whoever looks may revoke its access.
  *
  * @param {{ one: McpAuthorisation, may: boolean, revoke: () => void }} props
  */
@@ -40,7 +40,7 @@ export function ClientRow({ one, may, revoke }) {
         Acts as <${Link} to=${`/console/activity?agent=${agent.agent_id}`} class="theirs">${visibleLine(agent.name)}<span class="unseen">: what it did</span><//>${' · '}sends you back to <span class="theirs">${visibleLine(client.redirect_host)}</span>
       </p>
       <p class="small quiet">
-        Let in by <span class="theirs">${visibleLine(owner_email)}</span> on <${Day} at=${created_at} />${last_used_at ? html` · last used <${Ago} at=${last_used_at} />` : status === 'live' && ' · not used yet'}${status === 'live' && html` · until <${Day} at=${expires_at} />`}
+        Approved by <span class="theirs">${visibleLine(owner_email)}</span> on <${Day} at=${created_at} />${last_used_at ? html` · last used <${Ago} at=${last_used_at} />` : status === 'live' && ' · not used yet'}${status === 'live' && html` · until <${Day} at=${expires_at} />`}
       </p>
       ${status === 'live' ? html`<${May} one=${one} />` : html`<p class="small why"><${Over} one=${one} /></p>`}
     </div>
@@ -48,7 +48,7 @@ export function ClientRow({ one, may, revoke }) {
       ${
         may &&
         status === 'live' &&
-        html`<button type="button" class="compact danger revoke" onClick=${revoke}>Revoke access<span class="unseen"> of ${name}</span></button>`
+        html`<button type="button" class="compact danger revoke" onClick=${revoke}>Revoke access…<span class="unseen"> of ${name}</span></button>`
       }
     </div>
   </li>`;

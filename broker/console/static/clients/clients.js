@@ -1,8 +1,9 @@
-// The MCP clients that were let in: by whom, as which agent, with what, and when they were last there; and putting one out.
+// The connected MCP clients: who approved each, as which agent, with what, when it was used last; and revoking its access.
 /** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { ClientRow } from '/console/clients/client-row.js';
 import { Revoke } from '/console/clients/revoke.js';
 import { html, useState } from '/console/html.js';
+import { Command } from '/console/shell/command.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
@@ -32,7 +33,7 @@ export function ClientsPage({ place }) {
   </ul>`;
   return html`
     <div class="page-head"><h1>MCP clients</h1></div>
-    <div class="clients">
+    <div class="clients stack">
       <p class="quiet">Applications that you let act as agents of yours, over <code>/mcp</code>. What they call themselves nobody has checked.
         ${agent && html` Of one agent: <a href="/console/clients">show all</a>.`}</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
@@ -54,8 +55,8 @@ export function ClientsPage({ place }) {
 }
 
 const NoClients = () => html`
-  <${Empty} title="No MCP client was let in yet">
+  <${Empty} title="No MCP client is connected yet">
     <p>Give one this address. It sends you to a page here, on which you decide:</p>
-    <pre class="command">claude mcp add --transport http broker ${location.origin}/mcp</pre>
+    <${Command} text=${`claude mcp add --transport http broker ${location.origin}/mcp`} />
   <//>
 `;

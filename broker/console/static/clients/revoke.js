@@ -1,4 +1,4 @@
-// Nobody is put out by one click.
+// No access is revoked by one click.
 /** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';

@@ -1,29 +1,22 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
 import { asError, ask } from '/console/api.js';
 import { Leave } from '/console/connections/leave.js';
+import { OutcomeBadge, OutcomeDetail } from '/console/connections/outcome.js';
+import { TestButton } from '/console/connections/test-button.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { visibleLine } from '/console/visible.js';
 
-/** @type {Record<Connection['state'], { kind: string, words: string }>} */
-const STATE = {
-  connected: { kind: 'good', words: 'Connected' },
-  reauth_needed: { kind: 'bad', words: 'Needs to be connected again' },
-  needs_attention: { kind: 'bad', words: 'Needs attention' },
-  not_connected: { kind: 'wait', words: 'Not connected' },
-};
-
 /**
- * `may`: whether whoever looks may connect. `wanted`: a link asks for this one.
+ * `may`: whether whoever looks may connect. `wanted`: a link asks for this one. `reload()`: reads the connections again.
  *
- * @param {{ connection: Connection, may: boolean, wanted: boolean, disconnect: () => void }} props
+ * @param {{ connection: Connection, may: boolean, wanted: boolean, disconnect: () => void, reload: () => void }} props
  */
-export function ConnectionRow({ connection, may, wanted, disconnect }) {
+export function ConnectionRow({ connection, may, wanted, disconnect, reload }) {
   const { id, label, platform, state, connects_by, oauth } = connection;
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const [leavingTo, setLeavingTo] = useState(/** @type {string | undefined} */ (undefined));
   const name = visibleLine(label);
-  const { kind, words } = STATE[state];
   useEffect(() => {
     // Whoever comes back by the browser's Back finds the page as it was left.
     const back = (/** @type {PageTransitionEvent} */ { persisted }) => persisted && stay();
@@ -48,13 +41,15 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
   };
   return html`<li class="row" data-connection=${id} data-state=${state} data-wanted=${wanted}>
     <div class="what">
-      <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
+      <p class="name"><strong class="theirs">${name}</strong> <${OutcomeBadge} connection=${connection} /></p>
       <p class="small quiet">Platform <code class="theirs">${platform}</code>${connection.default && ' · used where a grant names no connection'}</p>
       <${About} connection=${connection} />
+      <${OutcomeDetail} connection=${connection} />
       ${wanted && state !== 'connected' && html`<p class="small why">An agent's call needs this connection.</p>`}
       ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
     </div>
     <div class="buttons">
+      ${may && state !== 'not_connected' && html`<${TestButton} connection=${connection} tested=${reload} />`}
       ${
         may &&
         connects_by === 'oauth' &&
@@ -65,7 +60,7 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
       ${
         may &&
         oauth &&
-        html`<button type="button" class="compact danger disconnect" onClick=${disconnect}>Disconnect<span class="unseen"> ${name}</span></button>`
+        html`<button type="button" class="compact danger disconnect" onClick=${disconnect}>Disconnect…<span class="unseen"> ${name}</span></button>`
       }
     </div>
     ${leavingTo && html`<${Leave} connection=${connection} url=${leavingTo} onClose=${stay} />`}

@@ -4,6 +4,7 @@ import { ConnectionRow } from '/console/connections/connection-row.js';
 import { Disconnect } from '/console/connections/disconnect.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { Command } from '/console/shell/command.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
@@ -44,7 +45,7 @@ export function ConnectionsPage({ place }) {
   return html`
     <div class="page-head"><h1>Connections</h1>
       <p class="small"><${Link} to="/console/people" id="to-people">People<//></p></div>
-    <div class="connections">
+    <div class="connections stack">
       <p class="quiet">What the broker uses to call platforms for your agents. No agent sees a credential, and nobody can read one here.</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!connections && !error && html`<${Loading} />`}
@@ -55,7 +56,7 @@ export function ConnectionsPage({ place }) {
         html`<ul role="list" class="sheet rows" id="connections">
           ${sorted.map(
             (connection) =>
-              html`<${ConnectionRow} key=${connection.id} connection=${connection} may=${mayChange(owner)} wanted=${connection.id === wanted} disconnect=${() => setLeaving(connection)} />`,
+              html`<${ConnectionRow} key=${connection.id} connection=${connection} may=${mayChange(owner)} wanted=${connection.id === wanted} disconnect=${() => setLeaving(connection)} reload=${reload} />`,
           )}
         </ul>`
       }
@@ -69,6 +70,6 @@ export function ConnectionsPage({ place }) {
 const NoConnections = () => html`
   <${Empty} title="There are no connections yet">
     <p>Name the platforms that your agents may call in a governance file, and a connection for each:</p>
-    <pre class="command">npx agent-broker apply governance.yaml</pre>
+    <${Command} text="npx agent-broker apply governance.yaml" />
   <//>
 `;

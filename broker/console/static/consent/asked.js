@@ -54,8 +54,8 @@ export function Asked({ asked, decide }) {
         <dd class="theirs"><strong id="redirect-host">${visibleLine(client.redirect_host)}</strong>${LOOPBACK.includes(client.redirect_host) && ', a program on the computer in front of you'}</dd>
         <dt>Who it is</dt>
         <dd>${
-          client.vouched_by
-            ? html`<span class="theirs">${visibleLine(client.vouched_by)}</span> says so`
+          client.published_by
+            ? html`<span class="theirs">${visibleLine(client.published_by)}</span> says so`
             : 'It gave itself this name; nobody has checked it.'
         }</dd>
         <dt>It can</dt>

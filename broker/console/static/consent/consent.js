@@ -1,4 +1,4 @@
-// An MCP client asks to be let in: who it is, what it will be able to do, and the decision of whoever is signed in here.
+// An MCP client asks for access: who it is, what it will be able to do, and the decision of whoever is signed in here.
 /** @typedef {import('../../answers.ts').Consent} Question */
 /** @typedef {import('../../answers.ts').ConsentDecision} ConsentDecision */
 import { asError, ask, Refused } from '/console/api.js';

@@ -1,4 +1,4 @@
-// As which agent a client is let in: one that there is, or a new one, and what that may do.
+// As which agent a client is authorised: one that there is, or a new one, and what that may do.
 /** @typedef {import('../../answers.ts').ConsentOffer} ConsentOffer */
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
 /** @typedef {import('/console/html.js').Children} Children */

@@ -8,12 +8,15 @@ const DAY_S = 24 * 3600;
 /** @type {[value: string, words: string][]} */
 const LASTS = [
   ['same', 'As long as the grant lasts now'],
-  ['', 'Until somebody changes it'],
   [String(3600), '1 hour'],
   [String(DAY_S), '1 day'],
   [String(7 * DAY_S), '7 days'],
   [String(30 * DAY_S), '30 days'],
+  ['', 'No expiry'],
 ];
+
+/** Of a new grant: what is needed for longer is asked for again, or given for longer by whoever decides. */
+const USUAL_LASTS = String(30 * DAY_S);
 
 /** @typedef {Pick<AccessRequest, 'grants' | 'connections'>} Ground */
 /** @typedef {{ scopes: string[], lasts: string, approval: boolean, connection: string }} AccessTerms */
@@ -44,7 +47,7 @@ export function grantOn({ grants, connections }, connection = '') {
 }
 
 /**
- * Just what was asked for. A grant that goes on keeps its end.
+ * Just what was asked for, for 30 days. A grant that goes on keeps its end.
  *
  * @param {AccessRequest} request
  * @param {string | undefined} connection
@@ -53,7 +56,7 @@ export function startingTerms(request, connection) {
   const grant = grantOn(request, connection);
   return {
     scopes: request.scope === null ? [] : [request.scope],
-    lasts: grant && !grant.expired ? 'same' : '',
+    lasts: grant && !grant.expired ? 'same' : USUAL_LASTS,
     approval: grant?.require_approval ?? false,
   };
 }
@@ -90,7 +93,7 @@ export function Terms({ request, terms, change }) {
   return html`
     <section class="part terms">
       <fieldset>
-        <legend>What it gets</legend>
+        <legend>Scopes to grant</legend>
         ${scope !== null && pick(scope)}
         ${
           others.length > 0 &&

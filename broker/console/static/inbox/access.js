@@ -10,8 +10,10 @@ import { Buttons } from '/console/inbox/buttons.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { lackInWords } from '/console/inbox/words.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
+import { momentInWords } from '/console/request-view/time-left.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /**
@@ -31,7 +33,7 @@ export function Access({ entry, version, waits, busy, shown, act }) {
   if (!request) return html`<${Loading} />`;
   return html`
     <div class="access">
-      <${Facts} request=${request} />
+      <${Facts} request=${request} waits=${waits} />
       ${
         waits &&
         mayChange(owner) &&
@@ -84,8 +86,8 @@ function termsOf(request, changed) {
   return { connection: '', ...startingTerms(request, changed.connection), ...Object.fromEntries(said) };
 }
 
-/** @param {{ request: AccessRequest }} props */
-function Facts({ request }) {
+/** @param {{ request: AccessRequest, waits: boolean }} props */
+function Facts({ request, waits }) {
   const { agent, reason_code } = request;
   const grant = grantOn(request);
   return html`
@@ -97,6 +99,7 @@ function Facts({ request }) {
         <dd>${grant ? html`<${Grant} grant=${grant} />` : html`<span class="quiet">nothing on this platform</span>`}</dd>
         <dt>Agent</dt>
         <dd><span class="theirs">${visibleLine(agent.name)}</span> <code class="quiet small">${agent.agent_id}</code></dd>
+        ${waits && html`<dt>Waits until</dt><dd>${momentInWords(request.expires_at)}</dd>`}
       </dl>
     </section>
   `;
@@ -106,7 +109,7 @@ function Facts({ request }) {
 const Grant = ({ grant: { scopes, expires_at, expired, require_approval } }) => html`
   <span class="theirs">${scopes.map((scope) => html`<code>${visibleLine(scope)}</code> `)}</span>
   <span class="small quiet">
-    ${expires_at && `${expired ? 'ended' : 'until'} ${new Date(expires_at).toLocaleString()} `}
+    ${expires_at && `${expired ? 'ended' : 'until'} ${exactly(expires_at)} `}
     ${require_approval && 'every call waits for an approval'}
   </span>
 `;

@@ -8,7 +8,7 @@ import { Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 /**
- * `version` changes when it has to be read anew. `shown` hears which request is on the screen, and whether all of it was
+ * `version` changes when it has to be read again. `shown` hears which request is on the screen, and whether all of it was
  * seen: nothing else is ever approved. `passkeys`: whether this owner has any that work here.
  *
  * @param {import('/console/inbox/entries.js').Opened<CallEntry> & { passkeys: boolean }} props
@@ -20,16 +20,16 @@ export function Approval({ entry, version, waits, busy, passkeys, shown, act }) 
   useShown(shown, held, seen, held && { request_hash: held.request_hash });
   if (error) return html`<${Failed} error=${error} again=${load} />`;
   if (!held) return html`<${Loading} />`;
-  // Without a request that can be read there is nothing to approve; only the passkeys of the agent's owner count.
+  // Without a request that can be read there is nothing to approve.
   const readable = held.request !== null;
-  const passkey = readable && passkeys && held.agent.owned_by_me;
+  const passkey = readable && passkeys;
   return html`
     <${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />
     ${
       waits &&
       html`<${Buttons}
         key=${held.request_hash}
-        approve=${readable && 'Approve'}
+        approve=${readable && 'Approve…'}
         passkey=${passkey}
         seen=${seen}
         why=${readable && !seen && 'Open what is folded, then approve.'}

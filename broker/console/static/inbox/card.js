@@ -3,8 +3,10 @@
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('/console/inbox/words.js').Became} Ended */
 import { html, useEffect, useRef } from '/console/html.js';
+import { Pick } from '/console/inbox/pick.js';
 import { askedScope, heldBy, lackInWords } from '/console/inbox/words.js';
 import { forWhom } from '/console/request-view/person.js';
+import { Sentence } from '/console/request-view/sentence.js';
 import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -12,22 +14,28 @@ import { visibleLine } from '/console/visible.js';
 export const openerOf = (/** @type {string} */ key) => `open-${key}`;
 
 /**
- * `open`: whether it is; `toggle()` changes that. `children`: what there is to see of it when it is open.
+ * `open`: whether it is; `toggle()` changes that. `picking`: how it is selected; undefined: it cannot be. `children`: what there is to
+ * see of it when it is open.
  *
- * @param {{ entry: Entry, open: boolean, toggle: () => void, children: Children }} props
+ * @param {{
+ *   entry: Entry, open: boolean, toggle: () => void, picking?: Parameters<typeof Pick>[0] | undefined, children: Children,
+ * }} props
  */
-export function Card({ entry, open, toggle, children }) {
+export function Card({ entry, open, toggle, picking, children }) {
   const { key, became, gone, deadline } = entry;
   const waits = !became && !gone;
   const card = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    // Where there is no room left below it, its content would open out of sight.
+    // Where there is no room left below it, its content would open out of sight. One above may have closed, too.
     const shown = card.current;
-    if (open && shown && shown.getBoundingClientRect().top > innerHeight / 3) shown.scrollIntoView();
+    if (!open || !shown) return;
+    if (shown.getBoundingClientRect().top > innerHeight / 3) shown.scrollIntoView();
+    else shown.querySelector('.card-head')?.scrollIntoView({ block: 'nearest' });
   }, [open]);
   return html`
     <li class="card sheet" ref=${card} data-entry=${key} data-state=${waits ? 'waiting' : 'over'}>
       <div class="card-head">
+        ${picking && html`<${Pick} ...${picking} />`}
         <h2>
           <button type="button" class="plain opener" id=${openerOf(key)} aria-expanded=${open} onClick=${toggle}>
             <${Chevron} /><span class="ask"><${Ask} entry=${entry} /></span>
@@ -41,7 +49,7 @@ export function Card({ entry, open, toggle, children }) {
   `;
 }
 
-const Chevron = () => html`
+export const Chevron = () => html`
   <svg class="chevron" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
     <path d="m6 3.5 4.5 4.5L6 12.5" fill="none" stroke="currentColor" stroke-width="1.75" stroke-linecap="round" stroke-linejoin="round" />
   </svg>
@@ -60,8 +68,7 @@ function Ask({ entry: { kind, item } }) {
       ? html`${who} asks for access to ${platform}`
       : html`${who} asks for${' '}
     <code class="theirs">${askedScope(item)}</code> on ${platform}`;
-  return html`${who} wants to${' '}
-    <code class="theirs">${visibleLine(item.method)} ${visibleLine(item.path)}</code> on ${platform}`;
+  return html`${who} wants to${' '}<${Sentence} sentence=${item.sentence} />`;
 }
 
 /** @param {Entry} entry */
@@ -71,9 +78,18 @@ function aboutInWords({ kind, item }) {
   return kind === 'access' ? lackInWords(item.reason_code) : 'Nobody checked it';
 }
 
+/**
+ * What an agent that is stopped asked for before: an approved call of it is refused.
+ *
+ * @param {{ agent: { status: string } }} props
+ */
+export const Stopped = ({ agent: { status } }) =>
+  status === 'suspended' ? html`<span class="stopped">Agent suspended</span><span aria-hidden="true"> · </span>` : null;
+
 /** @param {{ entry: Entry }} props */
 function About({ entry }) {
-  return html`${aboutInWords(entry)}
+  const { kind, item } = entry;
+  return html`${kind !== 'registration' && html`<${Stopped} agent=${item.agent} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform)}</strong><span aria-hidden="true"> · </span>`}${aboutInWords(entry)}
     <span aria-hidden="true"> · </span><${Ago} at=${entry.item.created_at} />`;
 }
 

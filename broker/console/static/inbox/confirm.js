@@ -1,21 +1,21 @@
-// The second step of approving by key: the first may have been meant for another window.
+// The second step of approving an access request or an agent by key: the first may have been meant for another window.
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
-/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('/console/inbox/entries.js').AccessEntry} AccessEntry */
+/** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 import { html } from '/console/html.js';
 import { namesOf, oneLine } from '/console/inbox/words.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 const ABOUT = {
-  approval: { title: 'Approve this call?', what: 'It is made at once, exactly as you see it, and at most once.' },
   access: { title: 'Approve this request?', what: 'The agent may use it from its next call on.' },
-  registration: { title: 'Let this agent in?', what: 'It is an agent at once, and can collect its key for an hour.' },
+  registration: { title: 'Approve this agent?', what: 'It is an agent at once, and can collect its key for an hour.' },
 };
 
 /**
  * `scopes`: what is granted, of an access request or a registration.
  *
- * @param {{ entry: Entry, scopes: string[] | ScopesOn | undefined, onApprove: () => void, onClose: () => void }} props
+ * @param {{ entry: AccessEntry | RegistrationEntry, scopes: string[] | ScopesOn | undefined, onApprove: () => void, onClose: () => void }} props
  */
 export function Confirm({ entry, scopes, onApprove, onClose }) {
   const { title, what } = ABOUT[entry.kind];

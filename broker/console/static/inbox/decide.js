@@ -6,7 +6,7 @@
 /** @typedef {import('/console/inbox/words.js').Known} Known */
 import { asError, ask, Refused } from '/console/api.js';
 import { whatBecame } from '/console/inbox/words.js';
-import { approveWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
+import { CeremonyFailed, decideWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
 
 const PATHS = /** @type {const} */ ({
   approval: '/owner/approvals',
@@ -58,15 +58,16 @@ export async function decide(one, what, word) {
 }
 
 /**
- * The same by passkey, which can only approve, and only calls. The challenge is bound to the request, not to what was shown.
+ * The same by a passkey of whoever is signed in, of a held call.
  *
  * @param {{ kind: 'approval', id: string }} one
- * @param {string} shownHash
+ * @param {'approve' | 'deny'} purpose
+ * @param {string} requestHash
+ * @param {string | undefined} note
  */
-export async function approveByPasskey(one, shownHash) {
+export async function decideCallByPasskey(one, purpose, requestHash, note) {
   return await settling(one, async () => {
-    if ((await find(one)).request_hash !== shownHash) return undefined;
-    await approveWithPasskey(one.id);
+    await decideWithPasskey({ purpose, id: one.id, requestHash, session: true, ...(note && { note }) });
     return await find(one);
   });
 }
@@ -100,7 +101,8 @@ async function settling(one, work) {
     return now ? { became: whatBecame(one.kind, now) } : { changed: true };
   } catch (error) {
     const code = error instanceof Refused ? (error.code ?? '') : '';
-    if (code === 'request_changed') return { changed: true };
+    const cause = error instanceof CeremonyFailed ? error.cause : error;
+    if (cause instanceof Refused && cause.code === 'request_changed') return { changed: true };
     if (hasEnded(error) || TOO_LATE.has(code))
       return { became: whatBecame(one.kind, await find(one)), late: asError(error).message };
     throw error;

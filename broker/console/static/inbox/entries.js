@@ -73,3 +73,20 @@ export const settled = (entries, key, became) =>
   entries.map((entry) => (entry.key === key ? { ...entry, became } : entry));
 
 export const isWaiting = (/** @type {Entry} */ entry) => !entry.became && !entry.gone;
+
+/**
+ * How many more calls of the same agent wait.
+ *
+ * @param {Entry[]} entries
+ * @param {Entry} entry
+ */
+export function othersOf(entries, { key, kind, item }) {
+  if (kind !== 'approval') return 0;
+  return entries.filter(
+    (other) =>
+      other.kind === 'approval' &&
+      other.key !== key &&
+      isWaiting(other) &&
+      other.item.agent.agent_id === item.agent.agent_id,
+  ).length;
+}

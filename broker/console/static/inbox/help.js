@@ -6,9 +6,12 @@ const KEYS = [
   [['j', '↓'], 'next'],
   [['k', '↑'], 'the one before'],
   [['Enter'], 'open, or close'],
-  [['a'], 'approve what is open (asks once more)'],
-  [['d'], 'deny with a reason, or reject'],
-  [['Esc'], 'close'],
+  [['x'], 'select, or a whole group'],
+  [['Shift x'], 'select all from the last selected one'],
+  [['a'], 'approve what is selected, or open (asks once more)'],
+  [['d'], 'deny it with a reason, or reject'],
+  [['/'], 'search'],
+  [['Esc'], 'close, or deselect'],
   [['?'], 'this list'],
 ];
 

@@ -1,36 +1,44 @@
 // The inbox: what waits for a person, who looks at it and decides, by pointer or by keys.
-/** @typedef {import('../../answers.ts').Me} Me */
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('/console/inbox/rows.js').Row} Row */
 /** @typedef {import('/console/inbox/use-inbox.js').InboxState} InboxState */
-import { asError, ask } from '/console/api.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
-import { Access } from '/console/inbox/access.js';
-import { Approval } from '/console/inbox/approval.js';
-import { Card, openerOf } from '/console/inbox/card.js';
-import { Confirm } from '/console/inbox/confirm.js';
-import { denyAllOf } from '/console/inbox/decide.js';
-import { Deny } from '/console/inbox/deny.js';
-import { isWaiting } from '/console/inbox/entries.js';
+import { Asked } from '/console/inbox/asked.js';
+import { isWaiting, othersOf } from '/console/inbox/entries.js';
+import { Body } from '/console/inbox/entry-body.js';
+import { Filter, NAMES } from '/console/inbox/filter.js';
+import { focusOn, keyAtFocus, useFocusLater } from '/console/inbox/focus.js';
+import { useHavingPasskeys } from '/console/inbox/having-passkeys.js';
 import { Help } from '/console/inbox/help.js';
+import { List } from '/console/inbox/list.js';
 import { NothingWaits } from '/console/inbox/nothing-waits.js';
 import { PeopleWait, usePeopleWaiting } from '/console/inbox/people-wait.js';
-import { Registration } from '/console/inbox/registration.js';
-import { Reject } from '/console/inbox/reject.js';
+import { focusables, nextAfter } from '/console/inbox/rows.js';
+import { SelectionBar } from '/console/inbox/selection-bar.js';
+import { Several } from '/console/inbox/several.js';
 import { useDeciding } from '/console/inbox/use-deciding.js';
-import { withoutPasskeys } from '/console/passkeys/ceremony.js';
+import { useDenyingAll } from '/console/inbox/use-denying-all.js';
+import { useRows } from '/console/inbox/use-rows.js';
+import { useSelection } from '/console/inbox/use-selection.js';
+import { useSeveral } from '/console/inbox/use-several.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { useKeys } from '/console/shell/keys.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
+import { isSought, soughtIn } from '/console/shell/sought.js';
+
+/** From so many on there is something to look for. */
+const FILTERED_FROM = 6;
 
 /**
  * `inbox`: as useInbox answers it.
  *
- * @param {{ inbox: InboxState }} props
+ * @param {{ place: URL, inbox: InboxState }} props
  */
-export function Inbox({ inbox }) {
+export function Inbox({ place, inbox }) {
   const { entries, error, reload, settle, tidy } = inbox;
   const owner = useOwner();
   const announce = useAnnounce();
@@ -38,81 +46,100 @@ export function Inbox({ inbox }) {
   const [asking, setAsking] = useState(/** @type {'approve' | 'deny' | 'help' | undefined} */ (undefined));
   const passkeys = useHavingPasskeys(owner);
   const people = usePeopleWaiting(entries);
+  const sought = soughtIn(place, NAMES);
+  const { rows, shown, hidden, draw, more, arrangeAgain } = useRows(entries, sought, openKey);
   const open = entries?.find(({ key }) => key === openKey);
+  const focusLater = useFocusLater();
   /** Goes on to the next, unless somebody went on already while the answer was on its way. */
-  const latest = useRef({ entries, openKey });
-  latest.current = { entries, openKey };
+  const latest = useRef({ rows, openKey });
+  latest.current = { rows, openKey };
   const done = (/** @type {string} */ key) => {
     if (latest.current.openKey !== key) return;
     setOpenKey(undefined);
-    focusOn(nextAfter(latest.current.entries ?? [], key));
+    focusLater(nextAfter(latest.current.rows, key));
   };
   const deciding = useDeciding({ open, settle, reload, done });
+  const several = useSeveral({ settle, reload, done: () => focusLater(focusables(latest.current.rows, undefined)[0]) });
+  const selection = useSelection(shown, (key) => several.isOurs(key) || deciding.busy[key] !== undefined);
+  const denyAll = useDenyingAll({ settle, reload, done });
   useEffect(() => tidy, []);
 
   const toggle = (/** @type {string} */ key) => setOpenKey((before) => (before === key ? undefined : key));
   const move = (/** @type {1 | -1} */ by) => {
-    const keys = (entries ?? []).filter((entry) => isWaiting(entry) || entry === open).map(({ key }) => key);
+    const keys = focusables(rows, openKey);
     const at = keys.indexOf(keyAtFocus() ?? openKey ?? '');
     const to = at < 0 ? (by > 0 ? 0 : keys.length - 1) : Math.min(keys.length - 1, Math.max(0, at + by));
+    if (by > 0 && at === keys.length - 1 && hidden > 0) more();
     focusOn(keys[to]);
   };
-  /** By key: only what is open and was seen whole, and never in one step. */
+  const select = (/** @type {boolean} */ reaches) => {
+    const key = keyAtFocus() ?? openKey;
+    const row = rows.find(({ slot }) => slot.id === key);
+    if (!key || !mayDecide(owner)) return;
+    if (row) selection.toggle(row.entries.filter(isWaiting).map((entry) => entry.key));
+    else if (reaches) selection.reach(key);
+    else selection.toggle([key]);
+  };
+  /** By key: what is selected; else only what is open and was seen whole, and never in one step. */
   const askFor = (/** @type {'approve' | 'deny'} */ what) => {
     const key = openKey ?? keyAtFocus();
-    if (!key || !mayDecide(owner)) return;
-    if (key !== openKey) {
+    if (!mayDecide(owner)) return;
+    if (selection.selected.length > 0) several.ask({ what, entries: selection.selected });
+    else if (!key) return;
+    else if (rows.some(({ slot }) => slot.id === key)) announce('Open the group, or select it with x, then decide.');
+    else if (key !== openKey) {
       setOpenKey(key);
       announce('Look at it first, then decide.');
     } else if (open && deciding.ready(what) && isWaiting(open)) setAsking(what);
     else if (deciding.ready('deny'))
       announce('It cannot be approved yet: what is missing stands above the buttons.', 'wait');
   };
-  const begin = (/** @type {Act} */ what) => (what === 'deny' ? setAsking('deny') : deciding.act(what));
+  /** Both ways ask once more for a call; a passkey asks by itself, and what else is approved stands in a form of its own. */
+  const begin = (/** @type {Act} */ what) =>
+    what === 'deny' || (what === 'approve' && open?.kind === 'approval') ? setAsking(what) : deciding.act(what);
   /** @type {(what: 'approve' | 'deny', note?: string) => void} */
   const finish = (what, note) => {
     setAsking(undefined);
     deciding.act(what, note);
   };
-  /** By somebody who looked at one of them: an agent that floods the inbox is not read call by call. */
-  const denyAll = async (/** @type {CallEntry} */ { key, item }, /** @type {string} */ note) => {
-    setAsking(undefined);
-    try {
-      const denied = await denyAllOf(item.agent.agent_id, note);
-      for (const id of denied) settle(`approval-${id}`, DENIED_ALL);
-      announce(`Denied ${denied.length} calls.`, 'good');
-      done(key);
-    } catch (failure) {
-      announce(asError(failure).message, 'bad');
-    } finally {
-      reload();
-    }
-  };
   /** `all`: the other calls of the same agent, too. */
-  const deny = (/** @type {string | undefined} */ note, /** @type {boolean | undefined} */ all) =>
-    all && open?.kind === 'approval' ? denyAll(open, note ?? '') : finish('deny', note);
+  const deny = (/** @type {string | undefined} */ note, /** @type {boolean | undefined} */ all) => {
+    if (!all || open?.kind !== 'approval') return finish('deny', note);
+    setAsking(undefined);
+    denyAll(open, note ?? '');
+  };
   const close = () => setAsking(undefined);
+  const putAway = () => {
+    tidy();
+    arrangeAgain();
+  };
 
   useKeys({
     j: () => move(1),
     k: () => move(-1),
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
+    x: () => select(false),
+    X: () => select(true),
     a: () => askFor('approve'),
     d: () => askFor('deny'),
     Escape: () => {
-      if (openKey) focusOn(openKey);
+      if (!openKey) return selection.clear();
       setOpenKey(undefined);
+      focusLater(openKey);
     },
     '?': () => setAsking('help'),
   });
 
   const decided = (entries ?? []).filter((entry) => !isWaiting(entry)).length;
+  /** Once it is there it stays: what is under it must not move. */
+  const filtered = useRef(false);
+  filtered.current ||= isSought(sought) || (entries?.length ?? 0) >= FILTERED_FROM;
   return html`
     <div class="page-head">
       <h1 id="inbox" tabindex="-1">Inbox</h1>
       <div class="buttons">
-        ${decided > 0 && html`<button type="button" class="plain compact" id="tidy" onClick=${tidy}>Clear ${decided} decided</button>`}
+        ${decided > 0 && html`<button type="button" class="plain compact" id="tidy" onClick=${putAway}>Clear ${decided} decided</button>`}
         ${entries && entries.length > 0 && html`<button type="button" class="plain compact keys-hint" onClick=${() => setAsking('help')}>Keys <kbd>?</kbd></button>`}
       </div>
     </div>
@@ -120,95 +147,31 @@ export function Inbox({ inbox }) {
     ${!entries && !error && html`<${Loading} />`}
     ${people > 0 && html`<${PeopleWait} count=${people} />`}
     ${entries?.length === 0 && people === 0 && html`<${NothingWaits} />`}
+    ${filtered.current && html`<${Filter} entries=${entries ?? []} sought=${sought} shown=${shown.filter(isWaiting).length} />`}
+    ${rows.length === 0 && isSought(sought) && html`<p class="quiet" id="none-fits">Nothing that waits fits this filter. <${Link} to="/console">Show all<//></p>`}
     ${
       entries &&
       entries.length > 0 &&
-      html`<ul role="list" class="cards" id="held">
-        ${entries.map(
-          (entry) => html`
-            <${Card} key=${entry.key} entry=${entry} open=${entry === open} toggle=${() => toggle(entry.key)}>
-              <${KINDS[entry.kind]}
-                entry=${entry}
-                version=${deciding.version}
-                waits=${isWaiting(entry)}
-                busy=${deciding.busy[entry.key]}
-                passkeys=${passkeys}
-                shown=${deciding.shown}
-                act=${begin}
-              />
-            <//>
-          `,
-        )}
-      </ul>`
+      html`<${List}
+        rows=${rows}
+        hidden=${hidden}
+        more=${more}
+        open=${open}
+        toggle=${toggle}
+        draw=${draw}
+        selecting=${mayDecide(owner) ? selection : undefined}
+        body=${(/** @type {Entry} */ entry) => html`<${Body} entry=${entry} deciding=${deciding} passkeys=${passkeys} act=${begin} reload=${reload} />`}
+      />`
     }
     ${decided > 0 && decided === entries?.length && html`<p class="all-done quiet">That was all.</p>`}
+    <${SelectionBar} count=${selection.selected.length} busy=${several.busy} ask=${(/** @type {'approve' | 'deny'} */ what) => several.ask({ what, entries: selection.selected })} clear=${selection.clear} />
     ${asking === 'help' && html`<${Help} onClose=${close} />`}
-    ${asking === 'approve' && open && html`<${Confirm} entry=${open} scopes=${deciding.scopes()} onApprove=${() => finish('approve')} onClose=${close} />`}
-    ${asking === 'deny' && open && html`<${REFUSALS[open.kind]} entry=${open} others=${othersOf(entries ?? [], open)} onDeny=${deny} onClose=${close} />`}
+    ${
+      (asking === 'approve' || asking === 'deny') &&
+      open &&
+      html`<${Asked} what=${asking} entry=${open} deciding=${deciding} others=${othersOf(entries ?? [], open)} deny=${deny}
+        approve=${(/** @type {string} */ note) => finish('approve', note)} onClose=${close} />`
+    }
+    ${several.asked && html`<${Several} what=${several.asked.what} entries=${several.asked.entries} onDecide=${several.run} onClose=${several.cancel} />`}
   `;
-}
-
-const DENIED_ALL = { kind: 'bad', words: 'Denied, with the other calls of this agent.' };
-
-/**
- * How many more calls of the same agent wait.
- *
- * @param {Entry[]} entries
- * @param {Entry} entry
- */
-function othersOf(entries, { key, kind, item }) {
-  if (kind !== 'approval') return 0;
-  return entries.filter(
-    (other) =>
-      other.kind === 'approval' &&
-      other.key !== key &&
-      isWaiting(other) &&
-      other.item.agent.agent_id === item.agent.agent_id,
-  ).length;
-}
-
-const KINDS = { approval: Approval, access: Access, registration: Registration };
-/** What asks once more before it says no. */
-const REFUSALS = { approval: Deny, access: Deny, registration: Reject };
-
-/**
- * Whether this owner can decide by passkey here.
- *
- * @param {Me} owner
- */
-function useHavingPasskeys(owner) {
-  const [having, setHaving] = useState(false);
-  useEffect(() => {
-    if (!mayDecide(owner) || withoutPasskeys()) return;
-    ask('GET', '/owner/passkeys').then(
-      ({ passkeys }) => setHaving(passkeys.some(({ status }) => status === 'active')),
-      () => {},
-    );
-  }, []);
-  return having;
-}
-
-const keyAtFocus = () =>
-  /** @type {HTMLElement | undefined} */ (document.activeElement?.closest('[data-entry]'))?.dataset.entry;
-
-/**
- * The one after it that waits; the first one that does when there is none.
- *
- * @param {Entry[]} entries
- * @param {string} key
- */
-function nextAfter(entries, key) {
-  const at = entries.findIndex((entry) => entry.key === key);
-  return [...entries.slice(at + 1), ...entries.slice(0, at)].find(isWaiting)?.key;
-}
-
-/**
- * Without a key, to the heading.
- *
- * @param {string | undefined} key
- */
-function focusOn(key) {
-  const target = document.getElementById(key ? openerOf(key) : 'inbox');
-  target?.focus({ preventScroll: true });
-  target?.closest('.card')?.scrollIntoView({ block: 'nearest' });
 }

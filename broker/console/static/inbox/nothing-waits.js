@@ -2,9 +2,12 @@
 /** @typedef {import('../../answers.ts').Agent} Agent */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
+import { Command } from '/console/shell/command.js';
 import { Empty } from '/console/shell/empty.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 export function NothingWaits() {
+  const owner = useOwner();
   const [agents, setAgents] = useState(/** @type {Agent[] | undefined} */ (undefined));
   useEffect(() => {
     ask('GET', '/owner/agents').then(
@@ -15,10 +18,10 @@ export function NothingWaits() {
   if (agents?.length === 0)
     return html`<${Empty} title="There are no agents yet">
       <p>An agent acts through this broker with a key of its own. Make one on the machine of the broker:</p>
-      <pre class="command">npx agent-broker agent create my-agent</pre>
+      <${Command} text="npx agent-broker agent create my-agent" />
       <p class="quiet">It prints what to paste into your assistant. What a rule holds will wait here.</p>
     <//>`;
-  return html`<${Empty} title="Nothing waits for you">
+  return html`<${Empty} title=${mayDecide(owner) ? 'Nothing waits for you' : 'Nothing waits'}>
     <p>When a rule holds a call of an agent, it appears here at once. You can leave this page open: the title counts along.</p>
     <p class="quiet">What was decided is under <a href="/console/activity">Activity</a>.</p>
   <//>`;

@@ -68,7 +68,7 @@ export function Scopes({ asked, left, leave }) {
   };
   return html`
     <section class="part terms by-platform">
-      <h3>What it gets</h3>
+      <h3>Scopes to grant</h3>
       ${asked.requested_scopes.length === 0 && html`<p class="quiet">${NOTHING}</p>`}
       ${asked.requested_scopes.map(
         ({ platformId, scopes }, at) => html`

@@ -8,6 +8,7 @@ import { Asked, NewName, Scopes, wordOf } from '/console/inbox/registration-term
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { counted, countUnseen } from '/console/request-view/text.js';
+import { momentInWords } from '/console/request-view/time-left.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
@@ -72,7 +73,7 @@ export function Registration({ entry, version, waits, busy, shown, act }) {
 
 /** @param {{ asked: Asking, me: Me, waits: boolean }} props */
 function Facts({ asked, me, waits }) {
-  const { agent_name, owner_id, owner_email, policy, source } = asked;
+  const { agent_name, owner_id, owner_email, policy, source, expires_at } = asked;
   return html`
     <dl class="facts">
       ${
@@ -95,7 +96,8 @@ function Facts({ asked, me, waits }) {
                 ? html`it gets <span class="theirs">${visibleLine(policy.name)}</span> <span class="quiet">version ${policy.version}</span>`
                 : 'none: every call is denied until an admin gives it one'
             }
-          </dd>`
+          </dd>
+          <dt>Waits until</dt><dd>${momentInWords(expires_at)}</dd>`
       }
     </dl>
   `;

@@ -7,7 +7,7 @@
 /** @typedef {import('/console/inbox/words.js').Became} Became */
 import { asError, Refused } from '/console/api.js';
 import { useRef, useState } from '/console/html.js';
-import { approveByPasskey, decide } from '/console/inbox/decide.js';
+import { decide, decideCallByPasskey } from '/console/inbox/decide.js';
 import { idOf } from '/console/inbox/entries.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -31,7 +31,7 @@ export function useDeciding({ open, settle, reload, done }) {
   const announce = useAnnounce();
   /** What is under way, by the key of its entry. */
   const [busy, setBusy] = useState(/** @type {Record<string, Act>} */ ({}));
-  /** Read anew when the request is not what was shown. */
+  /** Read again when the request is not what was shown. */
   const [version, setVersion] = useState(0);
   /** `{ subject, seen, word }`, or nothing while there is nothing to decide on. */
   const onScreen = useRef(/** @type {Shown | undefined} */ (undefined));
@@ -57,8 +57,11 @@ export function useDeciding({ open, settle, reload, done }) {
       } else {
         const { became, late } = decided;
         settle(entry.key, became);
-        // It stands in the card, too: here it is for whoever listens.
-        announce(late ? `${late} ${became.words}` : became.words, late ? 'wait' : 'good');
+        // What went as it was meant to stands in the card, too: here it is for whoever listens.
+        announce(
+          late ? `${late} ${became.words}` : became.words,
+          late ? 'wait' : what === 'deny' ? 'good' : became.kind,
+        );
         done(entry.key);
       }
     } catch (failure) {
@@ -81,7 +84,12 @@ export function useDeciding({ open, settle, reload, done }) {
     const word = onScreen.current?.word;
     return word && 'scopes' in word ? word.scopes : undefined;
   };
-  return { act, busy, version, shown, ready, scopes };
+  /** The held call on the screen, if that is one. */
+  const held = () => {
+    const subject = onScreen.current?.subject;
+    return subject && 'approval_id' in subject ? subject : undefined;
+  };
+  return { act, busy, version, shown, ready, scopes, held };
 }
 
 /**
@@ -94,7 +102,7 @@ async function say(entry, what, { subject, word }, note) {
   const hash = 'request_hash' in subject ? { request_hash: subject.request_hash } : undefined;
   if (what === 'passkey') {
     if (entry.kind !== 'approval' || !hash) throw new Error('Only held calls are approved by passkey.');
-    return await approveByPasskey(entry, hash.request_hash);
+    return await decideCallByPasskey(entry, 'approve', hash.request_hash, note);
   }
   return await decide(entry, what, { ...(what === 'approve' ? word : hash), ...(note && { note }) });
 }

@@ -9,6 +9,13 @@ import { entryOf, isWaiting, merge, settled } from '/console/inbox/entries.js';
 import { whatBecame } from '/console/inbox/words.js';
 import { followNews } from '/console/shell/news.js';
 
+/** How long the next reading waits at most after one that took long. */
+const MOST_PAUSE_MS = 2_000;
+/** So many are asked for at once how they ended. */
+const ASKED_AT_ONCE = 6;
+/** How often a call that is under way is asked for. */
+const UNDER_WAY_MS = 1_000;
+const pause = (/** @type {number} */ ms) => new Promise((over) => setTimeout(over, ms));
 /** As many as the broker answers at once. */
 const MOST = 200;
 
@@ -80,9 +87,13 @@ export function useInbox(owner) {
     if (state.now) return;
     state.now = true;
     try {
-      while (state.again) {
+      for (let took = 0; state.again; ) {
+        // Half of the time at most goes into reading a large inbox of which much is decided.
+        if (took > 0) await pause(took);
         state.again = false;
+        const began = performance.now();
         const found = await findWaiting();
+        took = Math.min(MOST_PAUSE_MS, performance.now() - began);
         setEntries((before) => merge(before ?? [], found));
         setError(undefined);
       }
@@ -104,20 +115,24 @@ export function useInbox(owner) {
     [],
   );
 
-  // Decided elsewhere, or too late: how it ended is asked for once.
+  // Decided elsewhere, or too late: how it ended is asked for once; of a call that is under way, until it has ended.
   const asked = useRef(/** @type {Set<string>} */ (new Set()));
   useEffect(() => {
     for (const entry of entries ?? []) {
-      if (!entry.gone || entry.became || asked.current.has(entry.key)) continue;
+      const isDue = entry.became ? entry.became.underWay : entry.gone;
+      if (!isDue || asked.current.has(entry.key) || asked.current.size >= ASKED_AT_ONCE) continue;
       asked.current.add(entry.key);
-      find(entry).then(
-        (now) => settle(entry.key, whatBecame(entry.kind, now)),
-        // A registration is forgotten a day after its time was over.
-        (failure) =>
-          failure instanceof Refused && failure.code === 'not_found'
-            ? settle(entry.key, whatBecame(entry.kind, {}))
-            : asked.current.delete(entry.key),
-      );
+      const asking = entry.became ? pause(UNDER_WAY_MS).then(() => find(entry)) : find(entry);
+      asking
+        .finally(() => asked.current.delete(entry.key))
+        .then(
+          (now) => settle(entry.key, whatBecame(entry.kind, now)),
+          // A registration is forgotten a day after its time was over.
+          (failure) =>
+            failure instanceof Refused && failure.code === 'not_found'
+              ? settle(entry.key, whatBecame(entry.kind, {}))
+              : undefined,
+        );
     }
   }, [entries]);
 

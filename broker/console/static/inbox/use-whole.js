@@ -7,7 +7,7 @@ import { useCallback, useEffect, useLayoutEffect, useState } from '/console/html
 import { find } from '/console/inbox/decide.js';
 
 /**
- * All of an entry that was opened; read anew when `version` changes.
+ * All of an entry that was opened; read again when `version` changes.
  *
  * @template {Kind} K
  * @param {{ kind: K, id: string }} entry

@@ -6,7 +6,8 @@
 /** @typedef {import('../../answers.ts').Registration} Registration */
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
-import { visibleLine } from '/console/visible.js';
+import { platformAnswer } from '../request-view/answer.js';
+import { visibleLine } from '../visible.js';
 
 /** @type {Partial<Record<string, string>>} */
 const REASONS = {
@@ -26,17 +27,19 @@ export function heldBy({ reason, detail, rules }) {
   return holding.map(ruleInWords).join(' and ');
 }
 
-/** One that has no name of its own is called `rule 2` already. */
-const ruleInWords = (/** @type {ListedCall['held_because']['rules'][number]} */ { source, name }) =>
-  source === 'guardrail'
-    ? `guardrail ${visibleLine(name)}`
-    : visibleLine(/^rule \d+$/.test(name) ? name : `rule ${name}`);
+/** One that has no name of its own is told by what it says; where that is not known, it is called `rule 2` already. */
+const ruleInWords = (/** @type {ListedCall['held_because']['rules'][number]} */ { source, name, says }) =>
+  says
+    ? `the rule “${visibleLine(says)}”`
+    : source === 'guardrail'
+      ? `guardrail ${visibleLine(name)}`
+      : visibleLine(/^rule \d+$/.test(name) ? name : `rule ${name}`);
 
 /** @type {Partial<Record<string, string>>} */
 const LACKS = {
   not_connected: 'The platform has to be connected',
   not_granted: 'It is not granted',
-  grant_expired: 'Its grant is over',
+  grant_expired: 'Its grant has expired',
   needs_consent: 'The connection needs more consent',
   scope_denied: 'Its policy or a guardrail denies it',
 };
@@ -54,37 +57,54 @@ export const namesOf = (/** @type {readonly (string | ScopesOn[number])[]} */ sc
     typeof one === 'string' ? [one] : one.scopes.map((scope) => `${scope} on ${one.platformId}`),
   );
 
-/** What waits, in one line, for where there is no markup: `POST /refunds on sandbox for triage`. */
+/** What waits, in one line, for where there is no markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
 export const oneLine = (/** @type {Entry} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
       ? `${item.agent_name} asks to become an agent`
-      : `${kind === 'approval' ? `${item.method} ${item.path}` : askedScope(item)} on ${item.platform} for ${item.agent.name}`,
+      : `${kind === 'approval' ? item.sentence.text : askedScope(item)} on ${item.platform} for ${item.agent.name}`,
   );
 
 const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>
   decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '';
 
-/** @typedef {{ kind: string, words: string }} Became */
+/** `underWay`: more is to come. @typedef {{ kind: string, words: string, underWay?: true }} Became */
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
 const GONE = { kind: '', words: 'It no longer waits.' };
 
 /**
- * What became of a held call, as the owner API states it: `kind` is good, bad or nothing.
+ * What became of a held call, as the owner API states it: `kind` is good, wait, bad or nothing. Only what was made and was a success
+ * is good.
  *
  * @param {Partial<HeldCall>} held
+ * @returns {Became}
  */
 function ofCall(held) {
   const by = byWhom(held);
   if (held.status === 'denied') return { kind: 'bad', words: `Denied${by}. The call is never made.` };
   if (held.status === 'expired') return EXPIRED;
   if (held.status !== 'approved') return GONE;
-  if (held.execution_error)
-    return { kind: 'bad', words: `Approved${by}, but not made: ${visibleLine(held.execution_error)}` };
-  if (!held.executed_at) return { kind: 'good', words: `Approved${by}. The call is under way.` };
-  const answer = visibleLine(held.result_summary ?? 'the platform answered');
-  return { kind: 'good', words: `Approved${by} and made: ${answer}.` };
+  if (held.execution_error) return ofFailed(by, held.execution_error, held.executed_at ?? null);
+  if (!held.executed_at) return { kind: 'wait', words: `Approved${by}. The call is under way.`, underWay: true };
+  const { kind, words } = platformAnswer(visibleLine(held.result_summary ?? ''));
+  if (kind !== 'good') return { kind, words: `Approved${by} and made, but ${words}.` };
+  return { kind, words: `Approved${by} and made: ${visibleLine(held.result_summary ?? 'the platform answered')}.` };
+}
+
+/**
+ * Approved, and it came to no answer: some of these calls were made, and of some nobody knows.
+ *
+ * @param {string} by
+ * @param {string} error
+ * @param {string | null} executedAt
+ */
+function ofFailed(by, error, executedAt) {
+  const words = visibleLine(error);
+  if (error.startsWith('outcome unknown')) return { kind: 'wait', words: `Approved${by}, ${words}` };
+  return executedAt === null
+    ? { kind: 'bad', words: `Approved${by}, but not made: ${words}` }
+    : { kind: 'wait', words: `Approved${by} and made, but: ${words}` };
 }
 
 /** @param {Partial<DecidedAccessRequest>} request */

@@ -1,6 +1,7 @@
-// Enrolling a passkey, and approving with one. What goes wrong is said in words, with what to do.
+// Enrolling a passkey, signing in and deciding with one. What goes wrong is said in words, with what to do.
 /** @typedef {import('/console/vendor/simplewebauthn-browser.js').PublicKeyCredentialCreationOptionsJSON} PublicKeyCredentialCreationOptionsJSON */
 /** @typedef {import('/console/vendor/simplewebauthn-browser.js').PublicKeyCredentialRequestOptionsJSON} PublicKeyCredentialRequestOptionsJSON */
+/** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
 import { asError, ask, Refused } from '/console/api.js';
 import {
   browserSupportsWebAuthn,
@@ -9,15 +10,24 @@ import {
 } from '/console/vendor/simplewebauthn-browser.js';
 
 const PATH = '/v1/approvals/passkeys';
+const ASSERT = '/owner/passkeys/assert';
+
+/** What did not happen, for the sentences about what went wrong. */
+const NOTHING = {
+  decided: 'Nothing was decided; try again.',
+  signedIn: 'You are not signed in; try again.',
+  added: 'No passkey was added; try again.',
+};
+/** @typedef {keyof typeof NOTHING} Intent */
 
 /** Something that a person has to hear; `cancelled`: they know, because they did it. */
 export class CeremonyFailed extends Error {
   /**
    * @param {string} message
-   * @param {{ cancelled?: boolean, ended?: boolean }} [what]
+   * @param {{ cancelled?: boolean, ended?: boolean, cause?: Error }} [what]
    */
-  constructor(message, { cancelled = false, ended = false } = {}) {
-    super(message);
+  constructor(message, { cancelled = false, ended = false, cause } = {}) {
+    super(message, { cause });
     this.cancelled = cancelled;
     /** The call itself no longer waits: look at it again. */
     this.ended = ended;
@@ -34,24 +44,64 @@ export const hasEnded = (/** @type {unknown} */ error) => error instanceof Cerem
 export function withoutPasskeys() {
   if (browserSupportsWebAuthn()) return undefined;
   return window.isSecureContext
-    ? 'This browser has no passkeys. Open the link in another one, or sign in.'
-    : 'Passkeys need https. Ask whoever runs the broker to put it behind TLS, or sign in.';
+    ? 'This browser has no passkeys. Open the link in another one, or sign in another way.'
+    : 'Passkeys need https. Ask whoever runs the broker to put it behind TLS, or sign in another way.';
 }
 
 /**
- * Approves a held call with a passkey of its agent's owner; `signed` hears that the device has done its part. Answers what
- * `sign/finish` says. Throws CeremonyFailed.
+ * Signs in with a passkey of this device, whosever it is. Answers who that is. Throws CeremonyFailed.
+ */
+export async function signInWithPasskey() {
+  return await step('signedIn', async () => {
+    const response = await touched(await ask('POST', `${ASSERT}/begin`, { purpose: 'sign-in' }, { signIn: false }));
+    return await ask('POST', `${ASSERT}/finish`, { purpose: 'sign-in', response }, { signIn: false });
+  });
+}
+
+/**
+ * Decides a held call with a passkey of whoever may; `signed` hears that the device has done its part. `session`: the passkey has to
+ * be one of whoever is signed in. Answers the held call as it is now. Throws CeremonyFailed.
+ *
+ * @param {{ purpose: 'approve' | 'deny', id: string, requestHash: string, note?: string, session?: boolean }} decision
+ * @returns {Promise<DecidedNow>}
+ */
+export async function decideWithPasskey({ purpose, id, requestHash, note, session = false }, signed = () => {}) {
+  return await step('decided', async () => {
+    const words = note ? { note } : {};
+    const begin = { purpose, approval_id: id, request_hash: requestHash, ...words };
+    const response = await touched(await ask('POST', `${ASSERT}/begin`, begin, { signIn: false }));
+    signed();
+    const decided = session
+      ? await ask('POST', `/owner/approvals/${id}/${purpose}`, { assertion: response, ...words })
+      : await ask('POST', `${ASSERT}/finish`, { purpose, response, ...words }, { signIn: false });
+    return /** @type {DecidedNow} */ (decided);
+  });
+}
+
+/**
+ * Approves a held call with a passkey of its agent's owner, also with one that is not discoverable; `signed` hears that the device has
+ * done its part. Throws CeremonyFailed.
  *
  * @param {string} approvalId
  */
-export async function approveWithPasskey(approvalId, signed = () => {}) {
-  const optionsJSON = /** @type {PublicKeyCredentialRequestOptionsJSON} */ (
-    await step(() => ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false }))
-  );
-  const { response, ...credential } = await step(() => startAuthentication({ optionsJSON }));
-  signed();
-  const body = { response: { ...credential, response: { ...response } } };
-  return await step(() => ask('POST', `${PATH}/sign/finish`, body, { signIn: false }));
+export async function approveWithOlderPasskey(approvalId, signed = () => {}) {
+  return await step('decided', async () => {
+    const options = await ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false });
+    const response = await touched(options);
+    signed();
+    return await ask('POST', `${PATH}/sign/finish`, { response }, { signIn: false });
+  });
+}
+
+/**
+ * What the device answers to these options.
+ *
+ * @param {object} options
+ */
+async function touched(options) {
+  const optionsJSON = /** @type {PublicKeyCredentialRequestOptionsJSON} */ (options);
+  const { response, ...credential } = await startAuthentication({ optionsJSON });
+  return { ...credential, response: { ...response } };
 }
 
 /**
@@ -60,23 +110,44 @@ export async function approveWithPasskey(approvalId, signed = () => {}) {
  * @param {string} deviceName
  */
 export async function enrol(deviceName) {
+  return await step('added', () => enrolOnce(deviceName));
+}
+
+/** @param {string} deviceName */
+async function enrolOnce(deviceName) {
   const optionsJSON = /** @type {PublicKeyCredentialCreationOptionsJSON} */ (
-    await step(() => ask('POST', `${PATH}/register/begin`))
+    await ask('POST', `${PATH}/register/begin`)
   );
-  const { response, ...credential } = await step(() => startRegistration({ optionsJSON }));
-  const body = { response: { ...credential, response: { ...response } }, device_name: deviceName };
-  return await step(() => ask('POST', `${PATH}/register/finish`, body));
+  // The specified options leave it to the device; only a discoverable passkey can sign in and deny.
+  /** @type {PublicKeyCredentialCreationOptionsJSON['authenticatorSelection']} */
+  const authenticatorSelection = {
+    ...optionsJSON.authenticatorSelection,
+    residentKey: 'required',
+    requireResidentKey: true,
+  };
+  const { response, clientExtensionResults, ...credential } = await startRegistration({
+    optionsJSON: { ...optionsJSON, authenticatorSelection },
+  });
+  const { credProps } = clientExtensionResults;
+  const made = {
+    ...credential,
+    response: { ...response },
+    ...(credProps && { clientExtensionResults: { credProps: { ...credProps } } }),
+  };
+  const body = { response: made, device_name: deviceName };
+  return await ask('POST', `${PATH}/register/finish`, body);
 }
 
 /**
  * @template T
+ * @param {Intent} intent
  * @param {() => Promise<T>} work
  */
-async function step(work) {
+async function step(intent, work) {
   try {
     return await work();
   } catch (error) {
-    throw inWords(asError(error));
+    throw inWords(asError(error), NOTHING[intent]);
   }
 }
 
@@ -84,37 +155,41 @@ async function step(work) {
  * By the name that WebAuthn gives an error (section 5.1.3, 5.1.4), and by the broker's codes.
  *
  * @param {Error} error
+ * @param {string} nothing
  */
-function inWords(error) {
-  if (error instanceof Refused)
-    return new CeremonyFailed(BROKER[error.code ?? ''] ?? error.message, { ended: ENDED.has(error.code ?? '') });
+function inWords(error, nothing) {
+  if (error instanceof Refused) {
+    const code = error.code ?? '';
+    return new CeremonyFailed(BROKER[code]?.(nothing) ?? error.message, { ended: ENDED.has(code), cause: error });
+  }
   const cause = error.cause instanceof Error ? error.cause : error;
   if (cause.name === 'NotAllowedError')
     return new CeremonyFailed(
-      'No passkey was used: you cancelled, it took too long, or this device has none for this broker. Nothing was decided; try again.',
+      `No passkey was used: you cancelled, it took too long, or this device has none for this broker. ${nothing}`,
       { cancelled: true },
     );
-  if (cause.name === 'AbortError')
-    return new CeremonyFailed('Stopped. Nothing was decided; try again.', { cancelled: true });
+  if (cause.name === 'AbortError') return new CeremonyFailed(`Stopped. ${nothing}`, { cancelled: true });
   return new CeremonyFailed(BROWSER[cause.name] ?? error.message);
 }
 
-/** @type {Partial<Record<string, string>>} */
+/** @type {Partial<Record<string, (nothing: string) => string>>} */
 const BROKER = {
-  not_found:
-    'This call can no longer be approved by passkey: it was decided, its time is over, or its passkey was removed.',
-  challenge_expired: 'That took more than five minutes. Nothing was decided; try again.',
-  counter_regression:
+  not_found: () =>
+    'This call can no longer be decided by passkey: it was decided, its time is over, or its passkey was removed.',
+  challenge_expired: (nothing) => `That took more than five minutes. ${nothing}`,
+  counter_regression: () =>
     'The broker refused this passkey: its counter went back, as it would if somebody had copied it. It is disabled. Sign in, remove it, and add a new one.',
-  verification_failed: 'The broker could not verify this passkey. Nothing was decided. Try again, or sign in.',
-  passkey_exists: 'This passkey is enrolled already.',
-  rate_limited: 'Too many tries within a minute. Wait a moment, then try again.',
+  verification_failed: (nothing) =>
+    `The broker could not verify this passkey. It may have been removed, or be one that cannot sign in: then sign in another way, remove it, and add it again. ${nothing}`,
+  passkey_exists: () => 'This passkey is enrolled already.',
+  rate_limited: () => 'Too many tries within a minute. Wait a moment, then try again.',
 };
-const ENDED = new Set(['already_decided', 'approval_expired', 'not_found']);
+const ENDED = new Set(['already_decided', 'approval_expired', 'not_found', 'request_changed']);
 
 /** @type {Partial<Record<string, string>>} */
 const BROWSER = {
-  InvalidStateError: 'This device has a passkey for this broker already. It is in the list.',
+  InvalidStateError:
+    'This device has a passkey for this broker already. It is in the list; if it cannot sign in, remove it there and add it again.',
   SecurityError:
     'The browser does not let this address use passkeys. Open the broker by the address in its links, with https.',
   NotSupportedError: 'This device cannot make a passkey of the kind that is needed. Try another device.',

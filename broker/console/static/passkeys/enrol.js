@@ -43,7 +43,7 @@ export function Enrol({ passkeys, enrolled }) {
     try {
       const { device_name } = await enrol(name.trim());
       setWritten(undefined);
-      announce(`“${device_name}” can approve from now on.`, 'good');
+      announce(`“${device_name}” can sign in and decide from now on.`, 'good');
       await enrolled();
     } catch (error) {
       setProblem(asError(error));

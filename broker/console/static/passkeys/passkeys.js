@@ -1,4 +1,4 @@
-// An owner's passkeys: which devices may approve, adding one, renaming and removing.
+// An owner's passkeys: which devices sign in and decide, adding one, renaming and removing.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
 import { html, useState } from '/console/html.js';
 import { Remove, Rename } from '/console/passkeys/dialogs.js';
@@ -17,9 +17,9 @@ export function PasskeysPage() {
   const passkeys = answer?.passkeys;
   return html`
     <div class="page-head"><h1>Passkeys</h1></div>
-    <div class="passkeys">
-      <p class="quiet">A passkey approves a held call from its link with one touch: on this device, without signing in. It counts for
-      the agents that you own.</p>
+    <div class="passkeys stack">
+      <p class="quiet">With a passkey you sign in, and approve or deny a held call from its link, on this device, without a password or a
+      sign-in link.</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!passkeys && !error && html`<${Loading} />`}
       ${passkeys?.length === 0 && html`<${NoPasskeys} />`}
@@ -38,7 +38,7 @@ export function PasskeysPage() {
 
 /** @param {{ passkey: Passkey, ask: (Ask: Question) => void }} props */
 function Row({ passkey, ask }) {
-  const { device_name, created_at, last_used_at, synced, status } = passkey;
+  const { device_name, created_at, last_used_at, synced, discoverable, status } = passkey;
   const name = visibleLine(device_name);
   return html`<li class="row" data-status=${status}>
     <${Key} />
@@ -48,14 +48,21 @@ function Row({ passkey, ask }) {
         ${synced && html`<span class="badge" title="It is on all devices of its account.">Synced</span>`}</p>
       <p class="quiet small">Added ${day(created_at)}. ${last_used_at ? `Last used ${day(last_used_at)}.` : 'Never used.'}</p>
       ${
+        status === 'active' &&
+        discoverable !== true &&
+        html`<p class="small quiet">${
+          discoverable === false ? 'It cannot sign in or deny' : 'It may be one that cannot sign in or deny'
+        }, only approve calls of agents that you own. To change that, remove it and add this device again.</p>`
+      }
+      ${
         status === 'disabled' &&
-        html`<p class="small why">Its counter did not go up, as it would if somebody had copied it. It approves nothing any more, and
+        html`<p class="small why">Its counter did not go up, as it would if somebody had copied it. It signs nobody in and decides nothing any more, and
         cannot be enabled again: remove it, and ask yourself who had this device. The event is on record.</p>`
       }
     </div>
     <div class="buttons">
-      <button type="button" class="compact rename" onClick=${() => ask(Rename)}>Rename<span class="unseen"> ${name}</span></button>
-      <button type="button" class="compact danger" onClick=${() => ask(Remove)}>Remove<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact rename" onClick=${() => ask(Rename)}>Rename…<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact danger" onClick=${() => ask(Remove)}>Remove…<span class="unseen"> ${name}</span></button>
     </div>
   </li>`;
 }

@@ -24,7 +24,7 @@ export function ConfirmAccount({ one: { id, account, named_by }, onClose, onDone
     onDone();
   };
   return html`<${Dialog} title="Confirm this account?" onClose=${onClose} onSubmit=${confirm}>
-    <p>Somebody whom only <strong class="theirs">${visibleLine(named_by)}</strong> vouches for gave ${account === null ? 'an account that the platform does not name' : html`the account <strong class="theirs">${visibleLine(account)}</strong>`}.
+    <p>A person whose identity only <strong class="theirs">${visibleLine(named_by)}</strong> asserts connected ${account === null ? 'an account that the platform does not name' : html`the account <strong class="theirs">${visibleLine(account)}</strong>`}.
       If it is not that person's own, agents read and write there for the wrong one.</p>
     <label for="compare">What agents call the person (optional; it is compared, and not kept)</label>
     <input id="compare" type="text" autocomplete="off" spellcheck="false" placeholder="slack:U024BE7LH" value=${caller} onInput=${valueTo(setCaller)} />

@@ -1,4 +1,4 @@
-// Issuers whose assertions about the person behind a call are believed.
+// Issuers whose assertions about the person behind a call are trusted.
 /** @typedef {import('../../answers.ts').CallerIssuer} CallerIssuer */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -19,7 +19,7 @@ export function Issuers({ may }) {
   const issuers = answer?.caller_issuers;
   return html`<section class="sheet" aria-labelledby="issuers-head">
     <h2 id="issuers-head">Trusted issuers</h2>
-    <p class="quiet">Sign-in services that are believed when they say, signed, who a person is.</p>
+    <p class="quiet">Identity providers whose signed assertions of who a person is are accepted.</p>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!issuers && !error && html`<${Loading} />`}
     ${issuers?.length === 0 && html`<p id="no-issuers">None yet.</p>`}
@@ -58,7 +58,7 @@ function Add({ changed }) {
     event.preventDefault();
     const done = await run(async () => {
       await ask('POST', '/owner/caller-issuers', { issuer, audience, ...(client !== '' && { client_id: client }) });
-      announce('Its assertions are believed from now on.', 'good');
+      announce('Its assertions are accepted from now on.', 'good');
     });
     if (!done) return;
     for (const clear of [setIssuer, setAudience, setClient]) clear('');
@@ -87,13 +87,13 @@ function Remove({ issuer, onClose, onDone }) {
   const remove = async () => {
     const done = await run(async () => {
       await ask('POST', '/owner/caller-issuers/remove', { issuer });
-      announce('It is trusted no more.', 'good');
+      announce('It is no longer trusted.', 'good');
     });
     if (done) onClose();
     onDone();
   };
-  return html`<${Dialog} title="Trust this issuer no more?" onClose=${onClose} onSubmit=${remove}>
-    <p>Calls for people whom <strong class="theirs">${visibleLine(issuer)}</strong> vouches for are refused from the next one on. What they gave stays, until somebody ends it.</p>
+  return html`<${Dialog} title="Stop trusting this issuer?" onClose=${onClose} onSubmit=${remove}>
+    <p>Calls for people whose identity <strong class="theirs">${visibleLine(issuer)}</strong> asserts are refused from the next one on. What they gave stays, until somebody ends it.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>

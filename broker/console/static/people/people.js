@@ -1,4 +1,4 @@
-// Platforms that hold one token per person: numbers and states, never who anybody is; and whose word counts for that.
+// Platforms that hold one token per person: numbers and states, never who anybody is; and which issuers are trusted.
 /** @typedef {import('../../answers.ts').PersonTokens} PersonTokens */
 /** @typedef {import('/console/people/dialogs.js').Ending} Ending */
 import { html, useState } from '/console/html.js';
@@ -20,7 +20,7 @@ export function PeoplePage() {
   return html`
     <div class="page-head"><h1>People</h1>
       <p class="small"><${Link} to="/console/connections">Connections<//></p></div>
-    <div class="people">
+    <div class="people stack">
       <p class="quiet">Platforms on which agents use the token of the person for whom they call. Who a person is, is kept nowhere; the name of an account is shown only while it waits to be confirmed.</p>
       ${mayDecide(owner) ? html`<${ByPlatform} may=${mayChange(owner)} />` : html`<p class="quiet small">Your role is ${owner.role}: an approver sees how many there are.</p>`}
       <${Issuers} may=${mayChange(owner)} />

@@ -51,7 +51,7 @@ const counted = (/** @type {number} */ count, /** @type {string} */ one, /** @ty
 const STATE = {
   unconfirmed: { kind: 'wait', words: 'Waits to be confirmed' },
   active: { kind: 'good', words: 'In use' },
-  reauth_needed: { kind: 'bad', words: 'Ended by the platform' },
+  reauth_needed: { kind: 'bad', words: 'Access revoked by the platform' },
 };
 
 /** @param {{ one: PersonTokens, may: boolean, confirm: (one: PersonTokens) => void, end: (ending: Ending) => void }} props */
@@ -63,7 +63,7 @@ function Row({ one, may, confirm, end }) {
   return html`<li class="row" data-tokens=${id} data-state=${state}>
     <div class="what">
       <p class="name">${waits ? html`<strong class="theirs account">${whose}</strong>` : html`<code>${person_id}</code>`} <span class="badge" data-kind=${kind}>${words}</span></p>
-      <p class="small quiet">${verified ? 'Verified by' : 'By the word of'} <span class="theirs">${visibleLine(named_by)}</span>${agent && html` · <code class="theirs">${visibleLine(agent)}</code> asked`} · given <${Ago} at=${created_at} /></p>
+      <p class="small quiet">${verified ? 'Verified by' : 'Asserted by'} <span class="theirs">${visibleLine(named_by)}</span>${agent && html` · <code class="theirs">${visibleLine(agent)}</code> asked`} · given <${Ago} at=${created_at} /></p>
     </div>
     ${
       may &&

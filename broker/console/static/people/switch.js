@@ -1,4 +1,4 @@
-// Whether each person has a token of their own on a platform, and whose word is taken for who a person is.
+// Whether each person has a token of their own on a platform, and which sources may assert who a person is.
 /** @typedef {import('../../answers.ts').PeopleOfPlatform} PeopleOfPlatform */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
@@ -30,9 +30,9 @@ export function Switch({ platform: { platform_id: id, name, per_person: before }
     <summary>Settings<span class="unseen"> of ${name}</span></summary>
     <form onSubmit=${save}>
       <label><input type="checkbox" class="enabled" checked=${enabled} onChange=${checkedTo(setEnabled)} /> Each person has a token of their own</label>
-      <label for=${`sources-${id}`}>Sources whose word is taken for who somebody is, such as slack</label>
+      <label for=${`sources-${id}`}>Trusted sources: whose unsigned names of people are accepted, such as slack</label>
       <input id=${`sources-${id}`} type="text" autocomplete="off" spellcheck="false" value=${sources} onInput=${valueTo(setSources)} />
-      <p class="quiet small">An agent that is made to say another id then acts for another person. Assertions of trusted issuers are always taken.</p>
+      <p class="quiet small">An agent that is made to say another id then acts for another person. Signed assertions of trusted issuers are always accepted.</p>
       <label><input type="checkbox" class="confirms" checked=${confirms} onChange=${checkedTo(setConfirms)} /> An owner confirms accounts of such people before they are used</label>
       ${before?.enabled && !enabled && html`<p class="notice" data-kind="wait">From then on calls use the token of the connection itself, if it has one, whoever they are for.</p>`}
       <${Problem} problem=${problem} />

@@ -4,7 +4,7 @@ import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
-import { Ago } from '/console/shell/time.js';
+import { Ago, exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visible, visibleLine } from '/console/visible.js';
 
@@ -39,7 +39,7 @@ export function ReportsPage({ place }) {
   ];
   return html`
     <div class="page-head"><h1>Reports</h1></div>
-    <p class="quiet">What agents say of answers that they did not expect. Nobody checked it; it is kept for 30 days.
+    <div class="stack"><p class="quiet">What agents say of answers that they did not expect. Nobody checked it; it is kept for 30 days.
       ${agent && html` Of one agent: <a href="/console/reports">show all</a>.`}</p>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!reports && !error && html`<${Loading} />`}
@@ -52,6 +52,7 @@ export function ReportsPage({ place }) {
       </ul>`
     }
     ${next && html`<p class="more"><button type="button" onClick=${load}>Show older</button></p>`}
+    </div>
   `;
 }
 
@@ -84,7 +85,7 @@ function Details({ report }) {
     ['Endpoint', code(report.endpoint)],
     ['Correlation id', code(report.correlation_id)],
     ['Context', report.context !== null && html`<pre>${visible(JSON.stringify(report.context, null, 2))}</pre>`],
-    ['When', new Date(report.received_at).toLocaleString()],
+    ['When', exactly(report.received_at)],
   ];
   return html`
     <dl class="facts small">

@@ -7,6 +7,7 @@
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '/console/html.js';
 import { EVERYTHING, layOut, MORE, readBody } from '/console/request-view/fold.js';
+import { Heading } from '/console/request-view/heading.js';
 import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/request-view/text.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -193,7 +194,7 @@ export function Body({ body, hash, onSeen }) {
   const everything = () => (reader.tooMuch ? showText(true) : setOpened(EVERYTHING));
   return html`<div class="body">
     <div class="head">
-      <h3>Body <span class="quiet small">${sized(bytes)}</span></h3>
+      <${Heading}>Body <span class="quiet small">${sized(bytes)}</span><//>
       ${(bytes > 10_000 || !seen) && html`<${Download} text=${reader.text} />`}
       <button type="button" class="plain compact as-text" onClick=${() => showText(!asText)}>
         ${asText ? 'As a list' : 'As JSON'}

@@ -1,6 +1,6 @@
 // For whom a held call is: how somebody is known, and never who.
 /** @typedef {import('../../answers.ts').ListedCall} ListedCall */
-import { visibleLine } from '/console/visible.js';
+import { visibleLine } from '../visible.js';
 
 /**
  * `for a person, verified by id.example`, `for a person, slack id as the agent says`; empty: for nobody in particular.

@@ -1,62 +1,16 @@
-// A held call, laid out for the person who decides on it. What the broker knows comes first and stands outside of every box;
-// what the agent wrote is in boxes that say so.
+// A held call, laid out for the person who decides on it: what is sent, what the agent says about it, who asks and until when; the
+// rest is folded. What the agent wrote is in boxes that say so.
 /** @typedef {import('../../answers.ts').ExactRequest} ExactRequest */
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 /** @typedef {import('/console/html.js').Children} Children */
-import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
+import { html, useLayoutEffect, useMemo, useState } from '/console/html.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
+import { Heading } from '/console/request-view/heading.js';
 import { forWhom } from '/console/request-view/person.js';
-import { counted, oddities, oddRecipient, readEndpoint } from '/console/request-view/text.js';
-import { visibleLine } from '/console/visible.js';
-
-/**
- * Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits.
- *
- * @param {HeldCall | Waits} held
- */
-export function useSecondsLeft(held) {
-  // Counted from when the answer came: the clock of a phone may be wrong.
-  const end = useMemo(
-    () => (held?.expires_in_seconds == null ? undefined : Date.now() + held.expires_in_seconds * 1000),
-    [held?.expires_in_seconds, held?.request_hash],
-  );
-  const left = () => (end === undefined ? undefined : Math.max(0, Math.ceil((end - Date.now()) / 1000)));
-  const [seconds, setSeconds] = useState(left);
-  useEffect(() => {
-    setSeconds(left());
-    if (end === undefined) return undefined;
-    const timer = setInterval(() => setSeconds(left()), 1_000);
-    return () => clearInterval(timer);
-  }, [end]);
-  return seconds;
-}
-
-/**
- * Time for people: `23 h 59 min`, `4 min 10 s`, `9 s`.
- *
- * @param {number} seconds
- */
-export function spelled(seconds) {
-  const hours = Math.floor(seconds / 3600);
-  const minutes = Math.floor(seconds / 60) % 60;
-  if (hours > 0) return `${hours} h ${minutes} min`;
-  return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
-}
-
-/**
- * What is left of a held call's time, as a badge.
- *
- * @param {{ held: HeldCall | Waits }} props
- */
-export function TimeLeft({ held }) {
-  const seconds = useSecondsLeft(held);
-  if (seconds === undefined) return null;
-  const kind = seconds === 0 ? 'bad' : seconds < 300 ? 'wait' : undefined;
-  return html`<span class="badge time-left" data-kind=${kind} role="timer">
-    ${seconds === 0 ? 'Time is over' : `${spelled(seconds)} left`}
-  </span>`;
-}
+import { counted, readEndpoint } from '/console/request-view/text.js';
+import { momentInWords } from '/console/request-view/time-left.js';
+import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
 /** @param {{ sentences: string[] }} props */
 const Odd = ({ sentences }) =>
@@ -102,7 +56,6 @@ function Recipients({ recipients, onSeen }) {
     () => recipients.map((text) => ({ text, odd: oddRecipient(text) })).sort((a, b) => b.odd.length - a.odd.length),
     [recipients],
   );
-  if (recipients.length === 0) return html`<span class="quiet">none named in the request</span>`;
   const many = recipients.length > MANY_RECIPIENTS;
   return html`<ul role="list" class="recipients">
       ${sorted.slice(0, all && !many ? undefined : FIRST_RECIPIENTS).map(
@@ -142,9 +95,10 @@ function Because({ because: { reason, detail, rules } }) {
           ({
             source,
             name,
+            says,
             effect,
             error,
-          }) => html`<li>${source} rule <code>${visibleLine(name)}</code> ${EFFECTS[effect] ?? effect}
+          }) => html`<li>${source} rule <code>${visibleLine(says ?? name)}</code> ${EFFECTS[effect] ?? effect}
             ${error && html`<span> (its condition failed: ${visibleLine(error)})</span>`}</li>`,
         )}
       </ul>`
@@ -157,7 +111,7 @@ function Because({ because: { reason, detail, rules } }) {
  * @param {{ title?: string, kind: string, children: Children }} props
  */
 const Theirs = ({ title, kind, children }) => html`<section class="part from-agent ${kind}">
-  ${title && html`<h3>${title}</h3>`}
+  ${title && html`<${Heading}>${title}<//>`}
   ${children}
 </section>`;
 
@@ -167,8 +121,8 @@ const Theirs = ({ title, kind, children }) => html`<section class="part from-age
  * @param {{ hash: string, who: string, how: string }} props
  */
 function Recorded({ hash, who, how }) {
-  return html`<section class="part recorded">
-    <h3>What will be recorded</h3>
+  return html`<div class="recorded">
+    <${Heading}>What will be recorded<//>
     <p class="quiet small">In a signed receipt, for the agent’s owner and for auditors:</p>
     <dl class="facts small">
       <dt>Who</dt><dd>${who}</dd>
@@ -176,7 +130,19 @@ function Recorded({ hash, who, how }) {
       <dt>How</dt><dd>${how}</dd>
       <dt>What</dt><dd>exactly this request, by its SHA‑256 <code class="hash">${hash}</code></dd>
     </dl>
-  </section>`;
+  </div>`;
+}
+
+/**
+ * @param {{ held: HeldCall | Waits }} props
+ */
+function WhoUntil({ held: { agent, request, expires_at } }) {
+  const { name, parent } = agent;
+  return html`<section class="part who"><dl class="facts">
+    <dt>Agent</dt><dd><span class="theirs">${visibleLine(name)}</span>${parent && html`<span class="quiet">, a child of <span class="theirs">${visibleLine(parent.name)}</span></span>`}</dd>
+    ${request?.caller && html`<dt>On behalf</dt><dd class="on-behalf">${forWhom(request.caller)}</dd>`}
+    ${expires_at && html`<dt>Waits until</dt><dd>${momentInWords(expires_at)}</dd>`}
+  </dl></section>`;
 }
 
 /** Which parts were seen. @typedef {{ recipients?: boolean, body?: boolean }} Seen */
@@ -189,7 +155,7 @@ const inSilence = () => {};
 /**
  * `held`: as `GET /owner/approvals/{id}` or `GET /approve/{id}/request` answers it while it waits. `onSeen` hears whether
  * everything was shown: until it hears true, Approve stays disabled. `who`, `how`: for what will be recorded.
- * Give it the `request_hash` as key, so that another request begins anew.
+ * Give it the `request_hash` as key, so that another request begins again.
  *
  * @param {{ held: HeldCall | Waits, onSeen?: (seen: boolean) => void, who?: string, how?: string }} props
  */
@@ -212,26 +178,15 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
   return html`<div class="request-view sheet">
     <section class="part">
       <${Call} request=${request} platform=${platform} />
-      <dl class="facts">
-        <dt>Recipients</dt><dd><${Recipients} recipients=${request.recipients} onSeen=${hear('recipients')} /></dd>
-        <dt>Held by</dt><dd><${Because} because=${held.held_because} /></dd>
-        <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
-        ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}
-        <dt>Agent</dt><dd><span class="theirs">${visibleLine(agent.name)}</span> <code class="quiet small">${agent.agent_id}</code></dd>
-        ${request.caller && html`<dt>On behalf</dt><dd class="on-behalf">${forWhom(request.caller)}</dd>`}
-      </dl>
+      ${
+        // Also where the platform names recipients in some of its calls: what has none has nothing to say.
+        request.recipients.length > 0 &&
+        html`<dl class="facts"><dt>Recipients</dt><dd><${Recipients} recipients=${request.recipients} onSeen=${hear('recipients')} /></dd></dl>`
+      }
     </section>
     <${Theirs} kind="has-body">
-      ${request.body === null ? html`<h3>No body</h3>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
+      ${request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
     <//>
-    ${
-      headers.length > 0 &&
-      html`<${Theirs} title="Headers" kind="has-headers">
-        <${Box} as="dl" class="parameters small" label="Headers">
-          ${headers.map(([name, value]) => html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`)}
-        <//>
-      <//>`
-    }
     ${
       reason &&
       html`<${Theirs} title="The agent’s own words" kind="has-reason">
@@ -240,6 +195,24 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
         <${Unseen} text=${reason} />
       <//>`
     }
-    <${Recorded} hash=${hash} who=${who} how=${how} />
+    ${
+      headers.length > 0 &&
+      html`<${Theirs} title="Headers" kind="has-headers">
+        <${Box} as="dl" class="parameters small" label="Headers">
+          ${headers.map(([name, value]) => html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`)}
+        <//>
+      <//>`
+    }
+    <${WhoUntil} held=${held} />
+    <details class="part details">
+      <summary>Details: rule, scope, connection, what is recorded</summary>
+      <dl class="facts">
+        <dt>Held by</dt><dd><${Because} because=${held.held_because} /></dd>
+        <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
+        ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}
+        <dt>Agent’s id</dt><dd><code class="theirs">${agent.agent_id}</code></dd>
+      </dl>
+      <${Recorded} hash=${hash} who=${who} how=${how} />
+    </details>
   </div>`;
 }

@@ -1,5 +1,5 @@
 // Texts of agents, as a person should read them: what is hidden comes out, what looks like something else is said.
-import { visible, visibleLine } from '/console/visible.js';
+import { visible } from '../visible.js';
 
 const count = new Intl.NumberFormat('en');
 
@@ -24,49 +24,6 @@ export function sized(bytes) {
  */
 export function countUnseen(text) {
   return (visible(text).match(/⟦U\+/g)?.length ?? 0) - (text.match(/⟦U\+/g)?.length ?? 0);
-}
-
-// Writing systems whose letters can be taken for one another's. Chinese, Japanese and Korean are written together, and with
-// Latin, and look like nothing else.
-const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Georgian', 'Hebrew', 'Arabic'].map(
-  (name) => /** @type {[string, RegExp]} */ ([name, new RegExp(`\\p{Script=${name}}`, 'u')]),
-);
-
-const shortened = (/** @type {string} */ text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);
-
-/**
- * What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise.
- *
- * @param {string} text
- * @returns {string[]}
- */
-export function oddities(text) {
-  const found = [];
-  for (const [word] of text.matchAll(/[\p{L}\p{M}]+/gu)) {
-    const names = SCRIPTS.filter(([, letters]) => letters.test(word)).map(([name]) => name);
-    if (names.length > 1) {
-      found.push(`“${shortened(word)}” mixes ${names.join(' and ')} letters.`);
-      break;
-    }
-  }
-  if (/\p{L}/u.test(text) && text.normalize('NFKC') !== text.normalize('NFC'))
-    found.push(`It has letters in disguise; plainly written it is “${shortened(text.normalize('NFKC'))}”.`);
-  return found;
-}
-
-/**
- * What is odd about somebody who receives something: the above, and a domain that is not what it looks like.
- *
- * @param {string} text
- */
-export function oddRecipient(text) {
-  const domain = text.slice(text.lastIndexOf('@') + 1);
-  const found = oddities(text);
-  if (text.includes('@') && /[^\x20-\x7e]/.test(domain)) {
-    const ascii = URL.canParse(`http://${domain}`) ? new URL(`http://${domain}`).hostname : undefined;
-    found.push(ascii ? `Its domain is ${ascii}.` : 'Its domain is none.');
-  }
-  return found;
 }
 
 /**

@@ -7,10 +7,13 @@ import { valueTo } from '/console/shell/fields.js';
 
 const USUAL = { refusals: 100, within_seconds: 600 };
 
+/** A file may say any number of seconds. */
+const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds / 60) * 100) / 100);
+
 /** @param {{ rule: Organisation['auto_suspend'], may: boolean, changed: () => void }} props */
 export function AutoSuspend({ rule, may, changed }) {
   const [refusals, setRefusals] = useState(String((rule ?? USUAL).refusals));
-  const [seconds, setSeconds] = useState(String((rule ?? USUAL).within_seconds));
+  const [minutes, setMinutes] = useState(inMinutes((rule ?? USUAL).within_seconds));
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
@@ -20,7 +23,7 @@ export function AutoSuspend({ rule, may, changed }) {
     setProblem(undefined);
     try {
       await ask('POST', '/owner/organisation', { auto_suspend: next });
-      announce(next ? 'The rule is in force.' : 'The rule is taken away.', 'good');
+      announce(next ? 'The rule is in force.' : 'The rule is off.', 'good');
     } catch (error) {
       setProblem(asError(error));
     }
@@ -29,14 +32,14 @@ export function AutoSuspend({ rule, may, changed }) {
   };
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    set({ refusals: Number(refusals), within_seconds: Number(seconds) });
+    set({ refusals: Number(refusals), within_seconds: Math.round(Number(minutes) * 60) });
   };
   return html`
     <section class="sheet" aria-labelledby="auto-suspend">
-      <h2 id="auto-suspend">Agents that are refused too often <span class="badge" id="rule">${rule ? 'Suspended' : 'No rule'}</span></h2>
+      <h2 id="auto-suspend">Agents that are refused too often <span class="badge" id="rule" data-kind=${rule ? 'good' : ''}>${rule ? 'On' : 'Off'}</span></h2>
       <p>${
         rule
-          ? `After ${rule.refusals} refused calls within ${rule.within_seconds} seconds an agent is suspended, until somebody resumes it.`
+          ? `After ${rule.refusals} refused calls within ${inMinutes(rule.within_seconds)} min an agent is suspended, until somebody resumes it.`
           : 'An agent may be refused as often as it asks. With a rule, one that is out of hand is suspended until somebody resumes it.'
       } Only calls of the agent itself, and of its children, count.</p>
       ${
@@ -45,10 +48,10 @@ export function AutoSuspend({ rule, may, changed }) {
           <div class="rule">
             <label for="refusals">Refused calls</label>
             <input id="refusals" type="number" min="3" max="10000" required value=${refusals} onInput=${valueTo(setRefusals)} />
-            <label for="within">within seconds</label>
-            <input id="within" type="number" min="10" max="86400" required value=${seconds} onInput=${valueTo(setSeconds)} />
-            <button type="submit" id="state-rule" disabled=${busy}>${rule ? 'Change' : 'Suspend such agents'}</button>
-            ${rule && html`<button type="button" id="no-rule" disabled=${busy} onClick=${() => set(null)}>No rule</button>`}
+            <label for="within">within (minutes)</label>
+            <input id="within" type="number" min="0.2" max="1440" step="any" required value=${minutes} onInput=${valueTo(setMinutes)} />
+            <button type="submit" id="state-rule" disabled=${busy}>${rule ? 'Change the rule' : 'Turn the rule on'}</button>
+            ${rule && html`<button type="button" id="no-rule" disabled=${busy} onClick=${() => set(null)}>Turn it off</button>`}
           </div>
         </form>`
       }

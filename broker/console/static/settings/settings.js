@@ -15,8 +15,8 @@ export function SettingsPage() {
   const may = mayChange(owner);
   return html`
     <div class="page-head"><h1>Settings</h1></div>
-    <div class="settings">
-      <p class="quiet theirs">Of ${visibleLine(owner.organisation.name)}. ${may ? 'What you change is on record.' : `Your role is ${owner.role}: an admin can change them.`}</p>
+    <div class="settings stack">
+      <p class="quiet theirs">Settings of the organisation ${visibleLine(owner.organisation.name)}. ${may ? 'Changes are recorded in the activity.' : `Your role is ${owner.role}: an admin can change them.`}</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!answer && !error && html`<${Loading} />`}
       ${answer && html`<${Publishing} published=${answer.publish_identity_documents} may=${may} changed=${reload} />`}

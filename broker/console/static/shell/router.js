@@ -5,7 +5,7 @@ import { html, useEffect, useState } from '/console/html.js';
 const MOVED = 'svc-moved';
 
 /**
- * Goes to an address of the console without loading anything anew; `replace` leaves no step to go back to.
+ * Goes to an address of the console without loading anything again; `replace` leaves no step to go back to.
  *
  * @param {string} to
  */

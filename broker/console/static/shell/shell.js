@@ -1,17 +1,19 @@
 // What is around every page: where one can go, who one is, whether news arrive.
 /** @typedef {import('/console/html.js').Children} Children */
 import { ask } from '/console/api.js';
-import { html } from '/console/html.js';
+import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 
+/** `has`: pages to which only this one leads. @type {{ path: string, name: string, has?: readonly string[] }[]} */
 const PLACES = [
   { path: '/console', name: 'Inbox' },
-  { path: '/console/agents', name: 'Agents' },
+  { path: '/console/agents', name: 'Agents', has: ['/console/clients', '/console/reports'] },
   { path: '/console/activity', name: 'Activity' },
-  { path: '/console/connections', name: 'Connections' },
-  { path: '/console/passkeys', name: 'Passkeys' },
+  { path: '/console/connections', name: 'Connections', has: ['/console/people'] },
+  { path: '/console/settings', name: 'Settings' },
 ];
+const PASSKEYS = '/console/passkeys';
 
 /**
  * `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves.
@@ -20,9 +22,9 @@ const PLACES = [
  */
 export function Shell({ here, waiting = 0, live, children }) {
   const places = PLACES.map(
-    ({ path, name }) => html`
+    ({ path, name, has }) => html`
       <li key=${path}>
-        <${Link} to=${path} aria-current=${path === here ? 'page' : null}>
+        <${Link} to=${path} aria-current=${path === here ? 'page' : has?.includes(here) ? 'true' : null}>
           ${name}
           ${path === '/console' && waiting > 0 && html`<span class="count" id="waiting">${waiting}<span class="unseen"> waiting</span></span>`}
         <//>
@@ -33,14 +35,41 @@ export function Shell({ here, waiting = 0, live, children }) {
     <a class="skip" href="#content">Skip to the content</a>
     <header class="bar">
       <a class="brand" href="/console"><img src="/console/icon.svg" alt="" width="24" height="24" />Agent Broker</a>
-      <nav aria-label="Console"><ul role="list">${places}</ul></nav>
+      <${Navigation} here=${here}>${places}<//>
       <div class="foot">
         <${Liveness} live=${live} />
-        <${Account} />
+        <${Account} here=${here} />
       </div>
     </header>
     <main id="content" tabindex="-1">${children}</main>
   `;
+}
+
+/**
+ * On a phone not all of it has room: where one is comes into sight, and an edge beyond which there is more fades.
+ *
+ * @param {{ here: string, children: Children }} props
+ */
+function Navigation({ here, children }) {
+  const nav = useRef(/** @type {HTMLElement | null} */ (null));
+  const [beyond, setBeyond] = useState('');
+  const look = () => {
+    const { scrollLeft = 0, clientWidth = 0, scrollWidth = 0 } = nav.current ?? {};
+    const start = scrollLeft > 1;
+    const end = scrollLeft + clientWidth < scrollWidth - 1;
+    setBeyond(start && end ? 'both' : start ? 'start' : end ? 'end' : '');
+  };
+  useLayoutEffect(() => {
+    const show = () => {
+      const current = nav.current?.querySelector('[aria-current]');
+      current?.scrollIntoView({ inline: 'center', block: 'nearest', behavior: 'instant' });
+      look();
+    };
+    show();
+    addEventListener('resize', show);
+    return () => removeEventListener('resize', show);
+  }, [here]);
+  return html`<nav aria-label="Console" ref=${nav} data-beyond=${beyond} onScroll=${look}><ul role="list">${children}</ul></nav>`;
 }
 
 /** @param {{ live: boolean | undefined }} props */
@@ -53,11 +82,12 @@ function Liveness({ live }) {
   `;
 }
 
-function Account() {
+/** @param {{ here: string }} props */
+function Account({ here }) {
   const { email, role, organisation, organisations } = useOwner();
   return html`
     <details class="account" onClick=${closeBehind}>
-      <summary aria-label=${`Account of ${email}`}>
+      <summary aria-label=${`${email}: account`}>
         <span class="initial" aria-hidden="true">${email.slice(0, 1).toUpperCase()}</span>
         <span class="email">${email}</span>
       </summary>
@@ -68,7 +98,7 @@ function Account() {
           ({ id, name }) =>
             html`<a key=${id} class="small theirs" href=${`/console/oidc/start?organisation=${id}`}>Switch to ${name}</a>`,
         )}
-        <${Link} to="/console/settings" class="small" id="to-settings">Settings<//>
+        <${Link} to=${PASSKEYS} class="small" id="to-passkeys" aria-current=${here === PASSKEYS ? 'page' : null}>Passkeys<//>
         <button type="button" class="compact" id="sign-out" onClick=${signOut}>Sign out</button>
       </div>
     </details>

@@ -1,9 +1,8 @@
 // Times as people say them.
 import { html, useEffect, useState } from '/console/html.js';
+import { agoInWords, inWords } from '/console/shell/duration.js';
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /**
  * The moment, looked at again every so often.
@@ -19,19 +18,9 @@ export function useNow(everyMs) {
   return now;
 }
 
-/**
- * A length of time in its two largest units at most: `40 s`, `12 min`, `3 h 20 min`, `23 h`, `2 days`.
- *
- * @param {number} ms
- */
-export function inWords(ms) {
-  if (ms < MINUTE) return `${Math.max(0, Math.round(ms / 1000))} s`;
-  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
-  if (ms >= 2 * DAY) return `${Math.floor(ms / DAY)} days`;
-  const hours = Math.floor(ms / HOUR);
-  const minutes = Math.floor((ms % HOUR) / MINUTE);
-  return hours < 10 && minutes > 0 ? `${hours} h ${minutes} min` : `${hours} h`;
-}
+/** A moment with its time zone, for a record. */
+export const exactly = (/** @type {string} */ at) =>
+  new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
 /**
  * How long ago, with the exact moment for whoever points at it.
@@ -40,16 +29,17 @@ export function inWords(ms) {
  */
 export function Ago({ at }) {
   const now = useNow(15_000);
-  const passed = now - Date.parse(at);
-  return html`<time datetime=${at} title=${new Date(at).toLocaleString()}>
-    ${passed < 10_000 ? 'just now' : `${inWords(passed)} ago`}
+  return html`<time datetime=${at} title=${exactly(at)}>
+    ${agoInWords(now - Date.parse(at))}
   </time>`;
 }
 
 const SOON_MS = 10 * MINUTE;
+/** Before that the time that is left decides nothing: an open entry says until when it waits. */
+const SAID_FROM_MS = 60 * MINUTE;
 
 /**
- * How long until nobody can decide any more. `deadline`: milliseconds by this machine's clock.
+ * How long until nobody can decide any more, in the last hour. `deadline`: milliseconds by this machine's clock.
  *
  * @param {{ deadline: number }} props
  */
@@ -58,6 +48,7 @@ export function Left({ deadline }) {
   const now = useNow(close ? 1_000 : 15_000);
   const left = deadline - now;
   if (!close && left < 2 * MINUTE) setClose(true);
+  if (left >= SAID_FROM_MS) return null;
   return html`<span class="left" data-kind=${left < SOON_MS ? 'wait' : ''}>
     ${left > 0 ? `${inWords(left)} left` : 'time is over'}
   </span>`;

@@ -111,7 +111,7 @@ export const approveAccessRequest = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.access_requests.approve',
-  summary: 'Approves an access request: the grant gains the scopes at once.',
+  summary: 'Approves an access request: the grant gains the scopes immediately.',
   params,
   body: Approving,
   bodyOptional: true,

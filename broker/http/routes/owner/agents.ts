@@ -33,7 +33,7 @@ export const ownerAgents = route({
 const VERBS: readonly { verb: AgentVerb; summary: string }[] = [
   { verb: 'suspend', summary: 'Stops an agent until it is resumed.' },
   { verb: 'resume', summary: 'Lets a suspended agent go on.' },
-  { verb: 'revoke', summary: 'Stops an agent for good.' },
+  { verb: 'revoke', summary: 'Stops an agent permanently.' },
   {
     verb: 'delete',
     summary:

@@ -1,18 +1,20 @@
 /** Held calls, as owners see and decide them. */
 import { z } from 'zod';
-import { afterReplay, decideHeld } from '../../../approvals/decide.ts';
+import { decideHeld } from '../../../approvals/decide.ts';
 import { DENIED_AT_ONCE, denyWaiting } from '../../../approvals/deny-waiting.ts';
+import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
+import { platformMessage } from '../../../approvals/platform-message.ts';
 import { findHeld, listHeld, openHeld } from '../../../approvals/read-held.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { text } from '../../../wire/action.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
-import { Refusal } from '../../errors.ts';
-import { noLongerPending, REPLAY_WAIT_MS, stated, summary } from '../../held-call.ts';
-import { HeldCallOpened, HeldCallStated, HeldCallSummary } from '../../held-call-schema.ts';
+import { afterDeciding, Note, RequestHash, unknownHeldCall } from '../../deciding.ts';
+import { summary } from '../../held-call.ts';
+import { HeldCallDecided, HeldCallOpened, HeldCallSummary } from '../../held-call-schema.ts';
 import { howOf } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { AuthenticationResponse } from '../../webauthn-json.ts';
 
 const STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
 
@@ -44,13 +46,11 @@ export const ownerApprovals = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who, query }) => {
-    const { held, next } = await listHeld(broker, who.organisationId, query);
-    return json(200, { approvals: held.map((one) => summary(broker, one)), next });
+  handle: async ({ services, who, query }) => {
+    const { held, next } = await listHeld(services.broker, who.organisationId, query);
+    return json(200, { approvals: await Promise.all(held.map((one) => summary(services, one))), next });
   },
 });
-
-const unknown = () => new Refusal('not_found', 'The organisation has no such held call.');
 
 /** GET /owner/approvals/{id}: the exact request, opened, for whoever decides. */
 export const ownerApproval = route({
@@ -64,21 +64,25 @@ export const ownerApproval = route({
   errors: ['not_found'],
   handle: async ({ services, who, params }) => {
     const held = await findHeld(services.broker.store.db, who.organisationId, storedUuid(params.id));
-    if (!held) throw unknown();
+    if (!held) throw unknownHeldCall();
     const request = await openHeld(services, held);
-    const facts = summary(services.broker, held);
+    const facts = await summary(services, held);
     const owned_by_me = held.agent_owner_id === who.owner.id;
-    return json(200, { ...facts, agent: { ...facts.agent, owned_by_me }, request });
+    return json(200, {
+      ...facts,
+      agent: { ...facts.agent, owned_by_me },
+      request,
+      platform_message: platformMessage(services.broker, held),
+    });
   },
 });
 
 const Word = z.strictObject({
-  note: text(1000).min(1).optional().describe('for the agent to read, and on record'),
-  request_hash: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, 'must be the request_hash of the held call')
-    .optional()
-    .describe('of the request that was shown: another one is not decided'),
+  note: Note.optional(),
+  request_hash: RequestHash.optional().describe('of the request that was shown: another one is not decided'),
+  assertion: AuthenticationResponse.optional().describe(
+    'by a passkey of this owner, to a challenge of POST /owner/passkeys/assert/begin for this decision and note: it is on record then',
+  ),
 });
 
 const DECISIONS = [
@@ -129,42 +133,41 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     answers: {
       200: {
         description: 'The held call as it is now; executed_at is null while the platform has not answered.',
-        schema: HeldCallStated,
+        schema: HeldCallDecided,
       },
     },
     errors: [
       'invalid_request',
+      'verification_failed',
+      'counter_regression',
       'not_found',
       'already_decided',
       'request_changed',
       'approval_expired',
+      'challenge_expired',
       'audit_unavailable',
     ],
     handle: async (context) => {
       const { services, who, params, body, correlationId } = context;
+      const id = storedUuid(params.id);
+      const { note, request_hash: requestHash, assertion } = body;
+      if (assertion) {
+        const by = { purpose: verb, note, session: { owner: who.owner, approvalId: id, requestHash } };
+        return json(
+          200,
+          await afterDeciding(services, await decideByPasskey(services, assertion, by, { correlationId })),
+        );
+      }
       const word = {
         status,
         how: howOf(context),
-        ...(body.note !== undefined && { note: body.note }),
-        ...(body.request_hash !== undefined && { requestHash: body.request_hash }),
+        ...(note !== undefined && { note }),
+        ...(requestHash !== undefined && { requestHash }),
       } as const;
-      const decided = await decideHeld(services, who.owner, storedUuid(params.id), word, { correlationId });
-      switch (decided.kind) {
-        case 'not_found':
-          throw unknown();
-        case 'already_decided':
-          throw new Refusal('already_decided', `This call was ${decided.status} already.`, {
-            extra: { status: decided.status },
-          });
-        case 'expired':
-          throw noLongerPending();
-        case 'changed':
-          throw new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {
-            extra: { request_hash: decided.requestHash },
-          });
-        case 'decided':
-          return json(200, stated(await afterReplay(services, decided, REPLAY_WAIT_MS), services.broker.clock()));
-      }
+      return json(
+        200,
+        await afterDeciding(services, await decideHeld(services, who.owner, id, word, { correlationId })),
+      );
     },
   }),
 );

@@ -1,12 +1,15 @@
 /** What was decided and changed, as owners read it. */
 import { z } from 'zod';
+import { sentencesOfRows } from '../../../approvals/row-sentences.ts';
 import { receiptOf } from '../../../audit/receipt.ts';
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
-import { AUDIT_FILTER, AuditRowShown, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
+import { matchedInWords } from '../../../facts/matched-rules.ts';
+import { AUDIT_FILTER, AuditRowListed, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
 import { ndjson } from '../../ndjson.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { shownSentence } from '../../sentence.ts';
 
 /** GET /owner/audit: newest first. */
 export const ownerAudit = route({
@@ -25,16 +28,25 @@ export const ownerAudit = route({
     200: {
       description:
         'A page of rows. With a filter it may be short, or empty, and not the last one: go on while `next` is not null.',
-      schema: z.object({ rows: z.array(AuditRowShown), next: z.guid().nullable() }),
+      schema: z.object({ rows: z.array(AuditRowListed), next: z.guid().nullable() }),
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who, query }) => {
-    const { rows, next } = await searchRows(broker, who.organisationId, auditFilter(query), {
+  handle: async ({ services, who, query }) => {
+    const { rows, next } = await searchRows(services.broker, who.organisationId, auditFilter(query), {
       limit: query.limit,
       before: query.before,
     });
-    return json(200, { rows: rows.map(auditRowShown), next });
+    const said = await sentencesOfRows(services, who.organisationId, rows);
+    const listed = rows.map(async (row) => {
+      const sentence = said.get(row.id);
+      return {
+        ...auditRowShown(row),
+        sentence: sentence === undefined ? null : shownSentence(sentence),
+        rules: await matchedInWords(services.compiled, who.organisationId, row.decision),
+      };
+    });
+    return json(200, { rows: await Promise.all(listed), next });
   },
 });
 

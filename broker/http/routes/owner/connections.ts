@@ -1,12 +1,14 @@
 /** Connections: credentials go in here and never come out again. */
 import { z } from 'zod';
 import { tryConnection as test } from '../../../admin/connection-test.ts';
+import { readUses } from '../../../admin/connection-use.ts';
 import { createConnection, removeConnection as remove, replaceSecret as replace } from '../../../admin/connections.ts';
 import { readConnections } from '../../../admin/find-connection.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
-import { Connection, Credential, connectionShown } from '../../owned-connection.ts';
+import { instant } from '../../instant.ts';
+import { Connection, Credential, connectionShown, ListedConnection, listedConnection } from '../../owned-connection.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -20,14 +22,15 @@ export const ownerConnections = route({
   capability: 'owner.connections.list',
   summary: "The organisation's connections; never a secret.",
   answers: {
-    200: { description: 'All of them, oldest first.', schema: z.object({ connections: z.array(Connection) }) },
+    200: { description: 'All of them, oldest first.', schema: z.object({ connections: z.array(ListedConnection) }) },
   },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const now = broker.clock();
     const connections = await readConnections(broker.store.db, who.organisationId);
+    const uses = await readUses(broker.store.db, who.organisationId);
     return json(200, {
-      connections: connections.map(({ connection, manifest }) => connectionShown(connection, manifest, now)),
+      connections: connections.map((one) => listedConnection(one, uses.get(one.connection.id), now)),
     });
   },
 });
@@ -119,14 +122,38 @@ export const tryConnection = route({
   bodyOptional: true,
   answers: {
     200: {
-      description: 'What came of it, in our words: nothing of what the platform says is told.',
-      schema: z.object({ ok: z.boolean(), upstream_status: z.int().nullable(), detail: z.string() }),
+      description:
+        'What came of it, in our words; of what the platform says, whose the credential is, until when, and what it may do.',
+      schema: z.object({
+        ok: z.boolean(),
+        upstream_status: z.int().nullable(),
+        detail: z.string(),
+        account: z.string().nullable().describe('whose the credential is; null: the platform does not say'),
+        expires_at: z.iso.datetime().nullable().describe('when the credential ends; null: the platform does not say'),
+        granted_scopes: z
+          .array(z.string())
+          .nullable()
+          .describe('scopes that the platform says the credential has; null: it does not say'),
+        lacking: z
+          .array(z.object({ scope: z.string(), needs: z.array(z.string()) }))
+          .describe(
+            'scopes of the manifest that it is not enough for, with the scopes of the platform of which one is needed',
+          ),
+      }),
     },
   },
   errors: ['not_found', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {
     const id = storedUuid(context.params.id);
-    const { ok, upstreamStatus, detail } = await test(context.services, changingOwner(context), id);
-    return json(200, { ok, upstream_status: upstreamStatus, detail });
+    const tested = await test(context.services, changingOwner(context), id);
+    return json(200, {
+      ok: tested.ok,
+      upstream_status: tested.upstreamStatus,
+      detail: tested.detail,
+      account: tested.account,
+      expires_at: instant(tested.expiresAt),
+      granted_scopes: tested.grantedScopes,
+      lacking: tested.lacking,
+    });
   },
 });

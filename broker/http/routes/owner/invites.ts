@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import { createInvite, listInvites, type ReadInvite, removeInvite } from '../../../admin/invites.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
+import { Granted, GrantedShown, grantedShown } from '../../granting.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { AgentName, ScopesOn, ScopesOnPlatforms } from '../../registering.ts';
+import { AgentName } from '../../registering.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -14,7 +15,7 @@ const Invite = z
     status: z.enum(['open', 'claimed', 'expired']),
     agent_name: z.string(),
     policy_id: z.guid().nullable(),
-    grants: ScopesOn,
+    grants: GrantedShown,
     owner_id: z.guid().describe('who invited, and answers for the agent'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
@@ -33,7 +34,7 @@ const shown = (invite: ReadInvite): z.output<typeof Invite> => ({
   status: invite.status,
   agent_name: invite.agent_name,
   policy_id: invite.policy_id,
-  grants: invite.grants,
+  grants: grantedShown(invite.grants),
   owner_id: invite.owner_id,
   created_at: new Date(invite.created_at).toISOString(),
   expires_at: new Date(invite.expires_at).toISOString(),
@@ -66,10 +67,10 @@ export const inviteAgent = route({
   body: z.strictObject({
     agent_name: AgentName,
     policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
-    grants: ScopesOnPlatforms.optional().describe('what it may do; nothing when left out'),
+    grants: Granted.optional().describe('what it may do; nothing when left out'),
   }),
   answers: { 200: { description: 'The invite.', schema: NewInvite } },
-  errors: ['invalid_request', 'conflict', 'audit_unavailable'],
+  errors: ['invalid_request', 'not_on_plan', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, body } = context;
     const inviting = {

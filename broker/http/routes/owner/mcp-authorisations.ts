@@ -1,4 +1,4 @@
-/** Which MCP clients were let in, by whom and as which agents; and how to put one out. */
+/** Which MCP clients were authorised, by whom and as which agents; and how to revoke one. */
 
 import { z } from 'zod';
 import { endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin/mcp-clients.ts';
@@ -66,7 +66,7 @@ export const ownerMcpAuthorisations = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.mcp_authorisations.list',
-  summary: 'The MCP clients that were let in, newest first; ended ones stay for 90 days.',
+  summary: 'The MCP clients that were authorised, newest first; ended ones stay for 90 days.',
   answers: {
     200: { description: 'The authorisations.', schema: z.object({ authorisations: z.array(Authorisation) }) },
   },

@@ -96,7 +96,7 @@ export const removeOwner = route({
   answers: {
     200: {
       description:
-        'The owner is gone; agents of that owner that ended, and MCP clients that they let in, are of the one who asked now.',
+        'The owner is gone; agents of that owner that ended, and MCP clients that they authorised, are of the one who asked now.',
       schema: z.object({ id: z.guid(), removed: z.literal(true) }),
     },
   },

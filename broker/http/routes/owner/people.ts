@@ -15,7 +15,7 @@ const Given = z
     person_id: z.guid().describe('random: the same for one person, and says nothing of them'),
     platform_id: z.string(),
     connection_id: z.guid(),
-    named_by: z.string().describe('who vouches for the person: the issuer of assertions, or a source'),
+    named_by: z.string().describe('who asserts the identity of the person: an issuer of assertions, or a source'),
     verified: z.boolean().describe('whether an issuer does; else it is the word of a source'),
     agent: z.string().nullable().describe('the agent that asked'),
     state: z
@@ -73,7 +73,7 @@ export const confirmOwnerPerson = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.people.confirm',
-  summary: 'Confirms the account of a person whom only a source vouches for, so that it is used.',
+  summary: 'Confirms the account of a person whose identity only a source asserts, so that it is used.',
   params: { id: z.guid().describe('the id of the tokens') },
   body: z.strictObject({ caller: caller.optional() }),
   bodyOptional: true,

@@ -1,6 +1,11 @@
 /** Platforms, as owners see them and switch them off. */
 import { z } from 'zod';
+import { makePlatform as make, removePlatform as remove } from '../../../admin/make-platform.ts';
 import { type ReadPlatform, readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
+import { Secret } from '../../../crypto/secret.ts';
+import { BUILTIN_NAMES } from '../../../platforms/builtin-names.ts';
+import { PlatformId } from '../../../platforms/manifest-fields.ts';
+import { builtinOf, presetsOf } from '../../../platforms/presets.ts';
 import type { Instant } from '../../../policy/facts.ts';
 import { text } from '../../../wire/action.ts';
 import { Connection, connectionShown } from '../../owned-connection.ts';
@@ -14,6 +19,10 @@ const Platform = z
     name: z.string(),
     kind: z.enum(['rest', 'graphql', 'mcp']),
     base_url: z.url(),
+    builtin: z
+      .enum(BUILTIN_NAMES)
+      .nullable()
+      .describe('the built-in platform that it comes from, which has most of its scopes; null: none'),
     version: z.int().describe('one more with each change of the manifest'),
     suspended: z.boolean().describe('whether the organisation has switched it off'),
     created_at: z.iso.datetime(),
@@ -26,6 +35,9 @@ const WholePlatform = Platform.extend({
   scopes: z
     .array(z.object({ scope: z.string(), rules: z.array(z.string()) }))
     .describe('what each scope allows, such as "GET /items/*"'),
+  presets: z
+    .array(z.object({ name: z.string(), scopes: z.array(z.string()) }))
+    .describe('sets of scopes that are granted together, such as "read", with what each contains now'),
 }).meta({ id: 'WholePlatform' });
 
 const shown = (one: ReadPlatform, now: Instant): z.output<typeof Platform> => ({
@@ -33,6 +45,7 @@ const shown = (one: ReadPlatform, now: Instant): z.output<typeof Platform> => ({
   name: one.manifest.name ?? one.platform_id,
   kind: one.manifest.kind,
   base_url: one.manifest.base_url,
+  builtin: builtinOf(one.manifest) ?? null,
   version: one.version,
   suspended: one.suspended === 1,
   created_at: new Date(one.created_at).toISOString(),
@@ -43,6 +56,7 @@ const wholeShown = (one: ReadPlatform, now: Instant): z.output<typeof WholePlatf
   ...shown(one, now),
   manifest: one.manifest,
   scopes: Object.entries(one.manifest.scopes).map(([scope, rules]) => ({ scope, rules })),
+  presets: presetsOf(one.manifest),
 });
 
 /** GET /owner/platforms */
@@ -82,6 +96,61 @@ export const ownerPlatform = route({
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) =>
     json(200, wholeShown(await readPlatform(broker.store.db, who.organisationId, platform), broker.clock())),
+});
+
+const PlatformSecret = text(64 * 1024).transform((value) => new Secret(value));
+
+/** POST /owner/platforms */
+export const makePlatform = route({
+  method: 'POST',
+  path: '/owner/platforms',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.platforms.create',
+  summary: 'Makes a platform, as a governance file does under `platforms`; one that is there already is not changed.',
+  body: z.strictObject({
+    platform: PlatformId,
+    entry: z
+      .record(z.string(), z.unknown())
+      .describe('as under `platforms` of a governance file, such as `{ "use": "github" }`'),
+    secrets: z
+      .strictObject({
+        client_id: PlatformSecret.optional(),
+        client_secret: PlatformSecret.optional(),
+        private_key: PlatformSecret.optional(),
+      })
+      .optional()
+      .describe('the values of what the `auth` of the entry references; sealed, and never shown again'),
+  }),
+  secretBody: true,
+  answers: { 201: { description: 'The platform.', schema: WholePlatform } },
+  errors: ['invalid_request', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, body } = context;
+    const { platform: platformId, entry, secrets = {} } = body;
+    const made = await make(services, changingOwner(context), { platformId, entry, secrets });
+    return json(201, wholeShown(made, services.broker.clock()));
+  },
+});
+
+/** DELETE /owner/platforms/{platform} */
+export const removePlatform = route({
+  method: 'DELETE',
+  path: '/owner/platforms/{platform}',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.platforms.remove',
+  summary: 'Removes a platform that has no connections and no grants.',
+  params,
+  answers: {
+    200: { description: 'It is gone.', schema: z.object({ platform_id: z.string(), removed: z.literal(true) }) },
+  },
+  errors: ['not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const platform_id = context.params.platform;
+    await remove(context.services, changingOwner(context), platform_id);
+    return json(200, { platform_id, removed: true });
+  },
 });
 
 const SWITCHES = [

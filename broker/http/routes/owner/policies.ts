@@ -23,7 +23,7 @@ const Listed = z
     name: z.string(),
     version: z.int().describe('the one in force'),
     created_at: z.iso.datetime(),
-    agents: z.int().describe('how many agents, not stopped for good, are under it'),
+    agents: z.int().describe('how many agents, not stopped permanently, are under it'),
   })
   .meta({ id: 'PolicyListed' });
 

@@ -38,7 +38,7 @@ export const ownerRegistrations = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.registrations.list',
-  summary: 'Agents that asked to be let in, newest first.',
+  summary: 'Agents that registered themselves, newest first.',
   query: Page,
   answers: {
     200: {

@@ -2,27 +2,16 @@
 
 import { z } from 'zod';
 import { ownerNamed } from '../../../admin/owners.ts';
-import {
-  beginSession,
-  mintOwnerSession,
-  SESSION_SECONDS,
-  sessionInBrowser,
-  signOut,
-} from '../../../auth/owner-session.ts';
+import { mintOwnerSession, signOut } from '../../../auth/owner-session.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { signInLink, useSignInLink } from '../../../auth/sign-in-link.ts';
 import { Refusal } from '../../errors.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { SignedInSession, signedIn } from '../../signed-in.ts';
 
 const WhichOwner = z.strictObject({
   email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
-});
-
-const Session = z.object({
-  email: z.string(),
-  role: z.enum(['admin', 'approver', 'viewer']),
-  expires_at: z.iso.datetime(),
 });
 
 /** POST /owner/token: an owner session for the command line on this machine. */
@@ -34,7 +23,7 @@ export const ownerToken = route({
   summary: 'A session of an owner, for scripts.',
   body: WhichOwner,
   answers: {
-    200: { description: 'The session as a JWT.', schema: Session.extend({ token: z.string() }) },
+    200: { description: 'The session as a JWT.', schema: SignedInSession.extend({ token: z.string() }) },
   },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, body }) => {
@@ -93,28 +82,22 @@ export const ownerSignIn = route({
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
-  answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: Session } },
+  answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: SignedInSession } },
   errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited'],
-  handle: async ({ services: { broker, provider }, body, request }) => {
+  handle: async (context) => {
+    const { broker, provider } = context.services;
     if (provider)
       throw new Refusal(
         'forbidden',
         `Owners sign in at ${provider.host} here; links are switched off. Go to ${broker.baseUrl}/console/sign-in.`,
       );
-    const owner = await useSignInLink(broker, body.token);
+    const owner = await useSignInLink(broker, context.body.token);
     if (!owner)
       throw new Refusal(
         'link_used',
         'This link was used already, or is older than 15 minutes. Make a new one with: agent-broker owner link',
       );
-    const replaces = await sessionInBrowser(broker, request);
-    const session = await beginSession(broker, owner, { replaces, signIn: 'local' });
-    // The page gets the session as a cookie only: no script has it to lose.
-    return json(
-      200,
-      { email: owner.email, role: owner.role, expires_at: new Date(session.expiresAt * 1000).toISOString() },
-      { 'Set-Cookie': sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl) },
-    );
+    return await signedIn(context, owner);
   },
 });
 

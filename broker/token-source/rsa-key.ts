@@ -1,16 +1,20 @@
-/** The private key of an App, as its platform hands it out: RSA, in PEM (PKCS#1 from GitHub, PKCS#8 after a conversion). */
+/** The private key of an App or of a service account: RSA, in PEM (PKCS#1 from GitHub, PKCS#8 from Google or after a conversion). */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 
 const LABEL = /-----BEGIN ([A-Z0-9 ]{1,40})-----/g;
 /** RS256 wants 2048 bits at least (RFC 7518 section 3.3). */
 const SHORTEST_BITS = 2048;
 
-/** `problem`: a phrase that follows "the value of …". It holds nothing of the text. */
-export type AppKey = { ok: true; key: KeyObject } | { ok: false; problem: string };
+/** Which key is needed, for errors. */
+export const APP_KEY = "the App's private key is needed, which its settings page generates";
+export const ACCOUNT_KEY = 'the private key of the service account is needed, as its key file holds it';
 
-/** Reads one. Never throws. */
-export function readAppKey(text: string): AppKey {
-  const refuse = (problem: string): AppKey => ({ ok: false, problem });
+/** `problem`: a phrase that follows "the value of …". It holds nothing of the text. */
+export type RsaKey = { ok: true; key: KeyObject } | { ok: false; problem: string };
+
+/** Reads one. `needed`: which key it should be. Never throws. */
+export function readRsaKey(text: string, needed: string): RsaKey {
+  const refuse = (problem: string): RsaKey => ({ ok: false, problem });
   const labels = Array.from(text.matchAll(LABEL), ([, label = '']) => label);
   if (labels.length > 1) return refuse('holds several PEM blocks; give the private key alone');
   const [label] = labels;
@@ -20,8 +24,7 @@ export function readAppKey(text: string): AppKey {
     );
   if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED'))
     return refuse('is a private key behind a passphrase; decrypt it first: openssl rsa -in key.pem -out app.pem');
-  if (!label.endsWith('PRIVATE KEY'))
-    return refuse(`is a ${label.toLowerCase()}; the App's private key is needed, which its settings page generates`);
+  if (!label.endsWith('PRIVATE KEY')) return refuse(`is a ${label.toLowerCase()}; ${needed}`);
   let key: KeyObject;
   try {
     key = createPrivateKey(text);
@@ -31,7 +34,7 @@ export function readAppKey(text: string): AppKey {
     );
   }
   if (key.asymmetricKeyType !== 'rsa')
-    return refuse(`is a key of type ${key.asymmetricKeyType}; Apps sign with RS256, which needs an RSA key`);
+    return refuse(`is a key of type ${key.asymmetricKeyType}; the signature is RS256, which needs an RSA key`);
   const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
   if (bits < SHORTEST_BITS)
     return refuse(`is an RSA key of ${bits} bits; at least ${SHORTEST_BITS} are needed: generate another one`);

@@ -1,6 +1,7 @@
 /**
- * Tokens of an App's installations. Each is kept for what it may be used for: in memory, and sealed in the store, where all replicas
- * find it. One process gets it, whoever else needs it waits, and none is used within five minutes of its end.
+ * Tokens that are got without a person: of Apps, clients and service accounts. Each is kept for what it may be used for: in memory, and
+ * sealed in the store, where all replicas find it. One process gets it, whoever else needs it waits, and none is used within five
+ * minutes of its end.
  */
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -13,21 +14,19 @@ import {
   storeUpstreamToken,
   type TokenPlace,
 } from '../store/upstream-tokens.ts';
-import { type AccessToken, MARGIN_MS } from './access-token.ts';
-import { type Exchanged, exchange } from './app-exchange.ts';
-import { type AppLimits, type Installation, purposeOf } from './app-installation.ts';
-import { appKeyOf } from './app-request.ts';
+import type { AccessToken } from './access-token.ts';
+import { exchangeAsApp } from './app-exchange.ts';
+import { exchangeAsClient } from './client-exchange.ts';
+import type { Exchanged } from './exchanged.ts';
 import { leased } from './leased.ts';
 import { openToken, sealToken } from './sealed-token.ts';
+import { exchangeAsAccount } from './service-account.ts';
+import { purposeOfRequest, type TokenRequest } from './token-request.ts';
 
-export type AppToken = { kind: 'token'; token: AccessToken } | Exclude<Exchanged, { kind: 'token' }>;
+export type IssuedToken = { kind: 'token'; token: AccessToken } | Exclude<Exchanged, { kind: 'token' }>;
 
-/** Gives a token with just these limits. `refused`: the platform took this one no longer. */
-export type AppTokens = (
-  installation: Installation,
-  limits: AppLimits,
-  refused?: AccessToken | undefined,
-) => Promise<AppToken>;
+/** Gives just this token. `refused`: the platform took this one no longer. */
+export type IssuedTokens = (request: TokenRequest, refused?: AccessToken | undefined) => Promise<IssuedToken>;
 
 /** Of all organisations; each is some 3 KiB. */
 const KEPT = 2_000;
@@ -35,16 +34,16 @@ const KEPT = 2_000;
 const PAUSE_MS = 2_000;
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'outbound'>;
-type Work = { installation: Installation; limits: AppLimits; place: TokenPlace; refused: AccessToken | undefined };
+type Work = { request: TokenRequest; place: TokenPlace; refused: AccessToken | undefined };
 
 /** Makes it, with what it keeps in memory. */
-export function appTokens(broker: Base): AppTokens {
+export function issuedTokens(broker: Base): IssuedTokens {
   const kept = recentlyUsed<AccessToken>(KEPT);
-  const failed = recentlyUsed<{ failure: AppToken; until: number }>(KEPT);
-  const running = singleFlight<AppToken>();
-  return async (installation, limits, refused) => {
-    const { organisationId, connectionId } = installation;
-    const place = { organisationId, connectionId, purpose: purposeOf(installation, limits) };
+  const failed = recentlyUsed<{ failure: IssuedToken; until: number }>(KEPT);
+  const running = singleFlight<IssuedToken>();
+  return async (request, refused) => {
+    const { organisationId, connectionId } = request;
+    const place = { organisationId, connectionId, purpose: purposeOfRequest(request) };
     const key = `${organisationId}/${connectionId}/${place.purpose}`;
     const now = broker.clock();
     const found = kept.get(key);
@@ -53,7 +52,7 @@ export function appTokens(broker: Base): AppTokens {
     if (failure && failure.until > now && failure.until <= now + PAUSE_MS) return failure.failure;
     // Who was refused a token shares no attempt with who was not: what that one finds may be this very token.
     return await running(`${key}/${refused?.id ?? ''}`, async () => {
-      const got = await getOnce(broker, { installation, limits, place, refused });
+      const got = await getOnce(broker, { request, place, refused });
       if (got.kind === 'token') kept.set(key, got.token);
       else failed.set(key, { failure: got, until: broker.clock() + PAUSE_MS });
       return got;
@@ -64,12 +63,12 @@ export function appTokens(broker: Base): AppTokens {
 const isGood = ({ refreshAt }: Pick<AccessToken, 'refreshAt'>, now: number): boolean =>
   refreshAt !== null && refreshAt > now;
 
-async function getOnce(broker: Base, work: Work): Promise<AppToken> {
+async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
   const { clock, store, log } = broker;
-  const { place, refused, installation } = work;
+  const { place, refused, request } = work;
   /** The token that is to be replaced, although it seems good by its times. */
   let spoiled = refused?.id;
-  return await leased<true, AppToken>(clock, {
+  return await leased<true, IssuedToken>(clock, {
     look: async () => {
       const row = await findUpstreamToken(store.db, place);
       const token = row && openToken(broker, row);
@@ -84,39 +83,46 @@ async function getOnce(broker: Base, work: Work): Promise<AppToken> {
       const got = await mint(broker, work, name);
       if (got.kind !== 'token') await releaseUpstreamToken(store.db, place, name);
       if (got.kind === 'refused')
-        log.warn({ connection: place.connectionId, platform: installation.platformId }, got.detail);
+        log.warn({ connection: place.connectionId, platform: request.platformId }, got.detail);
       return got;
     },
     givenUp: () => ({
       kind: 'unavailable',
       code: 'token_unavailable',
-      detail: `${installation.platformId} issued no token in time. Try again shortly.`,
+      detail: `${request.platformId} issued no token in time. Try again shortly.`,
     }),
   });
 }
 
-async function mint(broker: Base, { installation, limits, place }: Work, claim: string): Promise<AppToken> {
-  const { organisationId } = installation;
-  const signer = await appKeyOf(broker, installation);
-  if (!signer.ok) return { kind: 'refused', of: 'connection', detail: signer.detail };
-  const got = await exchange(broker, installation, signer.key, limits);
+function exchange(broker: Base, request: TokenRequest): Promise<Exchanged> {
+  switch (request.kind) {
+    case 'app':
+      return exchangeAsApp(broker, request);
+    case 'client':
+      return exchangeAsClient(broker, request);
+    case 'account':
+      return exchangeAsAccount(broker, request);
+  }
+}
+
+async function mint(broker: Base, { request, place }: Work, claim: string): Promise<IssuedToken> {
+  const got = await exchange(broker, request);
   if (got.kind !== 'token') return got;
   const now = broker.clock();
-  const { token, expiresAt } = got;
+  const { token, life } = got;
   const made: AccessToken = {
     token,
     id: uuidv4(),
     issuedAt: now,
-    refreshAt: expiresAt - MARGIN_MS,
-    expiresAt,
+    ...life,
     refreshable: true,
     lapsed: false,
   };
   const stored = {
     id: made.id,
-    token: sealToken(broker, organisationId, made),
-    refresh_at: made.refreshAt,
-    expires_at: expiresAt,
+    token: sealToken(broker, request.organisationId, made),
+    refresh_at: life.refreshAt,
+    expires_at: life.expiresAt,
   };
   try {
     await storeUpstreamToken(broker.store.db, place, claim, stored);

@@ -1,0 +1,51 @@
+/** What is on record, newest last, as a terminal is read; and what comes, as it comes. */
+import type { AuditRow } from '../../broker/console/answers.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { agentIdOf } from '../find-agent.ts';
+import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { line } from '../terminal/line.ts';
+import { jsonText, printLines, terminalWidth } from '../terminal/output.ts';
+import { followRows } from './follow.ts';
+import { type RowFilter, readNames, readRows } from './read-rows.ts';
+import { lineOfRow } from './row-line.ts';
+
+export type ActivityOptions = ConnectionOptions & RowFilter & { json?: boolean; follow?: boolean; limit: number };
+
+export async function showActivity(options: ActivityOptions): Promise<void> {
+  const { json, follow, limit, agent, platform, result, since } = options;
+  const api = await openOwnerApi(options);
+  const filter: RowFilter = {
+    ...(agent !== undefined && { agent: await agentIdOf(api, agent) }),
+    ...(platform !== undefined && { platform }),
+    ...(result !== undefined && { result }),
+    ...(since !== undefined && { since }),
+  };
+  const print = async (asked: OwnerApi, rows: readonly AuditRow[]): Promise<void> => {
+    if (json) {
+      process.stdout.write(rows.map((row) => `${jsonText(row)}\n`).join(''));
+      return;
+    }
+    const names = await readNames(asked);
+    printLines(rows.map((row) => lineOfRow(row, names, terminalWidth())));
+  };
+  const rows = (await readRows(api, filter, limit)).toReversed();
+  // While following, a call has one line: when it is over.
+  const shown = follow ? rows.filter(({ state }) => state === 'final') : rows;
+  await print(api, shown);
+  if (!follow) {
+    if (rows.length === 0 && !json) printLines([line`Nothing on record fits.`]);
+    return;
+  }
+  const leaving = new AbortController();
+  process.once('SIGINT', () => leaving.abort());
+  // Whoever reads may end first, as `head` does.
+  process.stdout.on('error', () => leaving.abort());
+  await followRows({
+    connect: () => openOwnerApi(options),
+    filter,
+    printed: rows,
+    print,
+    tell: (words) => process.stderr.write(`${words}\n`),
+    signal: leaving.signal,
+  });
+}

@@ -1,0 +1,47 @@
+/** Rows on record as commands ask for them. */
+import type { AuditRow } from '../../broker/console/answers.ts';
+import type { OwnerApi } from '../owner-api.ts';
+import type { Names } from './row-line.ts';
+
+export type RowFilter = {
+  agent?: string;
+  platform?: string;
+  result?: string;
+  since?: string;
+  kind?: string;
+  reason?: string;
+};
+
+/** As many as the broker answers at once. */
+const PAGE = 200;
+
+/** Newest first; at most `limit`, which may be Infinity. `filter.agent`: an agent id. `filter.result`: `change` for what owners did. */
+export async function readRows(api: OwnerApi, filter: RowFilter, limit: number): Promise<AuditRow[]> {
+  const query = new URLSearchParams();
+  for (const name of ['agent', 'platform', 'since', 'kind', 'reason'] as const) {
+    const value = filter[name];
+    if (value !== undefined) query.set(name, value);
+  }
+  if (filter.result === 'change') query.set('kind', 'event');
+  else if (filter.result !== undefined) query.set('result', filter.result);
+  const found: AuditRow[] = [];
+  for (let before: string | undefined; found.length < limit; ) {
+    query.set('limit', String(Math.min(PAGE, limit - found.length)));
+    if (before !== undefined) query.set('before', before);
+    const { rows, next } = await api.ask('GET', `/owner/audit?${query}`);
+    found.push(...rows);
+    if (next === null) break;
+    before = next;
+  }
+  return found;
+}
+
+/** Whom rows speak of. */
+export async function readNames(api: OwnerApi): Promise<Names> {
+  const { agents } = await api.ask('GET', '/owner/agents');
+  const { owners } = await api.ask('GET', '/owner/owners');
+  return new Map([
+    ...agents.map(({ agent_id, name }) => [agent_id, name] as const),
+    ...owners.map(({ id, email }) => [id, email] as const),
+  ]);
+}

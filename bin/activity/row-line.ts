@@ -1,0 +1,40 @@
+/** A row on record in one line, in the words of the console's activity. */
+import type { AuditRow } from '../../broker/console/answers.ts';
+import { actorOf, deedInWords, reasonInWords, resultOf, whoOf } from '../../broker/console/static/activity/words.js';
+import { badgeLine } from '../terminal/badge.ts';
+import { cut, type Line, line, padded, styled } from '../terminal/line.ts';
+import { localTime } from '../terminal/local-time.ts';
+
+/** Names of agents by `agt_…`, addresses of owners by their id. */
+export type Names = ReadonlyMap<string, string>;
+
+const RESULT_COLUMNS = 13;
+
+/** `width`: of the terminal, in columns; what is no terminal has no end. */
+export function lineOfRow(row: AuditRow, names: Names, width: number): Line {
+  const result = padded(badgeLine(resultOf(row)), RESULT_COLUMNS);
+  return cut(
+    line`${styled('quiet', localTime(row.created_at))}  ${result}  ${whatOf(row, names)}${whyOf(row, names)}`,
+    width,
+  );
+}
+
+function whatOf(row: AuditRow, names: Names): Line {
+  const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
+  const agent = who ? line`${styled('bold', who)} ` : line``;
+  if (row.kind === 'event' && !row.method)
+    return line`${agent}${deedInWords(row.reason)}${row.platform_id ? ` · ${row.platform_id}` : ''}`;
+  // One without a template says no more than method and path.
+  const what = row.sentence?.template
+    ? `${who ? 'asked to ' : ''}${row.sentence.text}`
+    : `${row.method ?? ''} ${row.path ?? ''}`;
+  return line`${agent}${what} on ${row.platform_id ?? ''}`;
+}
+
+/** Of a call why it was answered as it was, of a change or a decision who made it. */
+function whyOf(row: AuditRow, names: Names): Line {
+  if (row.kind === 'action') return styled('quiet', line`: ${reasonInWords(row, actorOf(row, names))}`);
+  const by = whoOf(row.flags, names);
+  const whom = row.agent_public_id && names.get(row.agent_public_id);
+  return by && by !== whom ? styled('quiet', line`, by ${by}`) : line``;
+}

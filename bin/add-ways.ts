@@ -1,0 +1,156 @@
+/** What a new platform's `auth` is made of: an OAuth client or an App; and waiting for a person in a browser. */
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
+import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
+import { presetsOf } from '../broker/platforms/presets.ts';
+import type { Place, Way } from './add-entry.ts';
+import type { BrokerConnection } from './connection.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
+import { readSecret } from './read-secret.ts';
+import { ask, canAsk } from './terminal/prompt.ts';
+
+export type WayOptions = {
+  clientId?: string;
+  clientSecretStdin?: boolean;
+  clientSecretEnv?: string;
+  appId?: string;
+  keyFile?: string;
+  installationId?: string;
+  for?: string[];
+  org?: string;
+  wait?: boolean;
+};
+
+export type NewAuth = { auth: Record<string, unknown>; secrets: Record<string, string> };
+
+type Adding = {
+  builtin: BuiltinName;
+  place: Place;
+  broker: BrokerConnection;
+  platformId: string;
+  options: WayOptions;
+  say: (text: string) => void;
+};
+
+/** Undefined for a token, which the built-in manifest knows how to send. Throws CommandFailed; WrongUsage. */
+export async function newAuth(way: Way, adding: Adding): Promise<NewAuth | undefined> {
+  if (way === 'oauth') return await oauthClient(adding);
+  return way === 'app' ? await app(adding) : undefined;
+}
+
+/** The reference under which an exported governance file looks for the value. */
+const referenceFor = (platformId: string, what: string) => ({
+  env: `${platformId}_${what}`
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]/g, '_')
+    .replace(/^(?=\d)/, '_'),
+});
+
+/**
+ * The scopes of the platform that its presets need, without that of everything: nobody should consent to what deletes repositories for
+ * reading issues. Throws WrongUsage.
+ */
+function neededFor(builtin: BuiltinName, names: readonly string[] | undefined): string[] {
+  const manifest = BUILTIN_PLATFORMS[builtin];
+  const presets = presetsOf(manifest);
+  const wanted = names ?? presets.map(({ name }) => name).filter((name) => name !== 'everything');
+  const scopes = wanted.flatMap((name) => {
+    const found = presets.find((preset) => preset.name === name);
+    if (!found)
+      throw new WrongUsage(`${builtin} has no preset "${name}". It has: ${presets.map((one) => one.name).join(', ')}.`);
+    return found.scopes;
+  });
+  const needs: Readonly<Record<string, readonly string[]>> = manifest.needs ?? {};
+  return [...new Set(scopes.flatMap((scope) => needs[scope]?.[0] ?? []))].sort();
+}
+
+async function oauthClient({ builtin, broker, platformId, options, say }: Adding): Promise<NewAuth> {
+  const scopes = neededFor(builtin, options.for);
+  const redirect = `${await publicUrl(broker)}/console/connections/callback`;
+  say(`Register the broker at ${builtin} as a web application with the redirect URI ${redirect}`);
+  if (options.clientId === undefined && !canAsk())
+    throw new WrongUsage(
+      'Name the client id with --client-id, and where its secret is: --client-secret-stdin or --client-secret-env.',
+    );
+  const clientId = options.clientId ?? (await ask('Client id: '));
+  if (clientId === '') throw new WrongUsage('A client id is needed.');
+  const from = { stdin: options.clientSecretStdin, env: options.clientSecretEnv };
+  const secret = await readSecret(
+    from,
+    'the client secret',
+    '--client-secret-stdin < FILE, or --client-secret-env NAME',
+  );
+  return {
+    auth: {
+      type: 'oauth2',
+      client_id: clientId,
+      client_secret: referenceFor(platformId, 'client_secret'),
+      ...(scopes.length > 0 && { scopes }),
+    },
+    secrets: { client_secret: secret },
+  };
+}
+
+async function app({ place, platformId, options, say }: Adding): Promise<NewAuth> {
+  const { gitHubApp } = await import('./github-app.ts');
+  const { app_id, key_file, installations, installation_url } = await gitHubApp(
+    {
+      host: place.site?.web ?? 'https://github.com',
+      wait: options.wait !== false,
+      ...(options.appId !== undefined && { appId: options.appId }),
+      ...(options.keyFile !== undefined && { keyFile: options.keyFile }),
+      ...(options.org !== undefined && { org: options.org }),
+    },
+    say,
+  );
+  const again = `--app --app-id ${app_id} --key-file ${key_file}`;
+  const wanted = options.installationId;
+  const [only, other] =
+    wanted === undefined ? installations : installations.filter((one) => one.installation_id === wanted);
+  if (!only)
+    throw new CommandFailed(
+      `The App ${app_id} is installed ${wanted === undefined ? 'nowhere yet' : `under no number ${wanted}`}. Install it at ${installation_url}, then run this again with ${again}.`,
+    );
+  if (other)
+    throw new CommandFailed(
+      `The App ${app_id} is installed at ${installations.map(({ account, installation_id: id }) => `${account} (${id})`).join(', ')}. Say which with ${again} --installation-id NUMBER.`,
+    );
+  return {
+    auth: {
+      type: 'app',
+      app_id,
+      private_key: referenceFor(platformId, 'private_key'),
+      installation_id: only.installation_id,
+    },
+    secrets: { private_key: readFileSync(key_file, 'utf8') },
+  };
+}
+
+/** The broker's address for browsers, which is not where the command line reaches it. */
+const publicUrl = async (broker: BrokerConnection): Promise<string> =>
+  String((await broker.ask('GET', '/agent-manifest.json')).base_url);
+
+const ASK_EVERY_MS = 1_000;
+/** The broker's own limit of a consent that was begun. */
+const PATIENCE_MS = 10 * 60_000;
+
+/** Prints where to consent, and waits until somebody has. Throws CommandFailed. */
+export async function untilConnected(broker: BrokerConnection, id: string, say: (text: string) => void): Promise<void> {
+  const at = await publicUrl(broker);
+  const { authorization_url: url } = await broker.ask('POST', `/owner/connections/${id}/oauth/start`);
+  say(
+    `Open this in a browser that is signed in at ${at} (agent-broker owner link signs it in), and consent:\n\n  ${url}\n\nWaiting …`,
+  );
+  const until = performance.now() + PATIENCE_MS;
+  while (performance.now() < until) {
+    const { connections } = (await broker.ask('GET', '/owner/connections')) as {
+      connections: { id: string; state: string }[];
+    };
+    if (connections.find((one) => one.id === id)?.state === 'connected') return;
+    await pause(ASK_EVERY_MS);
+  }
+  throw new CommandFailed(
+    'Nobody consented within ten minutes. The platform is there; run the same command again to go on.',
+  );
+}

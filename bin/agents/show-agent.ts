@@ -1,0 +1,98 @@
+/** An agent in full: what it is, what it may do, and what it did last. */
+import type { Agent, OwnedGrant } from '../../broker/console/answers.ts';
+import { CONTAINED, STATUS } from '../../broker/console/static/agents/words.js';
+import { inWords } from '../../broker/console/static/shell/duration.js';
+import { readNames, readRows } from '../activity/read-rows.ts';
+import { lineOfRow } from '../activity/row-line.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { findAgent } from '../find-agent.ts';
+import { grantLines } from '../grants/grant-lines.ts';
+import { fact } from '../inbox/sheet.ts';
+import { findWaiting, whatOf } from '../inbox/waiting.ts';
+import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { localTime } from '../terminal/local-time.ts';
+import { printResult, terminalWidth } from '../terminal/output.ts';
+
+/** Events that say when an agent got the key that it has. */
+const BINDING = ['agent_bound', 'agent_invited', 'registration_key_claimed'];
+
+export async function showAgent(given: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
+  const api = await openOwnerApi(options);
+  const agent = await findAgent(api, given);
+  const [{ agents }, { policies }, { grants }, names, [last], waiting, keySince] = await Promise.all([
+    api.ask('GET', '/owner/agents'),
+    api.ask('GET', '/owner/policies'),
+    api.ask('GET', `/owner/agents/${agent.agent_id}/grants`),
+    readNames(api),
+    readRows(api, { agent: agent.agent_id, kind: 'action' }, 1),
+    waitingOf(api, agent),
+    boundAt(api, agent),
+  ]);
+  const children = agents.filter(({ parent_agent_id }) => parent_agent_id === agent.agent_id);
+  const policy = policies.find(({ id }) => id === agent.policy_id)?.name ?? null;
+  const owner = names.get(agent.owner_id) ?? agent.owner_id;
+  const whole = { ...agent, owner, policy, key_since: keySince, grants, last_call: last ?? null, waiting, children };
+  const width = terminalWidth();
+  printResult(options, whole, () => [
+    line`${styled('bold', agent.name)}  ${agent.agent_id}`,
+    ...fact('Status', statusOf(agent), width),
+    ...fact('Owner', owner, width),
+    ...(agent.parent_agent_id ? fact('Parent', agent.parent_agent_id, width) : []),
+    ...(agent.expires_at ? fact('Until', localTime(agent.expires_at), width) : []),
+    ...fact('Key', keyOf(agent.key_fingerprint, keySince), width),
+    ...fact('Policy', policy ?? (agent.parent_agent_id ? 'that of its parent' : 'none: nothing is allowed'), width),
+    ...grantFacts(grants, width),
+    ...waiting.flatMap(({ short, what }, i) => fact(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
+    ...children.flatMap((child, i) =>
+      fact(i === 0 ? 'Children' : '', `${child.name}  ${child.agent_id}  ${child.contained ?? child.status}`, width),
+    ),
+    ...(last
+      ? [line`${styled('quiet', 'Last call  ')} ${lineOfRow(last, names, width - 12)}`]
+      : fact('Last call', 'none yet', width)),
+  ]);
+}
+
+function grantFacts(grants: readonly OwnedGrant[], width: number): Line[] {
+  if (grants.length === 0) return fact('Granted', 'nothing', width);
+  return grants.flatMap(grantLines).flatMap((each, i) => fact(i === 0 ? 'Granted' : '', each, width));
+}
+
+function statusOf(agent: Agent): string {
+  const { words } = STATUS[agent.status];
+  const since = agent.status_since ? ` since ${localTime(agent.status_since)}` : '';
+  const why = agent.status_detail ? `: ${agent.status_detail}` : '';
+  const contained = agent.contained ? `; ${CONTAINED[agent.contained].words}` : '';
+  const breakers = agent.breakers.map(
+    ({ cause, about, retry_after_seconds: left }) =>
+      `; calls${about ? ` to ${about}` : ''} are refused for ${inWords(left * 1000)} (${cause.replaceAll('_', ' ')})`,
+  );
+  return `${words}${since}${why}${contained}${breakers.join('')}`;
+}
+
+function keyOf(fingerprint: string | null, since: string | null): string {
+  if (fingerprint === null) return 'none yet';
+  return `${fingerprint}${since ? `, for ${inWords(Math.max(0, Date.now() - Date.parse(since)))}` : ''}`;
+}
+
+async function waitingOf(api: OwnerApi, agent: Agent): Promise<{ id: string; short: string; what: string }[]> {
+  const all = await findWaiting(api, { role: 'viewer' });
+  return all
+    .filter(
+      (one) => 'agent' in one.item && typeof one.item.agent === 'object' && one.item.agent?.agent_id === agent.agent_id,
+    )
+    .map((one) => ({ id: one.id, short: one.short, what: whatOf(one).text }));
+}
+
+/** As far as it is on record: keys of a governance file are not. */
+async function boundAt(api: OwnerApi, agent: Agent): Promise<string | null> {
+  const found = await Promise.all(
+    BINDING.map(async (reason) => (await readRows(api, { agent: agent.agent_id, reason }, 1))[0]?.created_at),
+  );
+  return (
+    found
+      .filter((at) => at !== undefined)
+      .toSorted()
+      .at(-1) ?? null
+  );
+}

@@ -1,0 +1,18 @@
+/** The commands by topic, as `--help` lists them. */
+import type { Command } from 'commander';
+
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  'Daily work:': ['inbox', 'approve', 'deny', 'activity'],
+  'What agents may do:': ['agent', 'grant', 'policy', 'connection', 'add', 'secret', 'github-app'],
+  'Governance as code:': ['plan', 'apply', 'export'],
+  'On the agent’s side:': ['connect', 'mcp', 'run', 'token', 'git-setup', 'git-credential', 'doctor'],
+  'Running a broker:': ['serve', 'demo', 'owner', 'verify', 'keys', 'migrate', 'backup', 'completion'],
+};
+
+/** Gives each command its topic; those of none are listed under "Commands". */
+export function groupByTopic(program: Command): void {
+  for (const command of program.commands) {
+    const [group] = Object.entries(GROUPS).find(([, names]) => names.includes(command.name())) ?? [];
+    if (group !== undefined) command.helpGroup(group);
+  }
+}

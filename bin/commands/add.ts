@@ -1,0 +1,76 @@
+import { Argument, type Command } from 'commander';
+import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
+import type { Added, AddOptions } from '../add-platform.ts';
+import { print, withConnection } from '../connection.ts';
+
+export function addAddCommand(program: Command): void {
+  withConnection(
+    program
+      .command('add')
+      .description('add a built-in platform with a credential, which is tried, and kept only if the platform takes it')
+      .addArgument(new Argument('<platform>', 'which').choices([...BUILTIN_NAMES])),
+  )
+    .option('--id <name>', 'id by which agents name it; otherwise what its scopes begin with')
+    .option('--label <name>', 'name of the connection, for another account beside one that is there')
+    .option(
+      '--base-url <url>',
+      'where it is, such as https://github.acme.example/api/v3; otherwise the public one, or of GitHub GITHUB_API_URL',
+    )
+    .option('--replace', 'give the connection that is there another credential')
+    .option('--token-stdin', 'read the token from standard input')
+    .option('--token-env <name>', 'read the token from this variable of the environment')
+    .option('--oauth', 'connect by OAuth: prints a link, and waits until somebody consented')
+    .option('--client-id <id>', 'OAuth: the broker’s client id at the platform')
+    .option('--for <preset,…>', 'OAuth: ask for what these presets need; otherwise all but everything', (text) =>
+      text.split(','),
+    )
+    .option('--client-secret-stdin', 'OAuth: read the client secret from standard input')
+    .option('--client-secret-env <name>', 'OAuth: read the client secret from this variable')
+    .option('--app', 'connect as a GitHub App, which is made in a browser')
+    .option('--app-id <id>', 'App: one that is there, with --key-file')
+    .option('--key-file <file>', 'App: where its private key goes, or is; otherwise github-app.pem here')
+    .option('--installation-id <number>', 'App: which of its installations')
+    .option('--org <name>', 'App: the organisation that owns it')
+    .option('--no-wait', 'App: do not wait until it is installed')
+    .option('--json', 'print JSON')
+    .action(async (platform: BuiltinName, options: AddOptions) => {
+      const { addPlatform } = await import('../add-platform.ts');
+      // As GitHub's own tools and actions name another GitHub than github.com.
+      const elsewhere = platform === 'github' ? process.env.GITHUB_API_URL : undefined;
+      const given = { ...(elsewhere && { baseUrl: elsewhere }), ...options };
+      const added = await addPlatform(platform, given, (text) => process.stderr.write(`${text}\n`));
+      print(options, added, () => inWords(added));
+    });
+}
+
+/** Lacking scopes that are named; the rest is counted. */
+const MOST = 6;
+
+function inWords({ builtin, platform, base_url, connection, made, test, presets }: Added): string {
+  const { account, expires_at, granted_scopes, lacking } = test;
+  const short = (scope: string) => scope.slice(scope.indexOf(':') + 1);
+  const more = lacking.length > MOST ? `, and ${lacking.length - MOST} more` : '';
+  const needs = lacking.slice(0, MOST).map(({ scope, needs }) => `${short(scope)} (needs ${needs.join(' or ')})`);
+  return [
+    `${made.platform ? 'Added' : made.connection ? 'Connected' : 'Replaced the credential of'} ${platform} (${builtin} at ${base_url}), connection "${connection}".`,
+    account === null
+      ? test.detail
+      : `The credential is ${account}’s${expires_at === null ? '' : `, good until ${expires_at}`}.`,
+    ...(granted_scopes === null
+      ? ['The platform does not say what the credential may do: each call tells.']
+      : [`It may do: ${granted_scopes.join(', ') || 'nothing but read what is public'}.`]),
+    ...(lacking.length > 0 ? [`It is not enough for: ${needs.join('; ')}${more}.`] : []),
+    ...(account !== null && test.detail.includes('Warning:')
+      ? [test.detail.slice(test.detail.indexOf('Warning:'))]
+      : []),
+    '',
+    'Agents may be granted these presets, or scopes one by one:',
+    ...presets.map(
+      ({ name, scopes }) =>
+        `  ${name.padEnd(11)} ${scopes.length > 14 ? `${scopes.length} scopes` : scopes.map(short).join(', ')}`,
+    ),
+    '',
+    `Next: agent-broker connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`,
+  ].join('\n');
+}

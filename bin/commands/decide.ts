@@ -1,0 +1,55 @@
+import type { Command } from 'commander';
+import { withConnection } from '../connection.ts';
+import { lastingSeconds, listed, wholeNumber } from '../duration.ts';
+import type { DecideOptions } from '../inbox/decide.ts';
+import type { Terms } from '../inbox/word.ts';
+
+const MOST_WAIT_SECONDS = 600;
+const WAIT_SECONDS = 30;
+
+export function addDecideCommands(program: Command): void {
+  withConnection(
+    program
+      .command('approve <id...>')
+      .description('approve what waits, by the beginnings of ids that "inbox" lists; shows it and asks'),
+  )
+    .option('--yes', 'do not ask')
+    .option(
+      '--wait <seconds>',
+      'how long to wait for what the platform answers to a call',
+      wholeNumber(1, MOST_WAIT_SECONDS),
+      WAIT_SECONDS,
+    )
+    .option('--no-wait', 'end as soon as it is decided')
+    .option(
+      '--scopes <scope,…>',
+      'what to grant: of an access request instead of what it asks for, of an agent that registers itself fewer of them',
+      listed,
+    )
+    .option('--expires <when>', 'of an access request: when the grant ends, such as 30d, or never', lastingSeconds)
+    .option('--approval', 'of an access request: every call with the grant waits for an approval')
+    .option('--connection <name>', 'of an access request: the connection whose grant gains it')
+    .option('--name <name>', 'of an agent that registers itself: what to call it')
+    .option('--policy <name>', 'of an agent that registers itself: the policy that it gets')
+    .option('--json', 'print JSON')
+    .action(async (ids: string[], options: DecideOptions & Terms & { wait: number | false }) => {
+      const { scopes, expires, approval, connection, name, policy } = options;
+      const said = Object.entries({ scopes, expires, approval, connection, name, policy });
+      const terms: Terms = Object.fromEntries(said.filter(([, value]) => value !== undefined));
+      const { decideAll } = await import('../inbox/decide.ts');
+      await decideAll(ids, { verb: 'approve', terms, wait: options.wait === false ? null : options.wait }, options);
+    });
+
+  withConnection(
+    program
+      .command('deny <id...>')
+      .description('deny what waits, by the beginnings of ids that "inbox" lists; shows it and asks'),
+  )
+    .option('--reason <text>', 'for the agent to read')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print JSON')
+    .action(async (ids: string[], options: DecideOptions & { reason?: string }) => {
+      const { decideAll } = await import('../inbox/decide.ts');
+      await decideAll(ids, { verb: 'deny', reason: options.reason }, options);
+    });
+}

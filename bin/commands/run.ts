@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { visible } from '../../broker/console/static/visible.js';
+import type { RunOptions } from '../run.ts';
+
+const oneMore = (label: string, labels: readonly string[]): string[] => [...labels, label];
+
+export function addRunCommand(program: Command): void {
+  program
+    .command('run')
+    .usage('[options] -- <command> [args]')
+    .description('start a command that knows nothing of the broker, so that what it asks of platforms goes through it')
+    .argument('<command...>', 'what to start, after --')
+    .option('--connection <label>', 'a connection to use, instead of all (repeatable)', oneMore, [])
+    .option('--strict', 'leave out all variables that are named like credentials')
+    .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
+    .option('--verbose', 'say which connections are used, and which variables may be credentials')
+    .action(async (words: string[], options: RunOptions) => {
+      const { run } = await import('../run.ts');
+      process.exitCode = await run(words, options, (line) => process.stderr.write(`${visible(line)}\n`));
+    });
+}

@@ -1,0 +1,69 @@
+/** Connections to platforms: which there are, and whether they work. */
+import type { Connection } from '../../broker/console/answers.ts';
+import { badgeOf, testInWords } from '../../broker/console/static/connections/words.js';
+import { agoInWords } from '../../broker/console/static/shell/duration.js';
+import { didYouMean } from '../../broker/policy/did-you-mean.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { CommandFailed } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { badgeLine } from '../terminal/badge.ts';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
+import { table } from '../terminal/table.ts';
+
+type Options = ConnectionOptions & { json?: boolean };
+
+const COLUMNS = [
+  { title: 'NAME', least: 10 },
+  { title: 'PLATFORM', least: 8 },
+  { title: 'STATE' },
+  { title: 'USED', least: 4 },
+];
+
+export async function listConnections(options: Options): Promise<void> {
+  const { connections } = await (await openOwnerApi(options)).ask('GET', '/owner/connections');
+  const rows = connections.map((one) => [
+    styled('bold', one.label),
+    line`${one.platform}`,
+    stateOf(one),
+    line`${one.default ? 'where none is named' : 'where it is named'}`,
+  ]);
+  printResult(options, connections, () =>
+    rows.length === 0 ? [line`There are no connections.`] : table(COLUMNS, rows, terminalWidth()),
+  );
+}
+
+/** The badge of the console. */
+function stateOf(connection: Connection): Line {
+  const { at, ...badge } = badgeOf(connection);
+  const ago = at === undefined ? '' : ` ${agoInWords(Math.max(0, Date.now() - Date.parse(at)))}`;
+  return line`${badgeLine(badge)}${ago}`;
+}
+
+/** Asks each platform once, with the credential; without names, all of them. Sets the exit code to 1 when one was refused or not reached. */
+export async function testConnections(given: readonly string[], options: Options): Promise<void> {
+  const api = await openOwnerApi(options);
+  const { connections } = await api.ask('GET', '/owner/connections');
+  const chosen = given.length === 0 ? connections : given.map((name) => named(connections, name));
+  if (chosen.length === 0) throw new CommandFailed('There are no connections.');
+  const results = [];
+  for (const { id, label, platform } of chosen) {
+    const result = await api.ask('POST', `/owner/connections/${id}/test`, {});
+    results.push({ id, label, platform, ...result });
+    if (!result.ok) process.exitCode = 1;
+    const badge = badgeLine(testInWords(result));
+    if (!options.json) printLines([line`${styled('bold', label)} (${platform})  ${badge}: ${result.detail}`]);
+  }
+  if (options.json) printJson(results);
+}
+
+/** Throws CommandFailed when there is none of this name or id. */
+function named(connections: readonly Connection[], given: string): Connection {
+  const found = connections.find(({ id, label }) => label === given || id === given.toLowerCase());
+  if (found) return found;
+  const near = didYouMean(
+    given,
+    connections.map(({ label }) => label),
+  );
+  throw new CommandFailed(`There is no connection ${given}.${near} All of them: agent-broker connection list`);
+}

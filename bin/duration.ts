@@ -1,0 +1,51 @@
+/** Times as options of commands. */
+import { InvalidArgumentError } from 'commander';
+import { parseExpiry } from '../broker/config-file/expiry.ts';
+
+export type Lasting = number | 'never';
+
+/** Seconds from now. A span such as `30d`, `12h` or `45m`, a moment (RFC 3339), or `never`. Throws InvalidArgumentError. */
+export function lastingSeconds(text: string): Lasting {
+  if (text === 'never') return text;
+  const expiry = parseExpiry(text);
+  const milliseconds = expiry && (expiry.kind === 'after' ? expiry.milliseconds : expiry.moment - Date.now());
+  if (milliseconds === undefined || milliseconds < 60_000)
+    throw new InvalidArgumentError(
+      'Write a time span such as 30d, 12h or 45m (at most 3650d), a moment to come such as 2027-01-31T18:00:00Z, or never.',
+    );
+  return Math.round(milliseconds / 1000);
+}
+
+/** A list with commas, without blanks and empty members. Throws InvalidArgumentError when nothing is left. */
+export function listed(text: string): string[] {
+  const all = text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+  if (all.length === 0) throw new InvalidArgumentError('Name at least one; several with commas between them.');
+  return all;
+}
+
+/** A whole number in a range. */
+export const wholeNumber =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!Number.isInteger(value) || value < least || value > most)
+      throw new InvalidArgumentError(`${least} to ${most}.`);
+    return value;
+  };
+
+/** The moment that a span such as `2h` or `3d` ago was, or the one that is written out (RFC 3339). Throws InvalidArgumentError. */
+export function momentAgo(text: string): string {
+  const expiry = parseExpiry(text);
+  if (!expiry)
+    throw new InvalidArgumentError(
+      'Write how long ago, such as 45m, 2h or 3d, or a moment such as 2027-01-31T18:00:00Z.',
+    );
+  return new Date(expiry.kind === 'after' ? Date.now() - expiry.milliseconds : expiry.moment).toISOString();
+}
+
+/** As the owner API takes it. */
+export const expiresInSeconds = (lasting: Lasting | undefined): { expires_in_seconds?: number | null } =>
+  lasting === undefined ? {} : { expires_in_seconds: lasting === 'never' ? null : lasting };

@@ -1,0 +1,124 @@
+/**
+ * Edits one item of the list `mcpServers` of a configuration in YAML, and preserves the rest of the text. The text is changed by lines,
+ * and what came of it is parsed: it must say what the old one said, and differ by our item alone.
+ */
+import { isMap, isScalar, isSeq, parseDocument, stringify, type YAMLMap, type YAMLSeq } from 'yaml';
+import { canonicalJson } from '../broker/crypto/canonical.ts';
+import type { Edited } from './edit-config.ts';
+import { CommandFailed } from './failure.ts';
+
+type Item = Readonly<Record<string, unknown>>;
+type Root = Record<string, unknown>;
+
+/**
+ * The text with this item, which is known by its `name`; without it when `entry` is undefined. `empty`: what a file holds that is made.
+ *
+ * @throws CommandFailed, naming `path`, when the text is no YAML, or cannot be changed without touching something else
+ */
+export function editYaml(
+  text: string,
+  [member, name]: readonly [string, string],
+  entry: Item | undefined,
+  { path, empty }: { path: string; empty: Root },
+): Edited {
+  const bom = text.startsWith('\uFEFF') ? '\uFEFF' : '';
+  const given = text.slice(bom.length);
+  const body = given.trim() === '' && entry ? stringify(empty) : given;
+  const { root, map } = read(body, path);
+  const list = root[member] ?? [];
+  if (!Array.isArray(list))
+    throw new CommandFailed(`In ${path}, "${member}" is no list, so nothing was changed. Correct it, then try again.`);
+  const named = list.filter((one) => isNamed(one, name));
+  if (named.length > 1)
+    throw new CommandFailed(
+      `In ${path}, "${name}" is listed twice, so nothing was changed. Remove one of the two, then try again.`,
+    );
+  const [before] = named;
+  if (same(before, entry)) return { text, change: 'none', before };
+  const others = list.filter((one) => !isNamed(one, name));
+  const eol = body.includes('\r\n') ? '\r\n' : '\n';
+  const kept = before === undefined ? body : withoutItem(body, map, member, name, others.length === 0);
+  const changed = entry === undefined ? kept : withItem(kept, read(kept, path).map, member, entry, eol);
+  const wanted = { ...root, [member]: entry === undefined ? others : [...others, entry] };
+  if (!holds(changed, wanted, member))
+    throw new CommandFailed(
+      `${path} cannot be changed without touching something else in it, so nothing was changed. Change "${member}" by hand.`,
+    );
+  const change = entry === undefined ? 'removed' : before === undefined ? 'added' : 'changed';
+  return { text: bom + changed, change, before };
+}
+
+const isNamed = (item: unknown, name: string): boolean =>
+  typeof item === 'object' && item !== null && (item as Root).name === name;
+
+function read(body: string, path: string): { root: Root; map: YAMLMap | undefined } {
+  const document = parseDocument(body, { keepSourceTokens: true });
+  const [error] = document.errors;
+  // Its message quotes the file, where others' secrets may be.
+  if (error)
+    throw new CommandFailed(
+      `${path} is not YAML (line ${error.linePos?.[0].line ?? 1}), so nothing was changed. Correct it, then try again.`,
+    );
+  const { contents } = document;
+  if (contents !== null && !isMap(contents) && !(isScalar(contents) && contents.value === null))
+    throw new CommandFailed(`${path} holds no map, so nothing was changed.`);
+  const root: unknown = document.toJS();
+  return { root: (root ?? {}) as Root, map: isMap(contents) ? contents : undefined };
+}
+
+function listIn(map: YAMLMap | undefined, member: string): YAMLSeq | undefined {
+  const value = map?.get(member, true);
+  return isSeq(value) && !value.flow && value.items.length > 0 ? value : undefined;
+}
+
+/** Appended to the list, or as a list of its own at the end. */
+function withItem(body: string, map: YAMLMap | undefined, member: string, entry: Item, eol: string): string {
+  const lines = stringify([entry]).trimEnd().split('\n');
+  const list = listIn(map, member);
+  const [, end] = list?.range ?? [];
+  if (list && end !== undefined) {
+    const first = list.items[0] as { range?: [number, number, number] };
+    const dash = body.lastIndexOf('-', first.range?.[0]);
+    const indent = body.slice(body.lastIndexOf('\n', dash) + 1, dash);
+    const at = body.slice(0, end).trimEnd().length;
+    return `${body.slice(0, at)}${eol}${lines.map((line) => indent + line).join(eol)}${body.slice(at)}`;
+  }
+  const written = [`${member}:`, ...lines.map((line) => `  ${line}`)].join(eol);
+  // `mcpServers: []` and `mcpServers:` without anything.
+  const pair = map?.items.find((one) => isScalar(one.key) && one.key.value === member);
+  if (pair && isScalar(pair.key) && pair.key.range) {
+    const start = pair.key.range[0];
+    const stop = (pair.value as { range?: [number, number, number] } | null)?.range?.[1] ?? pair.key.range[1] + 1;
+    return `${body.slice(0, start)}${written}${body.slice(Math.max(stop, body.indexOf(':', start) + 1))}`;
+  }
+  const start = body.trim() === '' ? '' : `${body.replace(/\s*$/, '')}${eol}`;
+  return `${start}${written}${eol}`;
+}
+
+/** Without the lines of our item; without the member when nothing is left in it. */
+function withoutItem(body: string, map: YAMLMap | undefined, member: string, name: string, isAlone: boolean): string {
+  const list = listIn(map, member);
+  const item = list?.items.find((one) => isMap(one) && one.get('name') === name) as
+    | { range?: [number, number, number] }
+    | undefined;
+  const [from, end] = item?.range ?? [];
+  if (from === undefined || end === undefined) return body;
+  const key = map?.items.find((one) => isScalar(one.key) && one.key.value === member)?.key;
+  const begin = isAlone && isScalar(key) && key.range ? key.range[0] : body.lastIndexOf('-', from);
+  const start = body.lastIndexOf('\n', begin) + 1;
+  const stop = body.slice(0, end).trimEnd().length;
+  const line = body.indexOf('\n', stop);
+  return body.slice(0, start) + (line === -1 ? '' : body.slice(line + 1));
+}
+
+const same = (a: unknown, b: unknown): boolean =>
+  a === undefined || b === undefined ? a === b : canonicalJson(a as object) === canonicalJson(b as object);
+
+/** Whether a text says just this; an empty list is as good as none. */
+function holds(text: string, wanted: Root, member: string): boolean {
+  const document = parseDocument(text);
+  if (document.errors.length > 0) return false;
+  const found = (document.toJS() ?? {}) as Root;
+  const plain = ({ [member]: list, ...rest }: Root) => ({ ...rest, list: list ?? [] });
+  return same(plain(found), plain(wanted));
+}

@@ -1,0 +1,34 @@
+/** An agent as a person names one. */
+import type { Agent } from '../broker/console/answers.ts';
+import { didYouMean } from '../broker/policy/did-you-mean.ts';
+import { CommandFailed } from './failure.ts';
+import type { OwnerApi } from './owner-api.ts';
+
+/**
+ * The one that has this name, agent id (`agt_…`) or uuid. Throws CommandFailed when there is none, with names that are near, or when
+ * several have the name, with their ids.
+ */
+export async function findAgent(api: OwnerApi, given: string): Promise<Agent> {
+  const { agents } = await api.ask('GET', '/owner/agents');
+  const found = agents.filter(
+    ({ id, agent_id, name }) => [id, agent_id].includes(given.toLowerCase()) || name === given,
+  );
+  const [one, ...others] = found;
+  if (!one) {
+    const near = didYouMean(
+      given,
+      agents.map(({ name }) => name),
+    );
+    throw new CommandFailed(`No agent has the name or id ${given}.${near} All of them: agent-broker agent list`);
+  }
+  if (others.length === 0) return one;
+  throw new CommandFailed(
+    `${found.length} agents have the name ${given}. Give the id of the one that you mean:\n${found.map(({ agent_id, status }) => `  ${agent_id}  ${status}`).join('\n')}`,
+  );
+}
+
+/** The same as an id; one that is written out is taken as it is, because its agent may be deleted. Throws CommandFailed. */
+export const agentIdOf = async (api: OwnerApi, given: string): Promise<string> =>
+  /^(agt_[a-z0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.test(given)
+    ? given
+    : (await findAgent(api, given)).agent_id;

@@ -1,0 +1,103 @@
+/** Grants as a person writes them: a platform, presets or scopes by short names, and limits for all of them. */
+import { EXPIRY_FORMS, parseExpiry } from '../broker/config-file/expiry.ts';
+import { didYouMean } from '../broker/policy/did-you-mean.ts';
+import type { BrokerConnection } from './connection.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
+import { type ShownGrant, shortOf } from './grants-in-words.ts';
+import { listPlatforms, platformNamed, readPlatform, type WholePlatform } from './owner-platforms.ts';
+
+/** `words`: presets, or scopes with or without what stands before their colon. */
+export type GrantWords = { platform: string; words: string[] };
+
+export type LimitOptions = { repos?: string[]; recipients?: string[]; expires?: string; requireApproval?: boolean };
+
+/**
+ * What the words mean at this broker.
+ *
+ * @throws CommandFailed, which lists what there is; WrongUsage for limits that limit nothing
+ */
+export async function resolveGrants(
+  broker: BrokerConnection,
+  wanted: readonly GrantWords[],
+  limits: LimitOptions,
+): Promise<ShownGrant[]> {
+  const seconds = secondsOf(limits.expires);
+  const platforms = wanted.length === 0 ? [] : await listPlatforms(broker);
+  const found = new Map<string, { platform: WholePlatform; words: string[] }>();
+  for (const { platform: word, words } of wanted) {
+    const { platform_id: id } = platformNamed(word, platforms);
+    const known = found.get(id) ?? { platform: await readPlatform(broker, id), words: [] };
+    found.set(id, { ...known, words: [...known.words, ...words] });
+  }
+  const all = [...found.values()];
+  refuseIdle('--repos', limits.repos, all, hasRepositories, 'has repositories');
+  refuseIdle('--recipients', limits.recipients, all, hasRecipients, 'names who receives');
+  return all.map(({ platform, words }) => {
+    const { scopes, presets } = scopesOf(platform, words);
+    return {
+      platformId: platform.platform_id,
+      platform: platform.name,
+      scopes,
+      presets,
+      hasRepositories: hasRepositories(platform),
+      ...(limits.repos && hasRepositories(platform) && { repos: limits.repos }),
+      ...(limits.recipients && hasRecipients(platform) && { recipients: limits.recipients }),
+      ...(seconds !== undefined && { expires_in_seconds: seconds }),
+      ...(limits.requireApproval && { require_approval: true as const }),
+    };
+  });
+}
+
+export const hasRepositories = ({ builtin, manifest }: WholePlatform): boolean =>
+  builtin === 'github' || manifest.refs !== undefined || manifest.git_base_url !== undefined;
+
+const hasRecipients = ({ manifest }: WholePlatform): boolean => Object.keys(manifest.recipients ?? {}).length > 0;
+
+/** A limit that applies to none of the platforms would be taken for one that does. */
+function refuseIdle(
+  flag: string,
+  limit: readonly string[] | undefined,
+  grants: readonly { platform: WholePlatform }[],
+  applies: (platform: WholePlatform) => boolean,
+  what: string,
+): void {
+  if (limit === undefined || grants.some(({ platform }) => applies(platform))) return;
+  const names = grants.map(({ platform }) => platform.platform_id).join(', ') || 'what was granted: name a --grant';
+  throw new WrongUsage(`${flag} limits nothing here: no call of ${names} ${what}.`);
+}
+
+function scopesOf(platform: WholePlatform, words: readonly string[]): { scopes: string[]; presets: string[] } {
+  const known = platform.scopes.map(({ scope }) => scope);
+  const presets = platform.presets.filter(({ name }) => words.includes(name)).map(({ name }) => name);
+  const scopes = words.flatMap((word) => {
+    const preset = platform.presets.find(({ name }) => name === word);
+    if (preset) return preset.scopes;
+    const found = known.find((scope) => scope === word) ?? known.find((scope) => shortOf(scope) === word);
+    if (found) return [found];
+    // The tools of an MCP server come and go; its manifest need not know them all.
+    if (platform.kind === 'mcp') return [word];
+    const near = didYouMean(word, [...known.map(shortOf), ...platform.presets.map(({ name }) => name)]);
+    throw new CommandFailed(`${platform.platform_id} has no scope or preset "${word}".${near}\n${listed(platform)}`);
+  });
+  return { scopes: [...new Set(scopes)], presets };
+}
+
+/** What may be granted on a platform, presets with what they contain. */
+export function listed({ presets, scopes }: WholePlatform): string {
+  const all = scopes.map(({ scope }) => shortOf(scope));
+  const sets = presets.map(
+    ({ name, scopes: own }) =>
+      `  ${name}: ${own.length === all.length ? `all ${all.length} scopes` : own.map(shortOf).join(', ')}`,
+  );
+  return [...(sets.length > 0 ? ['Presets:', ...sets] : []), `Scopes: ${all.join(', ')}`].join('\n');
+}
+
+function secondsOf(expires: string | undefined): number | undefined {
+  if (expires === undefined) return undefined;
+  const read = parseExpiry(expires);
+  if (!read) throw new WrongUsage(`--expires ${expires}: ${EXPIRY_FORMS}.`);
+  const ms = read.kind === 'after' ? read.milliseconds : read.moment - Date.now();
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60) throw new WrongUsage(`--expires ${expires}: is over, or in less than a minute.`);
+  return seconds;
+}

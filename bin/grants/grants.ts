@@ -1,0 +1,121 @@
+/** Lists, makes, changes and removes what an agent is granted, through the owner API. */
+import type { Agent, Body, ChangedGrant, OwnedGrant } from '../../broker/console/answers.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { expiresInSeconds, type Lasting } from '../duration.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { findAgent } from '../find-agent.ts';
+import { resolveGrants } from '../grant-words.ts';
+import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { listPlatforms, platformNamed } from '../owner-platforms.ts';
+import { line, styled } from '../terminal/line.ts';
+import { printLines, printResult } from '../terminal/output.ts';
+import { canAsk, confirm } from '../terminal/prompt.ts';
+import { grantLines } from './grant-lines.ts';
+
+export type GrantOptions = ConnectionOptions & {
+  json?: boolean;
+  scopes?: string[];
+  addScopes?: string[];
+  repos?: string[];
+  recipients?: string[];
+  expires?: Lasting;
+  approval?: boolean;
+  connection?: string;
+  yes?: boolean;
+};
+
+export async function listGrants(given: string, options: GrantOptions): Promise<void> {
+  const api = await openOwnerApi(options);
+  const agent = await findAgent(api, given);
+  const grants = await grantsOf(api, agent);
+  printResult(options, grants, () =>
+    grants.length === 0 ? [line`${agent.name} is granted nothing.`] : grants.flatMap(grantLines),
+  );
+}
+
+export async function addGrant(given: string, platformGiven: string, options: GrantOptions): Promise<void> {
+  const api = await openOwnerApi(options);
+  const platform = await platformOf(api, platformGiven);
+  const agent = await findAgent(api, given);
+  const there = meant(await grantsOf(api, agent), platform, options.connection);
+  if (there.length > 0)
+    throw new CommandFailed(
+      `${agent.name} has a grant on ${platform} already. Change it with: agent-broker grant change ${given} ${platform}`,
+    );
+  if (options.scopes === undefined) throw new WrongUsage('Say what is granted with --scopes.');
+  await send(api, agent, platform, options);
+}
+
+export async function changeGrant(given: string, platformGiven: string, options: GrantOptions): Promise<void> {
+  const { scopes, addScopes } = options;
+  if (scopes && addScopes) throw new WrongUsage('--scopes says all that it shall have: leave out --add-scopes.');
+  const api = await openOwnerApi(options);
+  const platform = await platformOf(api, platformGiven);
+  const agent = await findAgent(api, given);
+  const [there, ...others] = meant(await grantsOf(api, agent), platform, options.connection);
+  if (!there)
+    throw new CommandFailed(
+      `${agent.name} has no such grant on ${platform}. Make one with: agent-broker grant add ${given} ${platform} --scopes …`,
+    );
+  if (others.length > 0 && addScopes)
+    throw new CommandFailed(`${agent.name} has several grants on ${platform}: say which one with --connection.`);
+  await send(api, agent, platform, { ...options, ...(addScopes && { scopes: [...there.scopes, ...addScopes] }) });
+}
+
+export async function removeGrant(given: string, platformGiven: string, options: GrantOptions): Promise<void> {
+  if (!options.yes && (options.json || !canAsk()))
+    throw new WrongUsage('To remove a grant without a terminal to ask at, or with --json, add --yes.');
+  const api = await openOwnerApi(options);
+  const platform = await platformOf(api, platformGiven);
+  const agent = await findAgent(api, given);
+  const there = meant(await grantsOf(api, agent), platform, options.connection);
+  if (there.length === 0) throw new CommandFailed(`${agent.name} has no such grant on ${platform}.`);
+  if (!options.yes) {
+    printLines([line`${styled('bold', agent.name)} has`, ...there.flatMap(grantLines)]);
+    if (!(await confirm('Take this away?'))) throw new CommandFailed('Nothing was changed.');
+  }
+  const query = options.connection === undefined ? '' : `?connection=${encodeURIComponent(options.connection)}`;
+  const path = `/owner/agents/${agent.agent_id}/grants/${encodeURIComponent(platform)}${query}` as const;
+  const { removed } = await api.ask('DELETE', path);
+  printResult(options, removed, () => [line`${agent.name} is granted this no more:`, ...removed.flatMap(grantLines)]);
+}
+
+const grantsOf = async (api: OwnerApi, agent: Agent): Promise<OwnedGrant[]> =>
+  (await api.ask('GET', `/owner/agents/${agent.agent_id}/grants`)).grants;
+
+const meant = (grants: readonly OwnedGrant[], platform: string, connection: string | undefined): OwnedGrant[] =>
+  grants.filter(
+    (one) => one.platform === platform && (connection === undefined || one.connection?.label === connection),
+  );
+
+async function send(api: OwnerApi, agent: Agent, platform: string, options: GrantOptions): Promise<void> {
+  const { scopes, repos, recipients, expires, approval, connection } = options;
+  // One word takes a limit away: none of a list's own entries reads like it.
+  const limit = (all: string[] | undefined, none: string) => (all?.length === 1 && all[0] === none ? null : all);
+  const body: Body<'POST', '/owner/agents/x/grants/y'> = {
+    ...(scopes && { scopes: await scopesNamed(api, platform, scopes) }),
+    ...(repos && { repos: limit(repos, 'all') }),
+    ...(recipients && { recipients: limit(recipients, 'anybody') }),
+    ...expiresInSeconds(expires),
+    ...(approval !== undefined && { require_approval: approval }),
+    ...(connection !== undefined && { connection }),
+  };
+  const path = `/owner/agents/${agent.agent_id}/grants/${encodeURIComponent(platform)}` as const;
+  const changed = (await api.ask('POST', path, body)) as ChangedGrant;
+  printResult(options, changed, () => [
+    line`${agent.name} is now granted`,
+    ...grantLines(changed.grant),
+    ...changed.warnings.map((each) => styled('wait', line`Warning: ${each}`)),
+    ...changed.next_steps.map(({ detail }) => styled('wait', line`Still to do: ${detail}`)),
+  ]);
+}
+
+/** The platform that is meant by its id, or by what it is, such as github. Throws CommandFailed with what there is. */
+const platformOf = async (api: OwnerApi, given: string): Promise<string> =>
+  platformNamed(given, await listPlatforms(api.broker)).platform_id;
+
+/** In full, of presets and short names. Throws CommandFailed with what there is. */
+async function scopesNamed(api: OwnerApi, platform: string, words: string[]): Promise<string[]> {
+  const grants = await resolveGrants(api.broker, [{ platform, words }], {});
+  return grants.flatMap(({ scopes }) => scopes);
+}

@@ -1,0 +1,153 @@
+/** Decides what waits: shown, asked, sent with the hash of what was shown, and what came of it in one line each. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { whatBecame } from '../../broker/console/static/inbox/words.js';
+import { platformAnswer } from '../../broker/console/static/request-view/answer.js';
+import type { ConnectionOptions } from '../connection.ts';
+import { CommandFailed, OutcomeUnknown, RefusedByBroker, WrongUsage } from '../failure.ts';
+import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { printJson, printLines, terminalWidth } from '../terminal/output.ts';
+import { askLine, canAsk, confirm } from '../terminal/prompt.ts';
+import { linesOfWhole, readWhole, type Whole } from './show.ts';
+import { findWaiting, pickWaiting, type Waiting, whatOf, whoOf } from './waiting.ts';
+import { approvingWord, denyingWord, PATHS, type Terms } from './word.ts';
+
+export type DecideOptions = ConnectionOptions & { json?: boolean; yes?: boolean };
+/** `wait`: how many seconds for the platform's answer; null: not at all. */
+type Decision = { verb: 'approve'; terms: Terms; wait: number | null } | { verb: 'deny'; reason: string | undefined };
+/** `ok`: decided, and of a call that was waited for: made. */
+type Result = { id: string; kind: Waiting['kind']; ok: boolean; words: string; answer?: unknown };
+
+/** How often is looked whether the platform has answered. */
+const LOOK_MS = 300;
+
+/** Decides one after the other, and sets the exit code to 1 when one of them was not decided, or not made. */
+export async function decideAll(ids: readonly string[], decision: Decision, options: DecideOptions): Promise<void> {
+  if (!options.yes && (options.json || !canAsk()))
+    throw new WrongUsage(
+      `To ${decision.verb} ${options.json ? 'with --json' : 'without a terminal to ask at'}, add --yes. Look first: agent-broker inbox show ID`,
+    );
+  const api = await openOwnerApi(options);
+  const me = await api.ask('GET', '/owner/me');
+  const waiting = await findWaiting(api, me);
+  // An id that is wrong means that something else was meant: then nothing is decided.
+  const chosen = [...new Set(ids.map((id) => pickWaiting(waiting, id)))];
+  const results: Result[] = [];
+  for (const one of chosen) {
+    const result = await decideOne(api, one, decision, { ...options, baseUrl: me.base_url });
+    results.push(result);
+    if (!options.json) printLines([lineOf(one, result)]);
+  }
+  if (options.json) printJson(results);
+  if (results.some(({ ok }) => !ok)) process.exitCode = 1;
+}
+
+const lineOf = (one: Waiting, { ok, words }: Result): Line =>
+  line`${styled('bold', one.short)}  ${whoOf(one)}: ${whatOf(one)}. ${styled(ok ? 'good' : 'bad', words)}`;
+
+async function decideOne(
+  api: OwnerApi,
+  one: Waiting,
+  decision: Decision,
+  { yes, baseUrl }: DecideOptions & { baseUrl: string },
+): Promise<Result> {
+  const { id, kind } = one;
+  const failed = (words: string): Result => ({ id, kind, ok: false, words });
+  try {
+    const whole = await readWhole(api, one);
+    if (whole.kind === 'person') throw new CommandFailed(`It is decided in the console: ${baseUrl}/console/people`);
+    if (!yes) printLines([...linesOfWhole(whole, terminalWidth(), baseUrl), line``]);
+    const word =
+      decision.verb === 'approve'
+        ? approvingWord(whole, decision.terms, baseUrl)
+        : denyingWord(whole, yes ? decision.reason : await reasonFor(whole, decision.reason), baseUrl);
+    if (!yes && !(await confirm(decision.verb === 'approve' ? 'Approve exactly this?' : 'Deny it?')))
+      return failed('Nothing was decided.');
+    return await sent(api, whole, word, decision);
+  } catch (error) {
+    if (error instanceof CommandFailed) return failed(whyNot(one, error));
+    throw error;
+  }
+}
+
+/** The reason that was given, or the one that is asked for; of an agent that registers itself there is none. */
+async function reasonFor({ kind }: Whole, given: string | undefined): Promise<string | undefined> {
+  if (given !== undefined || kind === 'registration') return given;
+  return (await askLine('Reason, for the agent to read (may be empty): ')) || undefined;
+}
+
+type Decidable = Exclude<Whole, { kind: 'person' }>;
+
+async function sent(api: OwnerApi, whole: Decidable, word: object, decision: Decision): Promise<Result> {
+  const { id, kind } = whole;
+  const verb = decision.verb === 'deny' && kind === 'registration' ? 'reject' : decision.verb;
+  const post = (signal?: AbortSignal) =>
+    api.ask('POST', `${PATHS[kind]}/${id}/${verb}` as never, word as never, signal);
+  if (decision.verb === 'deny' || kind !== 'approval') {
+    const answer = await post();
+    return { id, kind, ok: true, words: whatBecame(kind, answer).words, answer };
+  }
+  const answer = decision.wait === null ? await decidedOnly(api, id, post) : await made(api, id, post, decision.wait);
+  return { id, kind, ...outcomeOf(answer, decision.wait), answer };
+}
+
+type Held = Extract<Whole, { kind: 'approval' }>['item'];
+
+/** Made, when the platform did what it was asked; without waiting, when it was decided. */
+function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'> {
+  const { words } = whatBecame('approval', held);
+  if (wait === null) return { ok: held.status === 'approved', words };
+  if (held.executed_at === null && held.execution_error === null)
+    return {
+      ok: false,
+      words: `${words} It was not answered within ${wait} s: what came of it is in agent-broker activity.`,
+    };
+  const refused = held.result_summary !== null && platformAnswer(held.result_summary).kind !== 'good';
+  return { ok: held.execution_error === null && !refused, words };
+}
+
+/** The call goes on whoever waits: as soon as the decision is stored, nobody does. */
+async function decidedOnly(api: OwnerApi, id: string, post: (signal: AbortSignal) => Promise<unknown>): Promise<Held> {
+  const leaving = new AbortController();
+  let failure: unknown;
+  let answered = false;
+  const posted = post(leaving.signal).then(
+    () => {
+      answered = true;
+    },
+    (error: unknown) => {
+      failure = error;
+      answered = true;
+    },
+  );
+  for (;;) {
+    await Promise.race([posted, pause(LOOK_MS)]);
+    if (failure !== undefined) throw failure;
+    const held = await api.ask('GET', `/owner/approvals/${id}`);
+    if (answered || held.status !== 'pending') {
+      leaving.abort();
+      return held;
+    }
+  }
+}
+
+async function made(api: OwnerApi, id: string, post: () => Promise<unknown>, wait: number): Promise<Held> {
+  const until = performance.now() + wait * 1000;
+  await post();
+  for (;;) {
+    const held = await api.ask('GET', `/owner/approvals/${id}`);
+    if (held.executed_at !== null || held.execution_error !== null || performance.now() >= until) return held;
+    await pause(LOOK_MS);
+  }
+}
+
+/** Why one was not decided, and what to do now. */
+function whyNot(one: Waiting, error: CommandFailed): string {
+  if (error instanceof OutcomeUnknown)
+    return `${error.message} It may have been decided all the same: look with agent-broker inbox.`;
+  if (!(error instanceof RefusedByBroker)) return error.message;
+  if (error.code === 'request_changed') return 'It has changed since it was shown. Nothing was decided: look again.';
+  // What an owner may not do here, a passkey or another owner may on its page.
+  if (error.status === 403 && one.kind === 'approval') return `${error.message} Its page: ${one.item.approve_url}`;
+  return error.message;
+}

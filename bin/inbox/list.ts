@@ -1,0 +1,50 @@
+import { inWords } from '../../broker/console/static/shell/duration.js';
+import type { ConnectionOptions } from '../connection.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { printResult, terminalWidth } from '../terminal/output.ts';
+import { table } from '../terminal/table.ts';
+import { findWaiting, type Waiting, warningOf, whatOf, whoOf, whyOf } from './waiting.ts';
+
+const COLUMNS = [
+  { title: 'ID' },
+  { title: 'LEFT' },
+  { title: 'WHO', least: 10, most: 28 },
+  { title: 'WHAT', least: 20 },
+  { title: 'HELD BY', least: 8 },
+];
+
+/** Below this, in seconds, it is said that time is short. */
+const SOON = 600;
+
+/** Prints everything that waits, one line each. */
+export async function listInbox(options: ConnectionOptions & { json?: boolean }): Promise<void> {
+  const api = await openOwnerApi(options);
+  const waiting = await findWaiting(api, await api.ask('GET', '/owner/me'));
+  const shown = waiting.map(({ id, short, kind, item }) => ({ id, short_id: short, kind, item }));
+  printResult(options, shown, () => (waiting.length === 0 ? [line`Nothing waits.`] : linesOf(waiting)));
+}
+
+const linesOf = (waiting: readonly Waiting[]): Line[] => [
+  ...table(
+    COLUMNS,
+    waiting.map((one) => [
+      styled('bold', one.short),
+      leftOf(one),
+      line`${warningOf(one)}${whoOf(one)}`,
+      whatOf(one),
+      whyOf(one),
+    ]),
+    terminalWidth(),
+  ),
+  line``,
+  styled('quiet', 'Look: agent-broker inbox show ID   Decide: agent-broker approve ID, or deny ID --reason TEXT'),
+];
+
+/** How long it can be decided yet; of what has no end, nothing. */
+export function leftOf({ kind, item }: Waiting): Line {
+  const seconds = kind === 'person' ? null : item.expires_in_seconds;
+  if (seconds === null) return line`-`;
+  const words = inWords(seconds * 1000);
+  return seconds < SOON ? styled('wait', `${words}!`) : line`${words}`;
+}

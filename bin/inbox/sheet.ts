@@ -1,0 +1,122 @@
+/** A held call in full, as the approval page shows it: what a person decides on. */
+import type { ExactRequest, HeldCall } from '../../broker/console/answers.ts';
+import { heldBy } from '../../broker/console/static/inbox/words.js';
+import { forWhom } from '../../broker/console/static/request-view/person.js';
+import { counted, fromBase64, readEndpoint, sized } from '../../broker/console/static/request-view/text.js';
+import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { othersWords, unseenIn, warnings, wrapped } from '../terminal/own-words.ts';
+
+/** A fact and its value, the value wrapped beside its name. */
+export function fact(name: string, value: Line | string, width: number): Line[] {
+  const [first = '', ...more] = wrapped(
+    typeof value === 'string' ? line`${value}`.text : value.text,
+    Math.max(20, width - 12),
+  );
+  return [line`${styled('quiet', name.padEnd(11))} ${first}`, ...more.map((each) => line`${' '.repeat(12)}${each}`)];
+}
+
+/** `width`: columns of the terminal. */
+export function sheetOf(held: HeldCall, width: number): Line[] {
+  const { request, agent, platform, connection, reason } = held;
+  const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
+  const head = [
+    line`${styled('bold', agent.name)}${parent} wants to`,
+    ...othersWords(`${held.sentence.text} on ${platform}`, width),
+    ...warnings(oddities(agent.name)),
+    line``,
+  ];
+  if (!request)
+    return [
+      ...head,
+      styled('bad', 'The stored request was altered and cannot be read. Deny it; the agent may ask again.'),
+    ];
+  const rules = held.held_because.rules.map(
+    ({ source, name, says, effect, error }) =>
+      line`${source} ${says ?? name}: ${effect.replaceAll('_', ' ')}${error ? ` (its condition failed: ${error})` : ''}`,
+  );
+  return [
+    ...head,
+    ...callLines(request, platform, width),
+    line``,
+    ...recipientLines(request.recipients, width),
+    ...fact('Held by', held.held_because.detail ?? heldBy(held.held_because), width),
+    ...(rules.length > 1 ? rules.flatMap((each) => fact('', each, width)) : []),
+    ...fact('Scope', held.scope, width),
+    ...(connection?.label ? fact('Connection', connection.label, width) : []),
+    ...fact('Agent', `${agent.agent_id}, ${agent.status}`, width),
+    ...(request.caller ? fact('On behalf', forWhom(request.caller), width) : []),
+    line``,
+    ...bodyLines(request.body, width),
+    ...headerLines(request.headers, width),
+    ...(reason === null
+      ? []
+      : [
+          line``,
+          line`The agent's own words, which nobody checked:`,
+          ...othersWords(reason, width),
+          ...unseenIn(reason),
+        ]),
+    line``,
+    ...fact('SHA-256', held.request_hash, width),
+  ];
+}
+
+function callLines(request: ExactRequest, platform: string, width: number): Line[] {
+  const { path, readsAs, query, parameters } = readEndpoint(request.endpoint);
+  const texts = [readsAs ?? path, ...parameters.flatMap(({ name, value }) => [name, value])];
+  return [
+    line`${styled('bold', request.method)} on ${styled('bold', platform)}`,
+    ...othersWords(query === '' ? path : `${path}?${query}`, width),
+    ...(readsAs === undefined ? [] : [line`The path reads as`, ...othersWords(readsAs, width)]),
+    ...(parameters.length === 0 ? [] : [line`Query`]),
+    ...parameters.flatMap(({ name, value }) => othersWords(`${name}: ${value}`, width)),
+    ...warnings(oddities(texts.join(' '))),
+  ];
+}
+
+/** Those that are odd first: nobody reads a hundred addresses. */
+function recipientLines(recipients: readonly string[], width: number): Line[] {
+  if (recipients.length === 0) return [];
+  const sorted = recipients
+    .map((text) => ({ text, odd: oddRecipient(text) }))
+    .toSorted((a, b) => b.odd.length - a.odd.length);
+  return [
+    line`${counted(recipients.length, 'recipient')}:`,
+    ...sorted.flatMap(({ text, odd }) => [...othersWords(text, width), ...unseenIn(text), ...warnings(odd)]),
+  ];
+}
+
+function bodyLines(body: unknown, width: number): Line[] {
+  if (body === null) return [line`No body.`];
+  const texts = [...textsIn(body, '')];
+  const decoded = texts.flatMap(({ at, text }) => {
+    const read = fromBase64(text);
+    return read === undefined
+      ? []
+      : [line`Decoded from base64, ${at} reads:`, ...othersWords(read, width), ...unseenIn(read)];
+  });
+  return [
+    line`Body, ${sized(Buffer.byteLength(JSON.stringify(body)))}:`,
+    ...othersWords(JSON.stringify(body, null, 2), width),
+    ...unseenIn(texts.map(({ name, text }) => `${name}${text}`).join('')),
+    ...decoded,
+  ];
+}
+
+/** Every text in a body and the name that it has, with its place. */
+function* textsIn(value: unknown, at: string, name = ''): Generator<{ at: string; name: string; text: string }> {
+  if (typeof value !== 'object' || value === null) {
+    yield { at, name, text: typeof value === 'string' ? value : '' };
+    return;
+  }
+  if (name !== '') yield { at, name, text: '' };
+  for (const [key, each] of Object.entries(value))
+    yield* textsIn(each, `${at}/${key}`, Array.isArray(value) ? '' : key);
+}
+
+function headerLines(headers: Readonly<Record<string, string>>, width: number): Line[] {
+  const all = Object.entries(headers);
+  if (all.length === 0) return [];
+  return [line``, line`Headers:`, ...all.flatMap(([name, value]) => othersWords(`${name}: ${value}`, width))];
+}

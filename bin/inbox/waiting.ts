@@ -1,0 +1,95 @@
+/** What waits for an owner, as the console's inbox has it. */
+import type {
+  ListedAccessRequest,
+  ListedCall,
+  ListedRegistration,
+  Me,
+  PersonTokens,
+} from '../../broker/console/answers.ts';
+import { askedScope, heldBy, lackInWords } from '../../broker/console/static/inbox/words.js';
+import { forWhom } from '../../broker/console/static/request-view/person.js';
+import { oddities } from '../../broker/console/static/visible.js';
+import { CommandFailed } from '../failure.ts';
+import { type OwnerApi, pagesOf } from '../owner-api.ts';
+import { findByPrefix, shortIds } from '../short-id.ts';
+import { type Line, line, styled } from '../terminal/line.ts';
+
+export type Waiting = { id: string; short: string } & (
+  | { kind: 'approval'; item: ListedCall }
+  | { kind: 'access'; item: ListedAccessRequest }
+  | { kind: 'registration'; item: ListedRegistration }
+  | { kind: 'person'; item: PersonTokens }
+);
+type Found = Waiting extends infer One ? (One extends Waiting ? Omit<One, 'short'> : never) : never;
+
+/** As many as the broker answers at once. */
+const PAGE = 200;
+
+/** Everything that waits, oldest first. Accounts of people only for those who may see them. */
+export async function findWaiting(api: OwnerApi, { role }: Pick<Me, 'role'>): Promise<Waiting[]> {
+  const query = (before: string | undefined) =>
+    `status=pending&limit=${PAGE}${before === undefined ? '' : `&before=${before}`}`;
+  const calls = await pagesOf(async (before) => {
+    const { approvals: items, next } = await api.ask('GET', `/owner/approvals?${query(before)}`);
+    return { items, next };
+  });
+  const requests = await pagesOf(async (before) => {
+    const { access_requests: items, next } = await api.ask('GET', `/owner/access-requests?${query(before)}`);
+    return { items, next };
+  });
+  const registrations = await pagesOf(async (before) => {
+    const { registrations: items, next } = await api.ask('GET', `/owner/registrations?${query(before)}`);
+    return { items, next };
+  });
+  const people = role === 'viewer' ? [] : (await api.ask('GET', '/owner/people?state=unconfirmed')).tokens;
+  const found: Found[] = [
+    ...calls.map((item) => ({ kind: 'approval' as const, id: item.approval_id, item })),
+    ...requests.map((item) => ({ kind: 'access' as const, id: item.request_id, item })),
+    ...registrations.map((item) => ({ kind: 'registration' as const, id: item.id, item })),
+    ...people.map((item) => ({ kind: 'person' as const, id: item.id, item })),
+  ];
+  const short = shortIds(found.map(({ id }) => id));
+  return found
+    .toSorted((a, b) => Date.parse(a.item.created_at) - Date.parse(b.item.created_at))
+    .map((one) => ({ ...one, short: short.get(one.id) ?? one.id }) as Waiting);
+}
+
+/** The one that is meant by an id or its beginning. Throws WrongUsage, or CommandFailed when nothing that waits has it. */
+export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting {
+  const found = findByPrefix(waiting, given, (one) => `${whoOf(one)}: ${whatOf(one).text}`);
+  if (found) return found;
+  throw new CommandFailed(
+    `Nothing that waits has the id ${given}: it was decided, or its time is over. What waits: agent-broker inbox`,
+  );
+}
+
+/** Who asks. */
+export const whoOf = ({ kind, item }: Waiting): string => {
+  if (kind === 'registration') return item.agent_name;
+  if (kind === 'person') return item.agent ?? 'a person';
+  const parent = kind === 'approval' ? item.agent.parent : null;
+  return `${item.agent.name}${parent ? ` (a child of ${parent.name})` : ''}`;
+};
+
+/** What is asked. */
+export function whatOf({ kind, item }: Waiting): Line {
+  if (kind === 'registration') return line`asks to become an agent`;
+  if (kind === 'person')
+    return line`account ${item.account ?? 'without a name'} on ${item.platform_id} is to be confirmed`;
+  if (kind === 'access') return line`asks for ${askedScope(item)} on ${item.platform}`;
+  const person = forWhom(item.caller);
+  return line`${item.sentence.text} on ${item.platform}${person === '' ? '' : ` ${person}`}`;
+}
+
+/** What keeps it waiting. */
+export function whyOf({ kind, item }: Waiting): Line {
+  if (kind === 'approval') return line`${heldBy(item.held_because)}`;
+  if (kind === 'access') return line`${lackInWords(item.reason_code)}`;
+  return line`${kind === 'person' ? 'nobody confirmed whose it is' : 'nobody checked who it is'}`;
+}
+
+/** Whether letters in it may look like others; said in words, because nobody sees it. */
+export function warningOf(one: Waiting): Line {
+  const path = one.kind === 'approval' ? one.item.path : '';
+  return oddities(`${whoOf(one)} ${path}`).length > 0 ? styled('wait', '(odd letters) ') : line``;
+}

@@ -1,0 +1,66 @@
+/** The platforms of the broker, as its owner API tells them, and how a person names one. */
+import { BUILTIN_NAMES, type BuiltinName } from '../broker/platforms/builtin-names.ts';
+import type { BrokerConnection } from './connection.ts';
+import { CommandFailed } from './failure.ts';
+
+export type OwnedConnection = {
+  id: string;
+  label: string;
+  default: boolean;
+  state: 'connected' | 'reauth_needed' | 'needs_attention' | 'not_connected';
+  connects_by: 'secret' | 'oauth' | 'app';
+};
+
+export type OwnedPlatform = {
+  platform_id: string;
+  name: string;
+  kind: string;
+  base_url: string;
+  builtin: BuiltinName | null;
+  connections: OwnedConnection[];
+};
+
+export type WholePlatform = OwnedPlatform & {
+  manifest: { auth: { type: string }; recipients?: object; refs?: object; git_base_url?: string };
+  scopes: { scope: string }[];
+  presets: { name: string; scopes: string[] }[];
+};
+
+export const listPlatforms = async (broker: BrokerConnection): Promise<OwnedPlatform[]> =>
+  (await broker.ask('GET', '/owner/platforms')).platforms as OwnedPlatform[];
+
+export const readPlatform = async (broker: BrokerConnection, id: string): Promise<WholePlatform> =>
+  (await broker.ask('GET', `/owner/platforms/${encodeURIComponent(id)}`)) as WholePlatform;
+
+export const isBuiltin = (word: string): word is BuiltinName => BUILTIN_NAMES.some((name) => name === word);
+
+/** `gh (GitHub at https://api.github.com)` */
+export const described = ({ platform_id, name, base_url }: OwnedPlatform): string =>
+  `${platform_id} (${name === platform_id ? '' : `${name} at `}${base_url})`;
+
+/** What there is, and how to add what is not, as the end of a message. */
+export function whatThereIs(platforms: readonly OwnedPlatform[]): string {
+  const there =
+    platforms.length === 0
+      ? 'There is none yet.'
+      : `There ${platforms.length === 1 ? 'is' : 'are'}:\n${platforms.map((one) => `  ${described(one)}`).join('\n')}`;
+  return `${there}\nAdd one: agent-broker add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; others come with a governance file (docs/platforms.md).`;
+}
+
+/** The platform of this id, or the only one that is this built-in one. Throws CommandFailed, which lists what there is. */
+export function platformNamed(word: string, platforms: readonly OwnedPlatform[]): OwnedPlatform {
+  const exact = platforms.find(({ platform_id: id }) => id === word);
+  if (exact) return exact;
+  const alike = isBuiltin(word) ? platforms.filter(({ builtin }) => builtin === word) : [];
+  const [only, other] = alike;
+  if (only && !other) return only;
+  if (only)
+    throw new CommandFailed(
+      `Several platforms are ${word}: ${alike.map(described).join(', ')}. Name one of them by its id.`,
+    );
+  if (isBuiltin(word))
+    throw new CommandFailed(
+      `There is no platform "${word}" yet. Add it: agent-broker add ${word}\n${whatThereIs(platforms)}`,
+    );
+  throw new CommandFailed(`There is no platform "${word}". ${whatThereIs(platforms)}`);
+}

@@ -1,0 +1,151 @@
+/** Policies, and what they would make of a call. */
+import { readFileSync } from 'node:fs';
+import type { Answer, Body } from '../../broker/console/answers.ts';
+import type { RuleSource } from '../../broker/policy/facts.ts';
+import { ruleInWords } from '../../broker/policy/rule-words.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { findAgent } from '../find-agent.ts';
+import { fact } from '../inbox/sheet.ts';
+import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { printResult, terminalWidth } from '../terminal/output.ts';
+import { table } from '../terminal/table.ts';
+
+type Options = ConnectionOptions & { json?: boolean };
+export type TryOptions = Options & {
+  agent: string;
+  platform: string;
+  method: string;
+  endpoint: string;
+  scope?: string;
+  body?: string;
+};
+type Simulation = Answer<'POST', '/owner/simulate'>;
+
+/** More scopes are not tried: the broker limits how many calls a minute may be tried. */
+const MOST_SCOPES = 40;
+
+export async function listPolicies(options: Options): Promise<void> {
+  const { policies } = await (await openOwnerApi(options)).ask('GET', '/owner/policies');
+  const columns = [{ title: 'NAME', least: 10 }, { title: 'VERSION' }, { title: 'AGENTS' }];
+  const rows = policies.map(({ name, version, agents }) => [line`${name}`, line`${version}`, line`${agents}`]);
+  printResult(options, policies, () =>
+    rows.length === 0 ? [line`There are no policies.`] : table(columns, rows, terminalWidth()),
+  );
+}
+
+export async function showPolicy(name: string, options: Options): Promise<void> {
+  const policy = await (await openOwnerApi(options)).ask('GET', `/owner/policies/${encodeURIComponent(name)}`);
+  printResult(options, policy, () => [
+    line`${styled('bold', policy.name)}, version ${policy.version}, of ${policy.agents} agents`,
+    ...rulesOf(policy).map((rule, i) => line`  ${rule.name ?? `rule ${i + 1}`}: ${ruleInWords(rule)}`),
+    ...(policy.rules.length === 0 ? [line`  It has no rules: nothing is allowed.`] : []),
+  ]);
+}
+
+/** The broker checked them when they were written; the API states them as JSON. */
+const rulesOf = ({ rules }: Answer<'GET', '/owner/policies/x'>): RuleSource[] => rules as unknown as RuleSource[];
+
+const VERDICTS = {
+  allow: ['good', 'It would be made.'],
+  require_approval: ['wait', 'It would be held for a person.'],
+  deny: ['bad', 'It would be refused.'],
+} as const;
+
+export async function tryPolicy(options: TryOptions): Promise<void> {
+  const data = options.body === undefined ? undefined : readBody(options.body);
+  const api = await openOwnerApi(options);
+  const agent = await findAgent(api, options.agent);
+  const call = {
+    agent_id: agent.agent_id,
+    platform: options.platform,
+    method: options.method.toUpperCase(),
+    endpoint: options.endpoint,
+    ...(data !== undefined && { data }),
+  };
+  const scopes =
+    options.scope === undefined ? await grantedScopes(api, agent.agent_id, options.platform) : [options.scope];
+  const { scope, simulation } = await simulated(api, call, scopes);
+  const rules = simulation.policy?.id ? rulesOf(await api.ask('GET', `/owner/policies/${simulation.policy.id}`)) : [];
+  printResult(options, { scope, ...simulation }, () => linesOf(simulation, scope, rules));
+}
+
+async function grantedScopes(api: OwnerApi, agentId: string, platform: string): Promise<string[]> {
+  const { grants } = await api.ask('GET', `/owner/agents/${agentId}/grants`);
+  const scopes = grants.filter((one) => one.platform === platform).flatMap((one) => one.scopes);
+  if (scopes.length === 0)
+    throw new CommandFailed(
+      `The agent is granted nothing on ${platform}. To try a scope all the same, name it with --scope.`,
+    );
+  return [...new Set(scopes)].slice(0, MOST_SCOPES);
+}
+
+/** With the scope that covers the endpoint; where none is known to, with one that is refused for another reason, if any. */
+async function simulated(
+  api: OwnerApi,
+  call: object,
+  scopes: readonly string[],
+): Promise<{ scope: string; simulation: Simulation }> {
+  let found: { scope: string; simulation: Simulation } | undefined;
+  for (const scope of scopes) {
+    const body = { ...call, scope } as Body<'POST', '/owner/simulate'>;
+    const simulation = await api.ask('POST', '/owner/simulate', body);
+    const isCovered = simulation.reason !== 'endpoint_scope_mismatch';
+    if (isCovered && simulation.evaluated.includes('endpoint')) return { scope, simulation };
+    if (!found || (isCovered && found.simulation.reason === 'endpoint_scope_mismatch')) found = { scope, simulation };
+  }
+  if (!found) throw new CommandFailed('There is no scope to try.');
+  return found;
+}
+
+function linesOf(simulation: Simulation, scope: string, rules: readonly RuleSource[]): Line[] {
+  const { decision, reason, detail, matched, policy, guardrails, violating = [], not_evaluated: left } = simulation;
+  const [style, words] = VERDICTS[decision];
+  const width = terminalWidth();
+  const said = matched.map(
+    ({ source, name, effect, error }) =>
+      `${source} ${inFull(name, source, rules)}: ${effect.replaceAll('_', ' ')}${error ? ` (its condition failed: ${error})` : ''}`,
+  );
+  return [
+    styled(style, words),
+    ...fact('Why', detail, width),
+    ...fact('Reason', reason, width),
+    ...fact('Scope', scope, width),
+    ...said.flatMap((each, i) => fact(i === 0 ? 'Rules' : '', each, width)),
+    ...(violating.length > 0 ? fact('Not allowed', violating.join(', '), width) : []),
+    ...(simulation.suspends ? fact('Suspends', `the agent, by the guardrail ${simulation.suspends}`, width) : []),
+    ...fact(
+      'Policy',
+      policy ? `${policy.name}${policy.version === null ? '' : `, version ${policy.version}`}` : 'none',
+      width,
+    ),
+    ...fact('Guardrails', guardrails.version === null ? 'none' : `version ${guardrails.version}`, width),
+    ...(left.length > 0 ? fact('Not checked', left.join(', ').replaceAll('_', ' '), width) : []),
+    ...simulation.warnings.map((each) => styled('wait', line`Warning: ${each}`)),
+  ];
+}
+
+/** A rule without a name by what it says. */
+function inFull(name: string, source: string, rules: readonly RuleSource[]): string {
+  const [, number] = /^rule (\d+)$/.exec(name) ?? [];
+  const rule = source === 'policy' && number !== undefined ? rules[Number(number) - 1] : undefined;
+  return rule ? `${name} (${ruleInWords(rule)})` : name;
+}
+
+/** JSON as it stands there, or in the file behind an `@`. Throws WrongUsage, or CommandFailed for a file that cannot be read. */
+function readBody(text: string): object {
+  let json = text;
+  if (text.startsWith('@')) {
+    try {
+      json = readFileSync(text === '@-' ? 0 : text.slice(1), 'utf8');
+    } catch {
+      throw new CommandFailed(`${text.slice(1)} cannot be read.`);
+    }
+  }
+  try {
+    const body: unknown = JSON.parse(json);
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body;
+  } catch {}
+  throw new WrongUsage('--body takes a JSON object, or @ and the name of a file with one.');
+}

@@ -1,0 +1,35 @@
+/** A secret that a command is given: from standard input, a variable of the environment, or a terminal; never from its arguments. */
+import { text } from 'node:stream/consumers';
+import { CommandFailed, WrongUsage } from './failure.ts';
+import { askSecret, canAsk } from './terminal/prompt.ts';
+
+/** `stdin`: read it to its end. `env`: the name of a variable. */
+export type SecretFrom = { stdin?: boolean | undefined; env?: string | undefined };
+
+/**
+ * The secret, without the newline at its end. `what`: as "the token". `flags`: how to give it without a terminal. `made`: where a person
+ * makes it, shown to those who are asked.
+ *
+ * @throws WrongUsage when it was not said where it is and nobody can be asked; CommandFailed when there is none
+ */
+export async function readSecret(
+  { stdin, env }: SecretFrom,
+  what: string,
+  flags: string,
+  made?: string,
+): Promise<string> {
+  if (stdin && env !== undefined) throw new WrongUsage(`Give ${what} in one way: ${flags}.`);
+  if (env !== undefined) {
+    const value = process.env[env];
+    if (!value) throw new CommandFailed(`The variable ${env}, where ${what} should be, is not set or empty.`);
+    return value;
+  }
+  if (stdin && !process.stdin.isTTY) {
+    const piped = (await text(process.stdin)).replace(/\r?\n$/, '');
+    if (piped === '') throw new CommandFailed(`Standard input, where ${what} should be, is empty.`);
+    return piped;
+  }
+  if (!canAsk()) throw new WrongUsage(`Say where ${what} is: ${flags}. It is never taken from the command itself.`);
+  const hint = made === undefined ? '' : `Make ${what} at ${made}\n`;
+  return await askSecret(`${hint}Paste ${what} (it is not shown): `);
+}

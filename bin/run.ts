@@ -1,0 +1,157 @@
+/** `agent-broker run`: starts a command that was not written for the broker, with a sidecar that signs for it. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { agentClient } from '../mcp/client/agent-client.ts';
+import { signedSend } from '../mcp/client/signed-send.ts';
+import { AgentKeyError, agentSigner } from '../mcp/client/signer.ts';
+import { ProfileError, readProfile } from '../mcp/profile.ts';
+import {
+  type Chosen,
+  choose,
+  codehostOf,
+  environmentFor,
+  type Granted,
+  grantedOf,
+} from '../mcp/sidecar/environment.ts';
+import type { Broker } from '../mcp/sidecar/forward.ts';
+import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
+import { startSidecar } from '../mcp/sidecar/sidecar.ts';
+import { CommandFailed } from './failure.ts';
+import { addressesOf } from './git-setup.ts';
+
+export type RunOptions = { connection: string[]; profile?: string; strict?: boolean; verbose?: boolean };
+
+const CODE_HOST = new URL('https://github.com');
+
+/**
+ * Runs the command to its end. Answers its exit code: 128 and the number of a signal that ended it, 127 if there is no such command,
+ * 126 if it cannot be run. `say`: writes a line for the person.
+ *
+ * @throws CommandFailed before the command is started
+ */
+export async function run(words: readonly string[], options: RunOptions, say: (line: string) => void): Promise<number> {
+  const broker = brokerOf(options.profile);
+  const granted = named(await askGranted(broker), options.connection);
+  const chosen = choose(granted);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-run-'));
+  let close = () => {};
+  try {
+    const placeholder = newPlaceholder();
+    const codehost = codehostOf(chosen);
+    // Windows has none that gh knows.
+    const socket = codehost === undefined || process.platform === 'win32' ? undefined : join(folder, 'socket');
+    const connections = granted.map(({ name }) => name);
+    const sidecar = await startSidecar({ broker, placeholder, connections, codehost, socket }).catch((error) => {
+      throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
+    });
+    close = sidecar.close;
+    const made = environmentFor(process.env, {
+      ...{ url: sidecar.url, placeholder, folder, socket, chosen },
+      codeHosts: addressesOf(CODE_HOST),
+      isStrict: options.strict === true,
+    });
+    for (const [name, content] of Object.entries(made.files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 });
+      writeFileSync(join(folder, name), content, { mode: 0o600 });
+    }
+    tell(chosen, made.kept, options, say);
+    return await runToItsEnd(words, made.environment, say);
+  } finally {
+    close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function brokerOf(file: string | undefined): Broker {
+  try {
+    const profile = readProfile(process.env, file);
+    return { url: profile.url, token: agentSigner(profile) };
+  } catch (error) {
+    if (error instanceof ProfileError || error instanceof AgentKeyError) throw new CommandFailed(error.message);
+    throw error;
+  }
+}
+
+async function askGranted(broker: Broker): Promise<Granted[]> {
+  let client: ReturnType<typeof agentClient>;
+  try {
+    client = agentClient(signedSend(broker));
+  } catch {
+    throw new CommandFailed(`The profile's url is no http or https address: ${broker.url}`);
+  }
+  const answer = await client.permissions();
+  if (!answer.ok)
+    throw new CommandFailed(
+      `${answer.error.message} The command was not started; "agent-broker doctor" looks further.`,
+    );
+  const granted = grantedOf(answer.value.permissions);
+  if (granted.length === 0)
+    throw new CommandFailed(
+      'This agent has no grant on any connection, so the command was not started. An owner can grant it one.',
+    );
+  return granted;
+}
+
+/** Those that the options name, in their order; without any, all. */
+function named(granted: readonly Granted[], names: readonly string[]): Granted[] {
+  if (names.length === 0) return [...granted];
+  return names.map((name) => {
+    const found = granted.find((one) => one.name === name);
+    if (found) return found;
+    const there = granted.map((one) => one.name).join(', ');
+    throw new CommandFailed(`This agent has no grant on a connection ${name}. It has: ${there}.`);
+  });
+}
+
+function tell(
+  chosen: readonly Chosen[],
+  kept: readonly string[],
+  options: RunOptions,
+  say: (line: string) => void,
+): void {
+  for (const { tool, connection, others } of chosen) {
+    if (options.verbose) say(`agent-broker: ${tool.platformName} leads to the connection ${connection.name}.`);
+    if (others.length > 0 && options.connection.length === 0)
+      say(
+        `agent-broker: ${tool.platformName} leads to ${connection.name}, and not to ${others.map(({ name }) => name).join(', ')}. Choose with --connection.`,
+      );
+  }
+  if (options.verbose && kept.length > 0)
+    say(
+      `agent-broker: these variables are kept, and may be credentials: ${kept.join(', ')}. --strict leaves them out.`,
+    );
+}
+
+/** A terminal sends these to all of its programs itself. */
+const OF_TERMINALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
+const PASSED_ON: readonly NodeJS.Signals[] = [...OF_TERMINALS, 'SIGTERM', 'SIGHUP'];
+
+function runToItsEnd(
+  [command = '', ...args]: readonly string[],
+  env: Record<string, string>,
+  say: (line: string) => void,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    // From before there is a command: one that came meanwhile is seen when there is.
+    const passOn = (signal: NodeJS.Signals) => {
+      if (!(OF_TERMINALS.includes(signal) && process.stdin.isTTY)) child.kill(signal);
+    };
+    for (const signal of PASSED_ON) process.on(signal, passOn);
+    const child = spawn(command, args, { env, stdio: 'inherit' });
+    const end = () => {
+      for (const signal of PASSED_ON) process.off(signal, passOn);
+    };
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      end();
+      if (error.code !== 'ENOENT' && error.code !== 'EACCES') return reject(new CommandFailed(error.message));
+      say(`agent-broker: ${command}: ${error.code === 'ENOENT' ? 'no such command' : 'it cannot be run'}.`);
+      resolve(error.code === 'ENOENT' ? 127 : 126);
+    });
+    child.once('exit', (code, signal) => {
+      end();
+      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0));
+    });
+  });
+}

@@ -1,0 +1,83 @@
+/** Questions to the person at the terminal. They go to standard error: standard output is for results. */
+import { createInterface } from 'node:readline';
+import { CommandFailed } from '../failure.ts';
+
+/** Whether somebody can be asked. */
+export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
+
+/**
+ * One line of what the person types, trimmed; undefined at the end of input (Ctrl-D), and when `stop` is aborted. The terminal itself
+ * edits the line, so that Ctrl-C ends the program as always. `question`: our own words.
+ */
+export function askLine(question: string, stop?: AbortSignal): Promise<string | undefined> {
+  const streams = { input: process.stdin, output: process.stderr };
+  const asking = createInterface({ ...streams, terminal: false, ...(stop && { signal: stop }) });
+  return new Promise((answered) => {
+    asking.question(question, (text) => {
+      answered(text.trim());
+      asking.close();
+    });
+    asking.once('close', () => answered(undefined));
+  });
+}
+
+/** The same; `fallback` where the line is empty. Throws CommandFailed when the input ends. */
+export async function ask(question: string, fallback = ''): Promise<string> {
+  const answer = await askLine(question);
+  if (answer === undefined) throw new CommandFailed('Nothing was answered, so nothing was done.');
+  return answer === '' ? fallback : answer;
+}
+
+/** Only "y" and "yes" are a yes. `question`: our own words. */
+export const confirm = async (question: string): Promise<boolean> =>
+  /^y(es)?$/i.test((await askLine(`${question} [y/N] `)) ?? '');
+
+export type Choice<Value> = { value: Value; text: string };
+
+/** One of the choices, by its number; the first where nothing is answered. Asks again until it is one. */
+export async function choose<Value>(question: string, choices: readonly Choice<Value>[]): Promise<Value> {
+  const lines = choices.map(({ text }, i) => `  ${i + 1}  ${text}\n`).join('');
+  process.stderr.write(`${question}\n${lines}`);
+  for (;;) {
+    const answer = await ask(`1 to ${choices.length} [1]: `, '1');
+    const chosen = /^\d{1,3}$/.test(answer) ? choices[Number(answer) - 1] : undefined;
+    if (chosen) return chosen.value;
+  }
+}
+
+/** One line that is not shown, from a terminal. Throws CommandFailed when it is interrupted or empty. */
+export async function askSecret(question: string): Promise<string> {
+  const { stdin, stderr } = process;
+  // Raw: the terminal shows nothing, and nothing of it gets into the shell's history. Before the question, which may be answered the
+  // moment it is read.
+  stdin.setRawMode(true);
+  stderr.write(question);
+  stdin.setEncoding('utf8');
+  stdin.resume();
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      let typed = '';
+      stdin.on('data', function take(chunk: string) {
+        for (const char of chunk) {
+          if (char === '\r' || char === '\n') {
+            stdin.off('data', take);
+            if (typed === '') reject(new CommandFailed('Nothing was pasted, so nothing was done.'));
+            else resolve(typed);
+            return;
+          }
+          if (char === '\u0003' || char === '\u0004') {
+            stdin.off('data', take);
+            reject(new CommandFailed('Stopped: nothing was done.'));
+            return;
+          }
+          if (char === '\u007f' || char === '\b') typed = typed.slice(0, -1);
+          else if (char >= ' ') typed += char;
+        }
+      });
+    });
+  } finally {
+    stdin.setRawMode(false);
+    stdin.pause();
+    stderr.write('\n');
+  }
+}

@@ -1,0 +1,50 @@
+/** When governed calls last showed that a credential works, or does not: read from the record, so that no call writes it. */
+import type { Instant } from '../policy/facts.ts';
+import { listRecentRows, type RecentRow } from '../store/connection-outcomes.ts';
+import type { Db } from '../store/store.ts';
+
+/** `ok`: the platform took the credential. */
+export type ConnectionUse = { at: Instant; ok: boolean; upstreamStatus: number | null };
+
+/** After these a connection may have another credential, so older calls say nothing about it. */
+const REPLACES = new Set([
+  'governance_applied',
+  'connection_secret_replaced',
+  'connection_connected',
+  'connection_disconnected',
+]);
+
+/**
+ * The last call on each connection that says whether its credential works, among the newest rows on record, by connection id. Of an
+ * organisation that makes many calls these reach back minutes only: what nobody used in them is left out.
+ */
+export async function readUses(db: Db, organisationId: string): Promise<ReadonlyMap<string, ConnectionUse>> {
+  const uses = new Map<string, ConnectionUse>();
+  const settled = new Set<string>();
+  for (const row of await listRecentRows(db, organisationId)) {
+    if (row.reason === 'governance_applied') break;
+    const id = row.connection_id;
+    if (id === null || settled.has(id)) continue;
+    const use = useIn(row);
+    if (use) uses.set(id, use);
+    if (use || REPLACES.has(row.reason)) settled.add(id);
+  }
+  return uses;
+}
+
+/** 4xx but 401 is about the call as often as about the credential. A call for a person used the person's token. */
+function useIn({ kind, created_at, reason, result, upstream_status, flags }: RecentRow): ConnectionUse | undefined {
+  if (kind !== 'action' || isForPerson(flags)) return undefined;
+  if (reason === 'upstream_auth_failed' || (reason === 'platform_reauth_needed' && result === 'errored'))
+    return { at: created_at, ok: false, upstreamStatus: upstream_status };
+  if (upstream_status === null || result !== 'allowed') return undefined;
+  if (upstream_status === 401) return { at: created_at, ok: false, upstreamStatus: upstream_status };
+  const isTaken = (upstream_status >= 200 && upstream_status < 300) || upstream_status === 304;
+  return isTaken ? { at: created_at, ok: true, upstreamStatus: upstream_status } : undefined;
+}
+
+function isForPerson(flags: string | null): boolean {
+  if (flags === null) return false;
+  const read: unknown = JSON.parse(flags);
+  return typeof read === 'object' && read !== null && 'caller' in read;
+}

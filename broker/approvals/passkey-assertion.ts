@@ -1,0 +1,143 @@
+/**
+ * Assertions by whichever passkey somebody has here: for signing in, and for one decision. No credentials are listed, so that nobody
+ * learns who has enrolled one; the passkey has to be discoverable, and its authenticator to verify its user.
+ */
+import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
+import { statusAt } from '../audit/approval-state.ts';
+import type { Broker } from '../broker.ts';
+import { findOwner } from '../store/organisations.ts';
+import { findActivePasskey, findSignableApproval } from '../store/passkeys.ts';
+import type { ApprovalTable, OwnerTable, PasskeyTable } from '../store/schema.ts';
+import { issueChallenge, NOBODY, subjectOf } from './passkey-challenge.ts';
+import { type RelyingParty, readClientData, relyingPartyOf } from './passkey-client-data.ts';
+import { requestOptions, userHandleOf } from './passkey-options.ts';
+import { type Asserted, verifyAssertion } from './passkey-verify.ts';
+
+/** `note`: what the owner says to the agent; the challenge is bound to it. `requestHash`: of the request that was shown. */
+export type AssertionAsk =
+  | { purpose: 'sign-in' }
+  | { purpose: 'approve' | 'deny'; approvalId: string; requestHash: string; note: string | undefined };
+
+export type AssertionBegun =
+  | { kind: 'begun'; options: PublicKeyCredentialRequestOptionsJSON }
+  | { kind: 'not_found' }
+  | { kind: 'changed'; requestHash: string }
+  | { kind: 'already_decided'; status: ApprovalTable['status'] }
+  | { kind: 'expired' };
+
+export type Purpose = AssertionAsk['purpose'];
+
+/** Options for an assertion for this purpose, by any passkey. Stores nothing. */
+export async function beginAssertion(broker: Broker, ask: AssertionAsk): Promise<AssertionBegun> {
+  if (ask.purpose === 'sign-in') return await begun(broker, await issueChallenge(broker, { ...ask, id: NOBODY }));
+  const approval = await findSignableApproval(broker.store.db, ask.approvalId);
+  if (!approval) return { kind: 'not_found' };
+  const status = statusAt(approval, broker.clock());
+  if (status === 'expired') return { kind: 'expired' };
+  if (status !== 'pending') return { kind: 'already_decided', status };
+  const { id, organisation_id: organisationId, request_hash: requestHash } = approval;
+  if (ask.requestHash !== requestHash) return { kind: 'changed', requestHash };
+  const { purpose, note } = ask;
+  return await begun(broker, await issueChallenge(broker, { purpose, id, organisationId, requestHash, note }));
+}
+
+const begun = async (broker: Broker, challenge: Buffer): Promise<AssertionBegun> => ({
+  kind: 'begun',
+  options: await requestOptions({
+    challenge,
+    rp: relyingPartyOf(broker),
+    passkeys: [],
+    requireUserVerification: true,
+  }),
+});
+
+/** One sentence for whatever is wrong with the passkey, so that it does not reveal which ones there are. */
+export const NOT_VERIFIED =
+  'No passkey of this broker was verified: it may be unknown, removed or disabled here, or was enrolled for another address.';
+
+/** A verified assertion. Whether its challenge was issued here, and for what, is yet to be judged. */
+export type Verified = {
+  ok: true;
+  challenge: string;
+  said: { purpose: Purpose; id: string };
+  passkey: PasskeyTable;
+  owner: OwnerTable;
+  asserted: Asserted;
+};
+
+const refused = (detail: string) => ({ ok: false, detail }) as const;
+
+/**
+ * Verifies an assertion by any active passkey, whose owner must be the one that the authenticator names (WebAuthn section 7.2, step 6).
+ * An unknown credential takes the same steps as a known one, with the key of nobody.
+ */
+export async function verifyAnybody(
+  broker: Broker,
+  response: AuthenticationResponseJSON,
+): Promise<Verified | { ok: false; detail: string }> {
+  const { db } = broker.store;
+  const rp = relyingPartyOf(broker);
+  const clientData = readClientData(response.response.clientDataJSON, 'webauthn.get', rp);
+  if (typeof clientData === 'string') return refused(clientData);
+  const { challenge } = clientData;
+  const said = subjectOf(challenge);
+  if (!said || said.purpose === 'register' || said.purpose === 'sign')
+    return refused('The challenge is not one for signing in, or for a decision.');
+  const passkey = await findActivePasskey(db, response.id);
+  const asserted = await assertedBy(response, passkey ?? decoy(response.id), { challenge, rp });
+  if (!passkey || !asserted.ok) return refused(asserted.ok ? NOT_VERIFIED : asserted.detail);
+  const owner = await findOwner(db, passkey.owner_id);
+  if (!owner) return refused(NOT_VERIFIED);
+  const { counter, userVerified } = asserted;
+  return {
+    ok: true,
+    challenge,
+    said: { ...said, purpose: said.purpose },
+    passkey,
+    owner,
+    asserted: { counter, userVerified },
+  };
+}
+
+async function assertedBy(
+  { response, ...credential }: AuthenticationResponseJSON,
+  passkey: PasskeyTable,
+  expected: { challenge: string; rp: RelyingParty },
+) {
+  const { userHandle, ...signed } = response;
+  // The user handle is not signed: it is compared afterwards, so that a wrong one takes as long as a wrong signature.
+  const asserted = await verifyAssertion({ ...credential, response: signed }, passkey, {
+    ...expected,
+    requireUserVerification: false,
+  });
+  if (!asserted.ok || userHandle !== userHandleOf(passkey.owner_id).toString('base64url')) return refused(NOT_VERIFIED);
+  return asserted.userVerified
+    ? asserted
+    : refused('The authenticator has to verify you here, by finger, face or PIN, and it did not.');
+}
+
+/** ES256 key in COSE (RFC 9052) of the example in RFC 7515, appendix A.3. */
+const NOBODYS_KEY = Buffer.concat([
+  Buffer.from('a5010203262001215820', 'hex'),
+  Buffer.from('f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', 'base64url'),
+  Buffer.from('225820', 'hex'),
+  Buffer.from('x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', 'base64url'),
+]);
+
+/** Nobody's passkey, for what an unknown credential asserts. */
+const decoy = (credentialId: string): PasskeyTable => ({
+  organisation_id: NOBODY,
+  id: NOBODY,
+  owner_id: NOBODY,
+  credential_id: credentialId,
+  public_key: NOBODYS_KEY,
+  counter: 0,
+  transports: '[]',
+  device_name: '',
+  aaguid: NOBODY,
+  synced: 0,
+  discoverable: null,
+  status: 'disabled',
+  created_at: 0,
+  last_used_at: null,
+});

@@ -1,0 +1,89 @@
+/** Deciding a held call by passkey, either way: whoever may decide in the console may do it with theirs. */
+import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
+import { evidenceOfPasskey } from '../audit/approval-state.ts';
+import type { Changing } from '../audit/record-change.ts';
+import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
+import type { OwnerTable } from '../store/schema.ts';
+import { type Decided, decideHeldIf } from './decide.ts';
+import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
+import { judgeChallenge } from './passkey-challenge.ts';
+import { disableCloned } from './passkey-counter.ts';
+import type { AssertionRefused } from './passkey-verify.ts';
+import type { Replays } from './replay.ts';
+
+export type DecidedByPasskey =
+  | (Extract<Decided, { kind: 'decided' }> & { owner: OwnerTable })
+  | Exclude<Decided, { kind: 'decided' }>
+  | AssertionRefused
+  /** A passkey of somebody who may not decide this. */
+  | { kind: 'forbidden'; why: 'role' | 'not_agents_owner' };
+
+/**
+ * What is decided, and the note to the agent. `session`: of the owner whose passkey it has to be, for this approval, and for the
+ * request with this hash if there is one; undefined: the passkey is all that says who it is. `onlyAgentsOwner`: without a session only
+ * the agent's owner may, as where owners sign in at an identity provider.
+ */
+export type DecidingBy = {
+  purpose: 'approve' | 'deny';
+  note: string | undefined;
+  session?: { owner: OwnerTable; approvalId: string; requestHash: string | undefined };
+  onlyAgentsOwner?: boolean;
+};
+
+const unverified = (detail: string): DecidedByPasskey => ({ kind: 'unverified', detail });
+
+const NOT_FOR_THIS = 'The challenge is for another decision, request or note.';
+
+/**
+ * Makes the decision that the assertion's challenge was issued for, with its evidence on record. Throws AuditUnavailable: nothing was
+ * decided.
+ */
+export async function decideByPasskey(
+  services: Changing & { replays: Replays },
+  response: AuthenticationResponseJSON,
+  { purpose, note, session, onlyAgentsOwner = false }: DecidingBy,
+  ids: { correlationId: string },
+): Promise<DecidedByPasskey> {
+  const { broker } = services;
+  const verified = await verifyAnybody(broker, response);
+  if (!verified.ok) return unverified(verified.detail);
+  const { challenge, said, passkey, owner, asserted } = verified;
+  const { id } = said;
+  if (said.purpose !== purpose || (session && session.approvalId !== id)) return unverified(NOT_FOR_THIS);
+  if (session && (session.owner.id !== owner.id || session.owner.organisation_id !== owner.organisation_id))
+    return unverified('This is not a passkey of whoever is signed in here.');
+  const approval = await findSignableApproval(broker.store.db, id);
+  // Somebody of another organisation learns no more than of an id that does not exist.
+  if (!approval || approval.organisation_id !== owner.organisation_id) return unverified(NOT_FOR_THIS);
+  const { organisation_id: organisationId, request_hash: requestHash } = approval;
+  if (session?.requestHash !== undefined && session.requestHash !== requestHash)
+    return { kind: 'changed', requestHash };
+  const state = await judgeChallenge(broker, challenge, { purpose, id, organisationId, requestHash, note });
+  if (state === 'expired') return { kind: 'challenge_expired' };
+  if (state === 'foreign') return unverified(NOT_FOR_THIS);
+  if (!DECIDING.includes(owner.role)) return { kind: 'forbidden', why: 'role' };
+  if (!session && onlyAgentsOwner && approval.owner_id !== owner.id)
+    return { kind: 'forbidden', why: 'not_agents_owner' };
+  const decided = await decideHeldIf(
+    services,
+    owner,
+    id,
+    {
+      status: purpose === 'approve' ? 'approved' : 'denied',
+      how: 'passkey',
+      passkey: evidenceOfPasskey(passkey, asserted),
+      ...(note !== undefined && { note }),
+      requestHash,
+    },
+    ids,
+    // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.
+    async (tx) => await usePasskey(tx, passkey, { counter: asserted.counter, at: broker.clock(), may: 'decide' }),
+  );
+  if (decided.kind === 'decided') return { ...decided, owner };
+  if (decided.kind === 'changed') return unverified(NOT_FOR_THIS);
+  if (decided.kind !== 'undone') return decided;
+  const about = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: id };
+  return (await disableCloned(services, passkey, asserted.counter, about, ids))
+    ? { kind: 'counter_regression' }
+    : unverified(NOT_VERIFIED);
+}

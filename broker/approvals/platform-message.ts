@@ -1,0 +1,46 @@
+/** What a platform said when it refused an approved call, for whoever approved it. */
+import type { Broker } from '../broker.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+import { readResult } from './own-approvals.ts';
+import { summarisesFailure } from './sealed.ts';
+
+/** Characters: a sentence or two, not a page. */
+const MOST = 300;
+
+/** Members that hold a sentence for a person, in the error answers of GitHub, Slack, Stripe, Google, Jira, OAuth, RFC 9457 and tools of MCP servers. */
+const MEMBERS = [
+  'message',
+  'error_description',
+  'detail',
+  'error',
+  'errorMessages',
+  'errors',
+  'title',
+  'content',
+  'text',
+] as const;
+
+/** The platform's own words, cut to 300 characters; null: there was no error, or it came without words. */
+export function platformMessage(broker: Pick<Broker, 'vault' | 'log'>, approval: ApprovalTable): string | null {
+  const result = readResult(broker, approval);
+  if (result === undefined || result === 'unreadable') return null;
+  const { status, data, encoding } = JSON.parse(result) as { status: number; data: unknown; encoding?: string };
+  const failed = status >= 400 || summarisesFailure(approval.result_summary ?? '');
+  if (!failed || encoding !== undefined) return null;
+  const words = wordsIn(data)?.trim();
+  if (!words) return null;
+  return words.length > MOST ? `${words.slice(0, MOST)}…` : words;
+}
+
+/** The first sentence in an error, a few members deep. */
+function wordsIn(value: unknown, depth = 0): string | undefined {
+  if (typeof value === 'string') return depth === 0 && value.trimStart().startsWith('<') ? undefined : value;
+  if (typeof value !== 'object' || value === null || depth > 2) return undefined;
+  if (Array.isArray(value)) return wordsIn(value[0], depth + 1);
+  for (const member of MEMBERS) {
+    const words = wordsIn((value as JsonObject)[member], depth + 1);
+    if (words) return words;
+  }
+  return undefined;
+}

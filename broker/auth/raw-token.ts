@@ -1,0 +1,54 @@
+/** The token of an agent in a request of a client that was not written for the broker (decisions, Streams and raw doors). */
+import type { IncomingMessage } from 'node:http';
+import type { AuthRefusal } from './principal.ts';
+
+/** `header`: where it stood, in lower case. */
+export type RawToken = { kind: 'token'; token: string; header: string };
+
+/** Headers that are looked at first: `X-Svc-Authorization`, so that a client's own may hold anything; then the usual one. */
+export const OWN_HEADER = 'x-svc-authorization';
+const TOKEN = '[A-Za-z0-9._~+/=-]+';
+/** A token signed by an agent (RFC 7519), in any other header: some clients have a header of their own for their key. */
+const SIGNED = /^(?:[A-Za-z]{1,20} )?([A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})$/;
+
+const MISSING: AuthRefusal = {
+  kind: 'refused',
+  code: 'missing_token',
+  detail:
+    'Send the token of the agent as "X-Svc-Authorization: Bearer <token>", or as the API key where your client sends it, but not in the address.',
+};
+const MALFORMED: AuthRefusal = {
+  kind: 'refused',
+  code: 'invalid_token',
+  detail:
+    'The Authorization header must be "Bearer" or "token" and the token of the agent, or Basic with it as the password.',
+};
+
+/** Whether a token may stand in a header is for the platform's manifest to say, which is not known yet. */
+export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | { kind: 'twice' } | AuthRefusal {
+  for (const header of [OWN_HEADER, 'authorization']) {
+    const [value, another] = headersDistinct[header] ?? [];
+    if (another !== undefined) return { kind: 'twice' };
+    if (value === undefined) continue;
+    const token = header === OWN_HEADER ? inOwn(value) : inAuthorization(value);
+    return token === undefined ? MALFORMED : { kind: 'token', token, header };
+  }
+  for (const [header, values = []] of Object.entries(headersDistinct)) {
+    const token = values.length === 1 ? SIGNED.exec(values[0] ?? '')?.[1] : undefined;
+    if (token !== undefined) return { kind: 'token', token, header };
+  }
+  return MISSING;
+}
+
+const inOwn = (value: string): string | undefined => new RegExp(`^(?:bearer )?(${TOKEN})$`, 'i').exec(value)?.[1];
+
+function inAuthorization(value: string): string | undefined {
+  const [, scheme = '', rest = ''] = new RegExp(`^(bearer|token|basic) (${TOKEN})$`, 'i').exec(value) ?? [];
+  if (scheme.toLowerCase() !== 'basic') return rest === '' ? undefined : rest;
+  // RFC 7617. Some clients send their key as the user, with no password.
+  const pair = Buffer.from(rest, 'base64').toString('utf8');
+  const colon = pair.indexOf(':');
+  const [user, password] = [pair.slice(0, colon), pair.slice(colon + 1)];
+  const token = password === '' ? user : password;
+  return colon < 0 || !new RegExp(`^${TOKEN}$`).test(token) ? undefined : token;
+}

@@ -1,0 +1,107 @@
+/** Held raw requests: which held call the same request joins, and what becomes of it (decisions, Raw door and sidecar). */
+import { findOwnApproval, readResult } from '../approvals/own-approvals.ts';
+import { isSettled, statusAt } from '../audit/approval-state.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import type { Instant } from '../policy/facts.ts';
+import { endHeldJoin, type FoundJoin, findHeldJoins } from '../store/held-joins.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+import type { HeldJoin, RawRequest } from './raw-request.ts';
+
+/** A denial answers the same request for so long, without asking a person again. */
+const DENIED_FOR_MS = 10 * 60_000;
+
+/**
+ * What makes it the same request: agent, connection, method, target, media type and body. Other headers do not count, since clients
+ * change them from one attempt to the next; another Idempotency-Key separates requests that are open at the same time. Undefined: it
+ * joins none, as reads, and bodies that are not kept.
+ *
+ * @param body of a form with parts, its parts in order: the boundary is another each time
+ */
+export function joinOf(
+  { method, body, bodyHeaders }: Pick<RawRequest, 'method' | 'body' | 'bodyHeaders'>,
+  {
+    connectionId,
+    target,
+    idempotencyKey,
+    openMs,
+  }: { connectionId: string; target: string; idempotencyKey: string | undefined; openMs: number },
+): HeldJoin | undefined {
+  if (method === 'GET' || method === 'HEAD' || body.kind === 'stream') return undefined;
+  const [type = ''] = (bodyHeaders['content-type'] ?? '').split(';', 1);
+  const bytes = body.kind === 'whole' ? body.bytes : Buffer.alloc(0);
+  const parts = [
+    connectionId,
+    method,
+    target,
+    type.trim().toLowerCase(),
+    sha256Hex(withoutBoundary(bodyHeaders, bytes)),
+  ];
+  return {
+    key: sha256Hex(JSON.stringify(parts)),
+    separate: idempotencyKey === undefined ? '' : sha256Hex(idempotencyKey),
+    openMs,
+  };
+}
+
+/** RFC 2046 section 5.1.1. */
+function withoutBoundary({ 'content-type': type = '' }: RawRequest['bodyHeaders'], bytes: Buffer): Buffer {
+  const boundary = /^multipart\/[^;]*;.*?\bboundary="?([^";]{1,70})"?/i.exec(type)?.[1];
+  if (boundary === undefined) return bytes;
+  return Buffer.from(bytes.toString('latin1').replaceAll(boundary, ''), 'latin1');
+}
+
+/** The approval that the same request joins; undefined: it is a call of its own. Forgets those that are over. */
+export async function findJoined(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  { agent }: AgentPrincipal,
+  join: HeldJoin,
+): Promise<string | undefined> {
+  const now = clock();
+  const place = { organisation_id: agent.organisation_id, agent_id: agent.id };
+  const open: FoundJoin[] = [];
+  for (const found of await findHeldJoins(store.db, { ...place, key: join.key }))
+    if (isOver(found, now)) await endHeldJoin(store.db, found);
+    else if (found.separate === join.separate) return found.approval_id;
+    else if (found.open_until <= now) open.push(found);
+  return open[0]?.approval_id;
+}
+
+function isOver(found: FoundJoin, now: Instant): boolean {
+  const status = statusAt(found, now);
+  if (status === 'expired') return true;
+  return status === 'denied' && (found.decided_at ?? 0) + DENIED_FOR_MS <= now;
+}
+
+/** What became of a held call. `result`: the stored answer of the platform, as JSON text. */
+export type HeldEnd =
+  | { kind: 'pending' }
+  | { kind: 'denied'; note: string | null }
+  | { kind: 'expired' }
+  | { kind: 'failed'; error: string; auditId: string | null }
+  | { kind: 'made'; result: string; auditId: string | null };
+
+/** Undefined: there is no such held call of this agent. */
+export async function readHeld(
+  broker: Pick<Broker, 'store' | 'vault' | 'log' | 'clock'>,
+  { agent }: AgentPrincipal,
+  id: string,
+): Promise<{ found: ApprovalTable; end: HeldEnd; isSettled: boolean } | undefined> {
+  const found = await findOwnApproval(broker, agent, id);
+  if (!found) return undefined;
+  const now = broker.clock();
+  return { found, end: endOf(broker, found, now), isSettled: isSettled(found, now) };
+}
+
+function endOf(broker: Pick<Broker, 'vault' | 'log'>, found: ApprovalTable, now: Instant): HeldEnd {
+  const status = statusAt(found, now);
+  if (status === 'denied') return { kind: 'denied', note: found.note };
+  if (status === 'expired') return { kind: 'expired' };
+  if (status === 'pending' || !isSettled(found, now)) return { kind: 'pending' };
+  const auditId = found.replay_audit_id;
+  const result = found.exec_state === 'done' ? readResult(broker, found) : undefined;
+  if (result === 'unreadable') return { kind: 'failed', error: 'the stored answer cannot be opened', auditId };
+  if (result === undefined) return { kind: 'failed', error: found.execution_error ?? 'it was not made', auditId };
+  return { kind: 'made', result, auditId };
+}

@@ -1,0 +1,79 @@
+/** A request that is passed on as its client wrote it, as its door has read it: what is decided by, and what is sent. */
+import { type JsonObject, type Method, UnreadBody } from '../policy/facts.ts';
+import type { Action } from '../wire/action.ts';
+
+/** The body as it is sent. `whole`: read before it is decided on, so that it can be held. */
+export type RawBody =
+  | { kind: 'none' }
+  | { kind: 'whole'; bytes: Buffer }
+  /** `length`: where the client said it. `open`: its pieces, once; undefined when they were taken before. */
+  | { kind: 'stream'; length: number | undefined; open(): AsyncIterable<Uint8Array> | undefined };
+
+export type RawRequest = {
+  /** As it is sent: `HEAD` is judged as a GET. */
+  method: Method | 'HEAD';
+  /** `content-type` and `content-encoding`, as they are sent. */
+  bodyHeaders: Readonly<Record<string, string>>;
+  body: RawBody;
+  /** What is known of the body: its members, why it was not read, or that there is none. */
+  judged: JsonObject | UnreadBody | undefined;
+  /** Finds the held call that the same request joins; undefined: it joins none. */
+  join?: HeldJoin | undefined;
+};
+
+/**
+ * `key`: of the same request. `separate`: what tells apart requests that are open at the same time, or the empty string. `openMs`: how
+ * long this one stays open.
+ */
+export type HeldJoin = { key: string; separate: string; openMs: number };
+
+/** Of a raw request the scope is found by its endpoint. */
+export const NO_SCOPE = '';
+
+/** The request as an action, whose scope is not known yet. */
+export function rawAction(
+  raw: Pick<RawRequest, 'method' | 'judged'>,
+  {
+    platform,
+    endpoint,
+    headers,
+    connectionId,
+    reason,
+  }: {
+    platform: string;
+    endpoint: string;
+    headers: Readonly<Record<string, string>>;
+    connectionId: string;
+    reason?: string | undefined;
+  },
+): Action {
+  const data = raw.judged !== undefined && isMembers(raw.judged) ? raw.judged : undefined;
+  return {
+    platform,
+    endpoint,
+    method: raw.method === 'HEAD' ? 'GET' : raw.method,
+    scope: NO_SCOPE,
+    headers: { ...headers },
+    connection_id: connectionId,
+    ...(data && { data }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+const isMembers = (judged: JsonObject | UnreadBody): judged is JsonObject => !(judged instanceof UnreadBody);
+
+/** A held one, as it was sealed: its bytes are sent as they were approved. */
+export function heldRaw(
+  { data }: Action,
+  held: { method: string; bodyHeaders: Readonly<Record<string, string>>; bytes: Buffer | undefined },
+): RawRequest {
+  const { bytes } = held;
+  return {
+    method: held.method as RawRequest['method'],
+    bodyHeaders: held.bodyHeaders,
+    body: bytes === undefined ? { kind: 'none' } : { kind: 'whole', bytes },
+    judged: data === undefined ? bytes && UNSHOWN : (data as JsonObject),
+  };
+}
+
+const UNSHOWN = new UnreadBody('a body of this media type is not read');

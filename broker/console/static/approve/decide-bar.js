@@ -1,0 +1,100 @@
+// The bar at the end of a held call's page: what matters now, the note, and the buttons, in the order that they have everywhere.
+/** @typedef {import('/console/html.js').Children} Children */
+/** @typedef {import('/console/approve/held.js').Me} Me */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
+/** @typedef {import('/console/approve/waiting.js').Verb} Verb */
+/** @typedef {import('/console/approve/ways.js').Ways} Ways */
+import { html } from '/console/html.js';
+import { wasCancelled } from '/console/passkeys/ceremony.js';
+import { keepPlace } from '/console/place.js';
+import { NoteField } from '/console/request-view/note-field.js';
+
+/** Leads to sign-in, and from there back. */
+const signIn = () => {
+  keepPlace();
+  location.assign('/console/sign-in');
+};
+
+/**
+ * @typedef {object} Bar
+ * @property {Ways} ways
+ * @property {Me | undefined} me
+ * @property {Waits} held
+ * @property {boolean} seen
+ * @property {boolean} changed
+ * @property {boolean} over
+ * @property {{ verb: Verb, device: boolean } | undefined} busy
+ * @property {Error | undefined} problem
+ */
+
+/**
+ * `act(verb)` begins to decide, `older()` approves with a passkey that is not discoverable, `choose()` changes between passkey and click.
+ *
+ * @param {Bar & {
+ *   note: string, setNote: (note: string) => void,
+ *   act: (verb: Verb) => void, older: () => void, choose: () => void,
+ * }} props
+ */
+export function DecideBar({ note, setNote, act, older, choose, ...bar }) {
+  const { ways, held, seen, changed, over, busy, problem } = bar;
+  const byPasskey = ways.how === 'passkey';
+  const button = (
+    /** @type {Verb} */ verb,
+    /** @type {string} */ words,
+    /** @type {string} */ doing,
+    /** @type {string} */ kind,
+    /** @type {boolean} */ possible,
+  ) => html`<button type="button" class="${verb} ${kind} ${byPasskey ? 'passkey' : ''}"
+    disabled=${!possible || over || Boolean(busy)} onClick=${() => act(verb)}>
+    ${busy?.verb === verb ? (busy.device ? 'Waiting for your passkey…' : doing) : byPasskey ? `${words} with passkey` : `${words}…`}
+  </button>`;
+  const readable = held.request !== null;
+  // Of the agent's owner, whose older passkey can approve, and do nothing else.
+  const olderToo = !ways.owner && held.passkeys && wasCancelled(problem) && readable && seen;
+  return html`<footer class="decide">
+    <${Said} ...${bar} />
+    ${byPasskey && html`<${NoteField} note=${note} setNote=${setNote} />`}
+    ${
+      ways.how &&
+      html`<div class="choices">
+        ${button('approve', 'Approve', 'Approving…', 'primary', readable && seen && !changed)}
+        ${button('deny', 'Deny', 'Denying…', 'danger', true)}
+      </div>`
+    }
+    <div class="other-ways">
+      ${!ways.owner && html`<button type="button" class="sign-in ${ways.how ? 'link' : 'primary'}" onClick=${signIn}>${ways.how ? 'Sign in instead' : 'Sign in to decide'}</button>`}
+      ${ways.both && html`<button type="button" class="link choose" onClick=${choose}>${byPasskey ? 'Decide by a click instead' : 'Decide with a passkey instead'}</button>`}
+      ${olderToo && html`<button type="button" class="link older" onClick=${older}>Approve with an older passkey</button>`}
+    </div>
+  </footer>`;
+}
+
+const showFolded = () => {
+  /** @type {HTMLElement | null} */
+  const found = document.querySelector('.folded button, .recipients + button');
+  found?.scrollIntoView({ block: 'center', behavior: 'smooth' });
+  found?.focus({ preventScroll: true });
+};
+
+/**
+ * The one sentence above the buttons that matters most now.
+ *
+ * @param {Bar} props
+ */
+function Said({ problem, seen, changed, over, ways, me, held }) {
+  const say = (/** @type {Children} */ text, /** @type {string | undefined} */ kind) =>
+    html`<p class="said small" data-kind=${kind} role="status">${text}</p>`;
+  if (over) return say('Time is over: nobody can decide this any more.', 'bad');
+  if (problem) return say(problem.message, wasCancelled(problem) ? 'wait' : 'bad');
+  if (changed) return say('Look again before you decide.', 'bad');
+  if (me && !me.elsewhere && !me.mayDecide)
+    return say('Your role is viewer: you may look. Ask an approver or admin.', 'wait');
+  if (!seen && held.request && ways.how)
+    return say(
+      html`See all of it, then approve. <button type="button" class="link" onClick=${showFolded}>What is folded?</button>`,
+      'wait',
+    );
+  if (ways.without && !ways.owner) return say(ways.without, 'wait');
+  if (me?.elsewhere) return say('You are signed in to another organisation.', 'wait');
+  return html`<p class="said" role="status"></p>`;
+}

@@ -1,0 +1,32 @@
+// The question that is asked once more before what is open is decided.
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {ReturnType<typeof import('/console/inbox/use-deciding.js').useDeciding>} Deciding */
+import { html } from '/console/html.js';
+import { Confirm } from '/console/inbox/confirm.js';
+import { Deny } from '/console/inbox/deny.js';
+import { Reject } from '/console/inbox/reject.js';
+import { ConfirmCall } from '/console/request-view/confirm-call.js';
+
+/**
+ * `others`: how many more calls of the same agent wait. `approve(note)`, `deny(note, all)`: notes are empty without one.
+ *
+ * @param {{
+ *   what: 'approve' | 'deny', entry: Entry, deciding: Deciding, others: number,
+ *   approve: (note: string) => void, deny: (note?: string, all?: boolean) => void, onClose: () => void,
+ * }} props
+ */
+export function Asked({ what, entry, deciding, others, approve, deny, onClose }) {
+  if (entry.kind === 'approval') {
+    const held = deciding.held();
+    const onYes = (/** @type {string} */ note, /** @type {boolean} */ all) =>
+      what === 'approve' ? approve(note) : deny(note, all);
+    return (
+      held && html`<${ConfirmCall} what=${what} held=${held} others=${others} onYes=${onYes} onClose=${onClose} />`
+    );
+  }
+  if (what === 'approve')
+    return html`<${Confirm} entry=${entry} scopes=${deciding.scopes()} onApprove=${() => approve('')} onClose=${onClose} />`;
+  return entry.kind === 'access'
+    ? html`<${Deny} entry=${entry} onDeny=${deny} onClose=${onClose} />`
+    : html`<${Reject} entry=${entry} onDeny=${deny} onClose=${onClose} />`;
+}

@@ -1,0 +1,75 @@
+// One decision on several calls: each is confirmed by the hash of the request that was shown, and each is told of.
+/** @typedef {import('../../answers.ts').SettledCall} SettledCall */
+/** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
+/** @typedef {import('/console/inbox/words.js').Became} Became */
+import { ask } from '/console/api.js';
+import { whatBecame } from '/console/inbox/words.js';
+import { visibleLine } from '/console/visible.js';
+
+/** As many as the broker takes at once. */
+const AT_ONCE = 100;
+
+/** @typedef {{ approval_id: string, request_hash: string }} Item */
+
+export const itemOf = (/** @type {CallEntry} */ { id, item }) => ({ approval_id: id, request_hash: item.request_hash });
+
+/**
+ * Decides on exactly these requests; `heard` gets each answer as soon as it is there. Throws what ends it all: what was heard of before
+ * that is decided.
+ *
+ * @param {'approve' | 'deny'} decision
+ * @param {readonly Item[]} items
+ * @param {string} note empty: none
+ * @param {(results: SettledCall[]) => void} heard
+ */
+export async function decideSeveral(decision, items, note, heard) {
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    const body = { decision, items: items.slice(at, at + AT_ONCE), ...(note && { note }) };
+    const { results } = await ask('POST', '/owner/approvals/decide', body);
+    heard(results);
+  }
+}
+
+const SETTLED = new Set(['approved', 'denied', 'already_decided', 'approval_expired', 'not_found']);
+
+/**
+ * What became of one; undefined: it still waits.
+ *
+ * @param {SettledCall} result
+ * @returns {Became | undefined}
+ */
+export function becameOf({ outcome, approval, decided_by_email }) {
+  if (!SETTLED.has(outcome)) return undefined;
+  return whatBecame('approval', { ...approval, decided_by_email });
+}
+
+/** @type {Record<SettledCall['outcome'], string>} */
+const SAID = {
+  approved: 'approved',
+  denied: 'denied',
+  already_decided: 'decided already by somebody else',
+  request_changed: 'no longer the request that you were shown: look again',
+  approval_expired: 'out of time',
+  not_found: 'not there any more',
+  not_decided: 'not decided, because the calls before took too long: decide again',
+};
+
+/**
+ * What became of all of them, in a sentence; `good` only if each was decided as it was meant, and the platform took each that was made.
+ *
+ * @param {readonly SettledCall[]} results
+ * @returns {Became}
+ */
+export function summaryOf(results) {
+  /** @type {Map<SettledCall['outcome'], number>} */
+  const counts = new Map();
+  for (const { outcome } of results) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  const sentences = [...counts].map(([outcome, count]) => `${count} ${SAID[outcome]}`);
+  const approved = results.filter(({ outcome }) => outcome === 'approved').map((one) => becameOf(one));
+  const underWay = approved.filter((one) => one?.underWay).length;
+  const failed = approved.filter((one) => one?.kind !== 'good' && !one?.underWay).length;
+  if (underWay > 0) sentences.push(`${underWay} of them under way`);
+  if (failed > 0) sentences.push(`${failed} of them made without success, or not made`);
+  const isMeant = [...counts.keys()].every((outcome) => outcome === 'approved' || outcome === 'denied');
+  return { kind: isMeant && failed === 0 ? 'good' : 'wait', words: `${visibleLine(sentences.join('; '))}.` };
+}

@@ -1,0 +1,72 @@
+// Equal calls in one line: how many, by whom, of what, and since when. Opened, each of them is a card of its own.
+/** @typedef {import('/console/html.js').Children} Children */
+/** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
+/** @typedef {import('/console/inbox/rows.js').Row} Row */
+import { html } from '/console/html.js';
+import { sumsInWords } from '/console/inbox/amounts.js';
+import { Chevron, openerOf, Stopped } from '/console/inbox/card.js';
+import { isWaiting } from '/console/inbox/entries.js';
+import { Pick } from '/console/inbox/pick.js';
+import { heldBy } from '/console/inbox/words.js';
+import { Ago, Left } from '/console/shell/time.js';
+import { visibleLine } from '/console/visible.js';
+
+/**
+ * `picking`: how its calls are selected; undefined: this owner decides nothing. `more()`: draws what came since it was opened, or
+ * further ones. `children`: the cards of it that are drawn.
+ *
+ * @param {{
+ *   row: Row, picking?: { all: boolean, some: boolean, pick: (on: boolean) => void }, toggle: () => void, more: () => void,
+ *   children: Children,
+ * }} props
+ */
+export function Group({ row, picking, toggle, more, children }) {
+  const { slot, open, drawn } = row;
+  const entries = /** @type {CallEntry[]} */ (row.entries);
+  const waiting = entries.filter(isWaiting);
+  const [first] = waiting.length > 0 ? waiting : entries;
+  if (!first) return null;
+  const { agent, platform, method, held_because, scope, created_at } = first.item;
+  // Said even when there is none, so that nothing moves when one comes.
+  const hidden = entries.length - drawn.length;
+  const lead = leadOf(first);
+  const title = `${visibleLine(agent.name)}: ${lead ?? method} on ${visibleLine(platform)}`;
+  const sums = sumsInWords(waiting);
+  return html`
+    <li class="group sheet" data-slot=${slot.id} data-state=${waiting.length > 0 ? 'waiting' : 'over'}>
+      <div class="card-head">
+        ${picking && html`<${Pick} label=${`Select all ${waiting.length}: ${title}`} on=${picking.all} some=${picking.some} disabled=${waiting.length === 0} pick=${picking.pick} />`}
+        <h2>
+          <button type="button" class="plain opener" id=${openerOf(slot.id)} aria-expanded=${open} onClick=${toggle}>
+            <${Chevron} /><span class="ask"><span class="badge group-count" data-kind="accent">${waiting.length} ${waiting.length === 1 ? 'call' : 'calls'}</span>${' '}
+              <strong class="theirs">${visibleLine(agent.name)}</strong> wants to${' '}
+              ${lead ? `${lead} …` : html`<code>${method}</code>`} on <strong class="theirs">${visibleLine(platform)}</strong></span>
+          </button>
+        </h2>
+        ${waiting.length > 0 && html`<${Left} deadline=${Math.min(...waiting.map(({ deadline }) => deadline))} />`}
+        ${sums && html`<p class="about sums small">${sums}</p>`}
+        <p class="about small quiet">
+          <${Stopped} agent=${agent} />
+          <code class="theirs">${visibleLine(scope)}</code> · Held by ${heldBy(held_because)} · the first <${Ago} at=${created_at} />
+          ${entries.length > waiting.length && ` · ${entries.length - waiting.length} decided`}
+        </p>
+      </div>
+      ${
+        open &&
+        html`<ul role="list" class="cards" aria-label=${title}>${children}</ul>
+          <p class="more small quiet">${hidden > 0 ? html`<button type="button" class="compact" onClick=${more}>Show ${hidden} more</button>` : 'All of them are shown.'}</p>`
+      }
+    </li>
+  `;
+}
+
+/**
+ * The words of the template before its first value, which all of the group have: `refund`, `create an issue in`.
+ *
+ * @param {CallEntry} entry
+ */
+function leadOf({ item: { sentence } }) {
+  const [first] = sentence.parts;
+  const words = first && 'text' in first ? first.text.trim() : '';
+  return sentence.template === null || words === '' ? undefined : words;
+}

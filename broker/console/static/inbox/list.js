@@ -1,0 +1,66 @@
+// The list itself: cards and groups, as far as they are drawn.
+/** @typedef {import('/console/html.js').Children} Children */
+/** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('/console/inbox/rows.js').Row} Row */
+import { html } from '/console/html.js';
+import { Card } from '/console/inbox/card.js';
+import { isWaiting } from '/console/inbox/entries.js';
+import { Group } from '/console/inbox/group.js';
+import { DRAWN } from '/console/inbox/rows.js';
+import { oneLine } from '/console/inbox/words.js';
+
+/** @typedef {{ has: (key: string) => boolean, toggle: (keys: readonly string[], on?: boolean) => void, reach: (key: string) => void }} Selecting */
+
+/**
+ * `hidden`: how many rows are not drawn; `more()` draws some of them. `selecting`: undefined where this owner decides nothing.
+ * `body(entry)`: what an open card has inside. `draw(row)` opens a group, closes it, or draws more of it: `opened` is how many then.
+ *
+ * @param {{
+ *   rows: readonly Row[], hidden: number, more: () => void, open: Entry | undefined, toggle: (key: string) => void,
+ *   draw: (row: Row, opened: number | undefined) => void, selecting: Selecting | undefined, body: (entry: Entry) => Children,
+ * }} props
+ */
+export function List({ rows, hidden, more, open, toggle, draw, selecting, body }) {
+  const card = (/** @type {Entry} */ entry) => {
+    const picking = selecting &&
+      entry.kind === 'approval' && {
+        label: `Select: ${oneLine(entry)}`,
+        on: selecting.has(entry.key) && isWaiting(entry),
+        disabled: !isWaiting(entry),
+        pick: (/** @type {boolean} */ on, /** @type {boolean} */ reach) =>
+          reach ? selecting.reach(entry.key) : selecting.toggle([entry.key], on),
+      };
+    return html`
+      <${Card} key=${entry.key} entry=${entry} open=${entry === open} toggle=${() => toggle(entry.key)} picking=${picking || undefined}>
+        ${entry === open && body(entry)}
+      <//>
+    `;
+  };
+  const group = (/** @type {Row} */ row) => {
+    const keys = row.entries.filter(isWaiting).map(({ key }) => key);
+    const picking = selecting && {
+      all: keys.length > 0 && keys.every(selecting.has),
+      some: keys.some(selecting.has),
+      pick: (/** @type {boolean} */ on) => selecting.toggle(keys, on),
+    };
+    const { open: isOpen, drawn, slot } = row;
+    return html`
+      <${Group}
+        key=${slot.id}
+        row=${row}
+        picking=${picking}
+        toggle=${() => draw(row, isOpen ? undefined : Math.min(DRAWN, row.entries.length))}
+        more=${() => draw(row, drawn.length + DRAWN)}
+      >
+        ${drawn.map(card)}
+      <//>
+    `;
+  };
+  return html`
+    <ul role="list" class="cards" id="held">
+      ${rows.map((row) => (row.slot.grouped ? group(row) : row.drawn.map(card)))}
+    </ul>
+    ${hidden > 0 && html`<p class="more"><button type="button" id="show-more" onClick=${more}>Show more (${hidden} not shown)</button></p>`}
+  `;
+}

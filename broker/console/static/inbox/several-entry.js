@@ -1,0 +1,36 @@
+// One of several calls that are about to be decided: what it does and why, and its whole request when somebody wants to see it.
+/** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
+import { html, useState } from '/console/html.js';
+import { useWhole } from '/console/inbox/use-whole.js';
+import { oneLine } from '/console/inbox/words.js';
+import { CallTitle } from '/console/request-view/call-title.js';
+import { RequestView } from '/console/request-view/request-view.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { openTo } from '/console/shell/fields.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { visibleLine } from '/console/visible.js';
+
+/** @param {{ entry: CallEntry }} props */
+export function SeveralEntry({ entry }) {
+  const [open, setOpen] = useState(false);
+  return html`<li>
+    <p><${CallTitle} held=${entry.item} /></p>
+    ${entry.item.reason && html`<p class="theirs quiet">“${visibleLine(entry.item.reason)}”</p>`}
+    <details onToggle=${openTo(setOpen)}>
+      <summary>The whole request<span class="unseen">: ${oneLine(entry)}</span></summary>
+      ${open && html`<${Whole} entry=${entry} />`}
+    </details>
+  </li>`;
+}
+
+/** @param {{ entry: CallEntry }} props */
+function Whole({ entry }) {
+  const owner = useOwner();
+  const { whole: held, error, load } = useWhole(entry, 0);
+  if (error) return html`<${Failed} error=${error} again=${load} />`;
+  if (!held) return html`<${Loading} />`;
+  // What is decided is what was listed, by its hash: another request must not be looked at in its place.
+  if (held.request_hash !== entry.item.request_hash)
+    return html`<p class="notice" data-kind="bad" role="alert">This is no longer the request that was listed. It will not be decided: close this, and look again.</p>`;
+  return html`<${RequestView} held=${held} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />`;
+}

@@ -1,0 +1,69 @@
+// The order of the list. Equal calls stand in one place, so that thirty of them are one line. Nothing moves while somebody looks: what
+// comes joins its group or stands last, and two lines never become one.
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+import { isWaiting } from '/console/inbox/entries.js';
+
+/**
+ * A place in the list: of one entry, or of a group. `of`: what its calls have in common; undefined of what is no call.
+ *
+ * @typedef {{ id: string, of: string | undefined, grouped: boolean, keys: readonly string[] }} Slot
+ */
+
+/** From so many equal calls on they are a group: fewer are read faster one by one. */
+export const GROUPED_FROM = 5;
+
+/**
+ * What calls have in common that are one group: agent, platform, connection, scope and operation, which is the template of their
+ * sentence, else the method. Data, never a text that names of
+ * agents or paths could imitate.
+ *
+ * @param {Entry} entry
+ */
+export function groupOf({ kind, item }) {
+  if (kind !== 'approval') return undefined;
+  const { agent, platform, connection, scope, method, sentence } = item;
+  const operation = sentence.template ?? method;
+  return JSON.stringify([agent.agent_id, platform, connection?.connection_id ?? null, scope, operation]);
+}
+
+/**
+ * The places after entries came and went. `before`: as they were; none: everything is arranged at once.
+ *
+ * @param {readonly Slot[]} before
+ * @param {readonly Entry[]} entries
+ * @returns {Slot[]}
+ */
+export function arrange(before, entries) {
+  const present = new Set(entries.map(({ key }) => key));
+  const waiting = new Set(entries.filter(isWaiting).map(({ key }) => key));
+  const slots = before
+    .map((slot) => ({ ...slot, keys: slot.keys.filter((key) => present.has(key)) }))
+    .filter(({ keys }) => keys.length > 0);
+  const known = new Set(slots.flatMap(({ keys }) => keys));
+  const fresh = entries.filter(({ key }) => !known.has(key));
+  const crowded = before.length === 0 ? crowdedIn(fresh) : new Set();
+  for (const entry of fresh) {
+    const of = groupOf(entry);
+    const same = of === undefined ? [] : slots.filter((slot) => slot.of === of);
+    // One that was decided whole is over: what comes then is new.
+    const group = same.findLast(({ grouped, keys }) => grouped && keys.some((key) => waiting.has(key)));
+    if (group) group.keys = [...group.keys, entry.key];
+    else {
+      const alone = same.filter(({ grouped, keys }) => !grouped && keys.some((key) => waiting.has(key)));
+      const grouped = of !== undefined && (crowded.has(of) || alone.length >= GROUPED_FROM - 1);
+      slots.push({ id: `${grouped ? 'group' : 'one'}-${entry.key}`, of, grouped, keys: [entry.key] });
+    }
+  }
+  return slots;
+}
+
+/** @param {readonly Entry[]} entries */
+function crowdedIn(entries) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const entry of entries) {
+    const of = groupOf(entry);
+    if (of !== undefined) counts.set(of, (counts.get(of) ?? 0) + 1);
+  }
+  return new Set([...counts].filter(([, count]) => count >= GROUPED_FROM).map(([of]) => of));
+}

@@ -1,0 +1,18 @@
+// What a held call does, as a title: who wants what, and where.
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
+import { html } from '/console/html.js';
+import { Sentence } from '/console/request-view/sentence.js';
+import { visibleLine } from '/console/visible.js';
+
+/**
+ * `over`: it no longer waits.
+ *
+ * @param {{ held: Pick<HeldCall | Waits, 'platform' | 'sentence'> & { agent: Pick<HeldCall['agent'], 'name' | 'parent'> }, over?: boolean }} props
+ */
+export const CallTitle = ({ held: { agent, platform, sentence }, over = false }) => html`<span class="call-title">
+  <strong class="theirs">${visibleLine(agent.name)}</strong>${
+    agent.parent &&
+    html` <span class="quiet">(a child of <span class="theirs">${visibleLine(agent.parent.name)}</span>)</span>`
+  } <span class="quiet">${over ? 'wanted' : 'wants'} to</span> <${Sentence} sentence=${sentence} />
+  <span class="quiet"> on <span class="theirs">${visibleLine(platform)}</span></span></span>`;

@@ -1,0 +1,65 @@
+// The second step of deciding a held call by click or key, the same for both ways: what decides is repeated, since the question covers
+// the request, and the agent is told why.
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
+import { html, useState } from '/console/html.js';
+import { KeyFacts } from '/console/request-view/key-facts.js';
+import { NoteField } from '/console/request-view/note-field.js';
+import { ReasonFields, useReason } from '/console/request-view/reason.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { checkedTo } from '/console/shell/fields.js';
+import { visibleLine } from '/console/visible.js';
+
+const ABOUT = {
+  approve: {
+    title: 'Approve this call?',
+    verb: 'Approve',
+    kind: 'primary',
+    after: 'It is made at once, exactly as you see it, and at most once.',
+  },
+  deny: {
+    title: 'Deny this call?',
+    verb: 'Deny',
+    kind: 'danger solid',
+    after: 'It is never made.',
+  },
+};
+
+/**
+ * `held`: the call as it is on the screen. `others`: how many more calls of the same agent wait, which can be denied, too.
+ * `onYes(note, all)`: note is empty without one.
+ *
+ * @param {{
+ *   what: 'approve' | 'deny', held: HeldCall | Waits, others?: number,
+ *   onYes: (note: string, all: boolean) => void, onClose: () => void,
+ * }} props
+ */
+export function ConfirmCall({ what, held, others = 0, onYes, onClose }) {
+  const [all, setAll] = useState(false);
+  const reason = useReason();
+  const { note, own, write } = reason;
+  const { title, verb, kind, after } = ABOUT[what];
+  const many = what === 'deny' && others > 0;
+  return html`
+    <${Dialog} title=${title} onClose=${onClose} onSubmit=${() => onYes(note, all)}>
+      <${KeyFacts} held=${held} />
+      ${
+        what === 'deny'
+          ? html`<${ReasonFields} reason=${reason} whom=${html`<span class="theirs">${visibleLine(held.agent.name)}</span>`} />`
+          : html`<${NoteField} id="own" note=${own} setNote=${write} max=${900} />`
+      }
+      ${
+        many &&
+        html`<label class="check">
+          <input type="checkbox" id="deny-all" checked=${all} onChange=${checkedTo(setAll)} />
+          Also deny the other ${others === 1 ? 'call' : `${others} calls`} of this agent that ${others === 1 ? 'waits' : 'wait'}
+        </label>`
+      }
+      <p class="quiet small">${after}</p>
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'}>${all ? `Deny all ${others + 1}` : verb}</button>
+      </div>
+    <//>
+  `;
+}

@@ -1,0 +1,75 @@
+// What decides, in a few lines: repeated where somebody is asked once more, since the question covers the request.
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
+import { html } from '/console/html.js';
+import { CallTitle } from '/console/request-view/call-title.js';
+import { counted } from '/console/request-view/text.js';
+import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
+
+const MOST_MEMBERS = 6;
+const MOST_RECIPIENTS = 3;
+const LONGEST = 90;
+
+/** A text of several lines in one: each break is marked, as the whole request shows the lines. */
+const inOneLine = (/** @type {string} */ text) =>
+  text
+    .split(/\r\n|\n/)
+    .map(visibleLine)
+    .join(' ↵ ');
+
+const cut = (/** @type {string} */ text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+
+/**
+ * A member's value on one line; what has parts is counted.
+ *
+ * @param {unknown} value
+ */
+function valueInShort(value) {
+  if (Array.isArray(value)) return counted(value.length, 'item');
+  if (typeof value === 'object' && value !== null) return counted(Object.keys(value).length, 'member');
+  return cut(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/**
+ * The first members of a body, those with one value first, and how many there are.
+ *
+ * @param {unknown} body
+ * @returns {{ members: [string, unknown][], more: number }}
+ */
+function membersOf(body) {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return { members: body === null ? [] : [['body', body]], more: 0 };
+  const all = Object.entries(body);
+  const parts = (/** @type {[string, unknown]} */ [, value]) => Number(typeof value === 'object' && value !== null);
+  const members = all.sort((a, b) => parts(a) - parts(b)).slice(0, MOST_MEMBERS);
+  return { members, more: all.length - members.length };
+}
+
+/** @param {{ held: HeldCall | Waits }} props */
+export function KeyFacts({ held }) {
+  const { request } = held;
+  const { members, more } = membersOf(request?.body ?? null);
+  const recipients = request?.recipients ?? [];
+  const odd = [...recipients.flatMap(oddRecipient), ...oddities(request?.endpoint ?? '')];
+  return html`<div class="key-facts">
+    <p class="what-call"><${CallTitle} held=${held} /></p>
+    ${request && html`<p class="small"><code class="theirs">${visibleLine(request.method)} ${visibleLine(cut(request.endpoint))}</code></p>`}
+    ${
+      (members.length > 0 || recipients.length > 0) &&
+      html`<dl class="facts small">
+        ${
+          recipients.length > 0 &&
+          html`<dt>Recipients</dt><dd class="theirs">${recipients.slice(0, MOST_RECIPIENTS).map(cut).map(visibleLine).join(', ')}${
+            recipients.length > MOST_RECIPIENTS && ` and ${recipients.length - MOST_RECIPIENTS} more`
+          }</dd>`
+        }
+        ${members.map(
+          ([name, value]) =>
+            html`<dt class="theirs">${visibleLine(cut(name))}</dt><dd class="theirs">${inOneLine(valueInShort(value))}</dd>`,
+        )}
+      </dl>`
+    }
+    ${more > 0 && html`<p class="quiet small">And ${counted(more, 'more member')} of the body.</p>`}
+    ${odd.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${odd.slice(0, 2).join(' ')}</p>`}
+  </div>`;
+}

@@ -1,0 +1,61 @@
+// How long a held call still waits.
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
+import { html, useEffect, useMemo, useState } from '/console/html.js';
+
+/**
+ * Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits.
+ *
+ * @param {HeldCall | Waits} held
+ */
+export function useSecondsLeft(held) {
+  // Counted from when the answer came: the clock of a phone may be wrong.
+  const end = useMemo(
+    () => (held?.expires_in_seconds == null ? undefined : Date.now() + held.expires_in_seconds * 1000),
+    [held?.expires_in_seconds, held?.request_hash],
+  );
+  const left = () => (end === undefined ? undefined : Math.max(0, Math.ceil((end - Date.now()) / 1000)));
+  const [seconds, setSeconds] = useState(left);
+  useEffect(() => {
+    setSeconds(left());
+    if (end === undefined) return undefined;
+    const timer = setInterval(() => setSeconds(left()), 1_000);
+    return () => clearInterval(timer);
+  }, [end]);
+  return seconds;
+}
+
+/**
+ * Time for people: `23 h 59 min`, `4 min 10 s`, `9 s`.
+ *
+ * @param {number} seconds
+ */
+export function spelled(seconds) {
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
+
+/**
+ * What is left of a held call's time, as a badge.
+ *
+ * @param {{ held: HeldCall | Waits }} props
+ */
+export function TimeLeft({ held }) {
+  const seconds = useSecondsLeft(held);
+  if (seconds === undefined) return null;
+  const kind = seconds === 0 ? 'bad' : seconds < 300 ? 'wait' : undefined;
+  return html`<span class="badge time-left" data-kind=${kind} role="timer">
+    ${seconds === 0 ? 'Time is over' : `${spelled(seconds)} left`}
+  </span>`;
+}
+
+/** `today, 14:32`, or with its date. */
+export const momentInWords = (/** @type {string} */ moment) => {
+  const date = new Date(moment);
+  const time = date.toLocaleTimeString([], { timeStyle: 'short' });
+  return date.toDateString() === new Date().toDateString()
+    ? `today, ${time}`
+    : `${date.toLocaleDateString([], { dateStyle: 'medium' })}, ${time}`;
+};

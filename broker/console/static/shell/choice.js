@@ -1,0 +1,29 @@
+// A list to choose from, above what it narrows down.
+import { html } from '/console/html.js';
+import { valueTo } from '/console/shell/fields.js';
+import { visibleLine } from '/console/visible.js';
+
+/** @param {string} a @param {string} b */
+const byName = (a, b) => a.localeCompare(b, undefined, { numeric: true, sensitivity: 'base' });
+
+/**
+ * `options`: words by value; `sorted`: by their words. `all`: what choosing nothing is called. `choose('')`: nothing.
+ *
+ * @param {{
+ *   id: string, label: string, all: string, options: ReadonlyMap<string, string>, chosen: string, sorted?: boolean,
+ *   choose: (value: string) => void,
+ * }} props
+ */
+export function Choice({ id, label, all, options, chosen, sorted = true, choose }) {
+  const named = [...options].filter(([value]) => value !== '');
+  if (sorted) named.sort(([, a], [, b]) => byName(a, b));
+  // What the address asks for is said, though there is no name for it, or not yet.
+  if (chosen !== '' && !options.has(chosen)) named.push([chosen, chosen]);
+  return html`
+    <label class="unseen" for=${id}>${label}</label>
+    <select id=${id} onChange=${valueTo(choose)}>
+      <option value="" selected=${chosen === ''}>${all}</option>
+      ${named.map(([value, words]) => html`<option key=${value} value=${value} selected=${value === chosen}>${visibleLine(words)}</option>`)}
+    </select>
+  `;
+}

@@ -1,0 +1,25 @@
+// Lengths of time as people say them.
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/**
+ * A length of time in its two largest units at most: `40 s`, `12 min`, `3 h 20 min`, `23 h`, `2 days`.
+ *
+ * @param {number} ms
+ */
+export function inWords(ms) {
+  if (ms < MINUTE) return `${Math.max(0, Math.round(ms / 1000))} s`;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
+  if (ms >= 2 * DAY) return `${Math.floor(ms / DAY)} days`;
+  const hours = Math.floor(ms / HOUR);
+  const minutes = Math.floor((ms % HOUR) / MINUTE);
+  return hours < 10 && minutes > 0 ? `${hours} h ${minutes} min` : `${hours} h`;
+}
+
+/**
+ * How long ago, in milliseconds, a moment was.
+ *
+ * @param {number} ms
+ */
+export const agoInWords = (ms) => (ms < 10_000 ? 'just now' : `${inWords(ms)} ago`);

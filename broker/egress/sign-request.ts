@@ -1,0 +1,59 @@
+/**
+ * Signs a request as it is sent, after everything about it was judged: with AWS Signature Version 4, or with an HMAC of what a template
+ * names. What is signed is what is sent, byte for byte; a request that servers could read in two ways is refused.
+ */
+import type { Secret } from '../crypto/secret.ts';
+import { readSecretParts } from '../platforms/secret-parts.ts';
+import type { Instant } from '../policy/facts.ts';
+import { signWithAws } from './aws-signature.ts';
+import { signWithHmac } from './hmac-signature.ts';
+import { isHeaderValue } from './request-check.ts';
+import type { Signable, Signed, SigningAuth } from './signable.ts';
+
+/** A signed body is kept in memory whole. */
+const MOST_SIGNED_BYTES = 8 * 1024 * 1024;
+
+export const isSigning = (auth: { type: string }): auth is SigningAuth =>
+  auth.type === 'aws_sigv4' || auth.type === 'hmac';
+
+/**
+ * Signs it. Nothing may be changed about the request afterwards.
+ *
+ * @param credential the secret of the connection, in its parts (`readSecretParts`)
+ */
+export async function signRequest(
+  request: Signable,
+  auth: SigningAuth,
+  credential: Secret,
+  now: Instant,
+): Promise<Signed> {
+  const read = readSecretParts(auth, credential.reveal());
+  if (!read.ok)
+    return {
+      ok: false,
+      error: 'credential_malformed',
+      detail: 'the stored secret has not the parts that sign; replace it',
+    };
+  const { payload } = request;
+  if (payload.kind === 'bytes' && Buffer.byteLength(payload.bytes ?? '') > MOST_SIGNED_BYTES)
+    return { ok: false, error: 'body_refused', detail: 'a body that is signed has at most 8 MiB' };
+  const signed =
+    auth.type === 'aws_sigv4'
+      ? await signWithAws(request, auth, read.parts, now)
+      : signWithHmac(request, auth, read.parts, now);
+  if (!signed.ok || Object.values(signed.headers).every(isHeaderValue)) return signed;
+  return {
+    ok: false,
+    error: 'endpoint_refused',
+    detail: 'the signature takes up something of the request that no header can carry',
+  };
+}
+
+/** Headers that a signature brings, in lower case: an agent sets none of them. */
+export function signatureHeaders(auth: SigningAuth): string[] {
+  if (auth.type === 'hmac') return ['authorization', ...Object.keys(auth.headers).map((name) => name.toLowerCase())];
+  return ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'];
+}
+
+/** Prefixes of headers that an agent does not set: with AWS they name the operation, what is copied, or who may read it. */
+export const signaturePrefixes = (auth: { type: string }): string[] => (auth.type === 'aws_sigv4' ? ['x-amz-'] : []);

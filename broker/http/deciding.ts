@@ -1,0 +1,90 @@
+/** What decisions on held calls have in common, by a session and by a passkey: what is sent with them, and why they are refused. */
+import { z } from 'zod';
+import { afterReplay, type Decided } from '../approvals/decide.ts';
+import type { DecidedByPasskey } from '../approvals/passkey-decision.ts';
+import type { AssertionRefused } from '../approvals/passkey-verify.ts';
+import { platformMessage } from '../approvals/platform-message.ts';
+import { waitingIn } from '../approvals/read-held.ts';
+import { UUID_PATTERN } from '../crypto/ids.ts';
+import type { Services } from '../services.ts';
+import { text } from '../wire/action.ts';
+import { Refusal } from './errors.ts';
+import { noLongerPending, REPLAY_WAIT_MS, stated } from './held-call.ts';
+
+export const ApprovalId = z.string().regex(UUID_PATTERN, 'must be the id of an approval, a UUID');
+export const Note = text(1000).min(1).describe('for the agent to read, and on record');
+export const RequestHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the request_hash of the held call');
+
+export const challengeExpired = () =>
+  new Refusal(
+    'challenge_expired',
+    'The challenge is older than 5 minutes, was used, or the broker was restarted. Begin again.',
+  );
+
+export const notVerified = (detail: string) => new Refusal('verification_failed', detail);
+
+/** `instead`: what its owner does now, where the passkey is disabled. */
+export function assertionRefused(refused: AssertionRefused, instead: string): Refusal {
+  switch (refused.kind) {
+    case 'challenge_expired':
+      return challengeExpired();
+    case 'unverified':
+      return notVerified(refused.detail);
+    case 'counter_regression':
+      return new Refusal(
+        'counter_regression',
+        `The signature counter of this passkey did not increase: it may have been cloned, so it is disabled. ${instead}, and enrol another one.`,
+      );
+  }
+}
+
+export const unknownHeldCall = () => new Refusal('not_found', 'The organisation has no such held call.');
+
+export const requestChanged = (request_hash: string) =>
+  new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {
+    extra: { request_hash },
+  });
+
+/** `by`: the address of whoever was first, for whoever may know it; null: they are no owner any more. */
+export const decidedAlready = (status: string, by?: string | null) =>
+  new Refusal('already_decided', `This call was ${status} already${by ? ` by ${by}` : ''}.`, {
+    extra: { status, ...(by !== undefined && { decided_by_email: by }) },
+  });
+
+type AfterDeciding = ReturnType<typeof stated> & {
+  platform_message: string | null;
+  waiting: Awaited<ReturnType<typeof waitingIn>>;
+};
+
+/** The held call as it is once the platform has answered, or after REPLAY_WAIT_MS. Throws Refusal when it was not decided. */
+export async function afterDeciding(services: Services, decided: Decided | DecidedByPasskey): Promise<AfterDeciding> {
+  const { broker } = services;
+  switch (decided.kind) {
+    case 'decided': {
+      const approval = await afterReplay(services, decided, REPLAY_WAIT_MS);
+      return {
+        ...stated(approval, broker.clock()),
+        platform_message: platformMessage(broker, approval),
+        waiting: await waitingIn(broker, approval.organisation_id),
+      };
+    }
+    case 'not_found':
+      throw unknownHeldCall();
+    case 'already_decided':
+      throw decidedAlready(decided.status, decided.by);
+    case 'expired':
+      throw noLongerPending();
+    case 'changed':
+      throw requestChanged(decided.requestHash);
+    case 'forbidden':
+      throw new Refusal('forbidden', FORBIDDEN[decided.why]);
+    default:
+      throw assertionRefused(decided, 'Sign in to decide, remove it');
+  }
+}
+
+const FORBIDDEN = {
+  role: 'Your role is viewer: an approver or an admin decides.',
+  not_agents_owner:
+    "Without a session only the agent's owner decides by passkey here, because owners sign in at an identity provider. Sign in first.",
+} as const;

@@ -1,0 +1,41 @@
+/** Takes the body of a raw request: a short one as a whole, so that it can be judged and held, any other in pieces. */
+import type { IncomingMessage } from 'node:http';
+import type { RawBody } from '../calls/raw-request.ts';
+import { MOST_READ_BYTES } from '../proxy/read-body.ts';
+import { inTime } from './request-pieces.ts';
+
+/** Rejects when its sender leaves or stalls before it can be said which of the two it is. */
+export async function takeRawBody(request: IncomingMessage): Promise<RawBody> {
+  const { 'content-length': said, 'transfer-encoding': coding } = request.headers;
+  const length = said === undefined ? undefined : Number(said);
+  if (coding === undefined && (length === undefined || length === 0)) return { kind: 'none' };
+  const pieces = inTime(request);
+  if (length !== undefined && length > MOST_READ_BYTES) return streamOf([], pieces, length);
+  const read: Buffer[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await pieces.next();
+    if (done) return size === 0 ? { kind: 'none' } : { kind: 'whole', bytes: Buffer.concat(read) };
+    read.push(value);
+    size += value.length;
+    if (size > MOST_READ_BYTES) return streamOf(read, pieces, length);
+  }
+}
+
+function streamOf(read: readonly Buffer[], rest: AsyncIterable<Buffer>, length: number | undefined): RawBody {
+  let isTaken = false;
+  return {
+    kind: 'stream',
+    length,
+    open: () => {
+      if (isTaken) return undefined;
+      isTaken = true;
+      return both(read, rest);
+    },
+  };
+}
+
+async function* both(read: readonly Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield* read;
+  yield* rest;
+}

@@ -1,0 +1,236 @@
+/** The raw door: a request of any client of a platform as a governed call, and the platform's own answer (decisions, Raw door). */
+import type { ServerResponse } from 'node:http';
+import type { Outcome } from '../audit/outcome.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { readRawToken } from '../auth/raw-token.ts';
+import { familyOf } from '../calls/call.ts';
+import { findJoined, joinOf } from '../calls/held-raw.ts';
+import { type CallRequest, perform } from '../calls/perform.ts';
+import { type RawRequest, rawAction } from '../calls/raw-request.ts';
+import { reloadPrincipal } from '../calls/reload.ts';
+import type { CallLease } from '../egress/call-budget.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
+import { decideAgent } from '../policy/decide.ts';
+import { answeredHeaders } from '../proxy/answer-headers.ts';
+import type { Place } from '../proxy/links.ts';
+import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
+import { asRefusal, Refusal } from './errors.ts';
+import { heldRefusal, openFor, waitForHeld, writeMade } from './proxy-held.ts';
+import { outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
+import { type ReadRequest, readRequest, reasonOf, waitOf } from './proxy-request.ts';
+import { send } from './reply.ts';
+import type { Context } from './route.ts';
+import { refusalReply } from './route-steps.ts';
+import { AnswerWriter } from './stream-answer.ts';
+
+type RawContext = Context<'raw'>;
+
+/** Whoever still sends what nobody reads is cut off after so long. */
+const LINGER_MS = 5_000;
+/** Answers whose length is not told are held back so long, to be answered when they are on record. */
+const HELD_BACK_MS = 20;
+const HELD_BACK_BYTES = 1024 * 1024;
+/** Answers that are made to be read as they come. */
+const COMES_IN_EVENTS =
+  /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|json-seq|vnd\.amazon\.eventstream|grpc))/i;
+/** Another replica may hold the same request, or be done with it, at the same moment. */
+const MOST_JOINS = 3;
+
+/** What a request is about, once it is known which connection it names. */
+type Asked = {
+  who: AgentPrincipal;
+  loaded: LoadedFacts;
+  place: Place;
+  target: RawTarget;
+  platform: string;
+  connectionId: string;
+};
+
+/** Answers a request. Never rejects. */
+export async function serveProxy(context: RawContext, response: ServerResponse): Promise<void> {
+  const { request, services, correlationId } = context;
+  const lease = services.budget.lease(familyOf(context.who));
+  const left = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) left.abort();
+  });
+  let asked: Asked | undefined;
+  try {
+    asked = await findAsked(context);
+    const refusal = await answer({ ...context, left: left.signal }, response, lease, asked);
+    if (refusal) send(response, refusedReply(refusal, context, asked.loaded.platform?.manifest), correlationId);
+  } catch (error) {
+    fail(context, response, error, asked);
+  } finally {
+    lease.release();
+    linger(request);
+  }
+}
+
+/** Throws Refusal where the request names no connection that the agent can use, or its token stood where none may. */
+async function findAsked(context: RawContext): Promise<Asked> {
+  const { request, services } = context;
+  const target = readRawTarget(request.url ?? '');
+  if (target === undefined)
+    throw new Refusal('not_found', 'No such address: use /proxy/<connection>/<path of the platform>.');
+  const granted = context.who.rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
+  const found = granted.find(
+    (row) => row.connection_label === target.connection || row.connection_id === target.connection,
+  );
+  if (found?.platform_id == null || found.connection_id === null) throw new Refusal('not_found', unknown(granted));
+  const who = await reloadPrincipal(services, context.who, found.platform_id);
+  const loaded = await services.loadFacts(who.rows, found.platform_id, services.broker.clock());
+  const manifest = loaded.platform?.manifest;
+  const read = readRawToken(request);
+  const isIn = read.kind === 'token' ? read.header : '';
+  const own = manifest?.auth.type === 'header' ? manifest.auth.name.toLowerCase() : undefined;
+  if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== own)
+    throw new Refusal(
+      'invalid_token',
+      `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
+    );
+  const door = `${services.broker.baseUrl}/proxy/${encodeURIComponent(target.connection)}`;
+  const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
+  return { who, loaded, place, target, platform: found.platform_id, connectionId: found.connection_id };
+}
+
+function unknown(granted: AgentPrincipal['rows']): string {
+  const labels = [...new Set(granted.map((row) => row.connection_label))].sort();
+  return labels.length === 0
+    ? 'This agent has no grant on any connection. An owner can grant it one.'
+    : `This agent has no grant on a connection of this name. It has: ${labels.join(', ')}.`;
+}
+
+/** Undefined: it was answered. */
+async function answer(
+  context: RawContext & { left: AbortSignal },
+  response: ServerResponse,
+  lease: CallLease,
+  asked: Asked,
+): Promise<RawRefusal | undefined> {
+  const { services, request } = context;
+  const { target, connectionId, loaded } = asked;
+  const read = await readRequest({ request, response, lease, target, services, who: asked.who });
+  // A body may be long on its way, and what was known of the agent before it is not what decides.
+  const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : asked.who;
+  const idempotencyKey = request.headers['idempotency-key'];
+  const join = read.ok
+    ? joinOf(read.raw, {
+        connectionId,
+        target: target.endpoint,
+        idempotencyKey: idempotencyKey?.toString(),
+        openMs: openFor(waitOf(request.headers)),
+      })
+    : undefined;
+  // Whoever is halted is refused, also what was answered before.
+  const mayJoin = join && decideAgent(loaded.facts, services.broker.clock()) === undefined ? join : undefined;
+  for (let tries = 0; tries < MOST_JOINS; tries++) {
+    const joined = mayJoin && (await findJoined(services.broker, who, mayJoin));
+    if (joined !== undefined) return await answerHeld(context, response, lease, { ...asked, who }, joined, join);
+    const outcome = await call(context, response, lease, { ...asked, who }, read, join);
+    if (outcome === 'joined') continue;
+    if (outcome === 'answered') return undefined;
+    if (outcome.kind !== 'held') return outcomeRefusal(context, outcome);
+    return await answerHeld(context, response, lease, { ...asked, who }, outcome.approvalId, join);
+  }
+  throw new Refusal('conflict', 'The same request was held and decided several times at this moment. Send it again.');
+}
+
+/** Makes the call. `answered`: the platform's answer went out. */
+async function call(
+  context: RawContext & { left: AbortSignal },
+  response: ServerResponse,
+  lease: CallLease,
+  { who, target, place, platform, connectionId }: Asked,
+  read: ReadRequest,
+  join: RawRequest['join'],
+): Promise<Outcome | 'joined' | 'answered'> {
+  const { services, request, correlationId, left } = context;
+  const { headers, headersDistinct } = request;
+  const writer = new AnswerWriter({
+    response,
+    lease,
+    looksThrough: true,
+    holdsBack: ({ headers: { 'content-type': type, 'content-length': length } }) => {
+      if (COMES_IN_EVENTS.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
+      return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
+    },
+    head: ({ status, headers: answered, auditId }) => ({
+      status,
+      headers: { 'Cache-Control': 'no-store', ...answeredHeaders(answered, place), 'X-Svc-Audit-Id': auditId },
+    }),
+  });
+  const raw = read.ok ? { ...read.raw, join } : undefined;
+  const given: CallRequest = {
+    asked: raw
+      ? {
+          ok: true,
+          action: rawAction(raw, {
+            ...read.sent,
+            platform,
+            endpoint: target.endpoint,
+            connectionId,
+            reason: reasonOf(headers),
+          }),
+        }
+      : {
+          ok: false,
+          body: { platform, method: request.method },
+          code: read.ok ? 'invalid_request' : read.code,
+          detail: read.ok ? '' : read.detail,
+        },
+    correlationId,
+    sessionMarker: headers['x-svc-session'],
+    caller: headers['x-svc-caller'] === undefined ? undefined : headersDistinct['x-svc-caller'],
+    lease,
+    left,
+    raw,
+    taker: (part) => writer.take(part),
+  };
+  let outcome: Outcome | undefined;
+  const done = await perform(services, who, given, (ended) => {
+    outcome = ended;
+    return { status: 0, body: '' };
+  });
+  if (done.kind === 'joined') return 'joined';
+  if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
+  return writer.finish(outcome) ? 'answered' : outcome;
+}
+
+/** Undefined: the platform's answer to the held call went out. */
+async function answerHeld(
+  context: RawContext & { left: AbortSignal },
+  response: ServerResponse,
+  lease: CallLease,
+  { who, place }: Asked,
+  approvalId: string,
+  join: RawRequest['join'],
+): Promise<RawRefusal | undefined> {
+  // Who waits for a person holds no place among the calls.
+  lease.release();
+  const waiting = { ...context, who, approvalId, join, waitMs: waitOf(context.request.headers) };
+  const { end, expiresAt } = await waitForHeld(waiting);
+  if (end.kind !== 'made') return heldRefusal(waiting, { end, expiresAt });
+  if (await writeMade(waiting, response, end, place)) return undefined;
+  return heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, expiresAt });
+}
+
+/** What cannot be answered any more is cut, so that nobody takes it for whole. */
+function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {
+  const { services, correlationId, who } = context;
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const refused = asRefusal(error);
+  const reply = refused
+    ? refusedReply(thrownRefusal(refused), context, asked?.loaded.platform?.manifest)
+    : refusalReply(error, { path: '/proxy', dialect: 'problem' }, { services, correlationId }, who);
+  send(response, reply, correlationId);
+}
+
+/** Lets a client that still sends read its answer. */
+function linger(request: RawContext['request']): void {
+  if (request.complete || request.destroyed) return;
+  request.resume();
+  setTimeout(() => {
+    if (!request.complete) request.destroy();
+  }, LINGER_MS).unref();
+}

@@ -1,0 +1,139 @@
+/** A held raw call: waits for what a person decides, and answers with what became of it (decisions, Streams and raw doors). */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { type HeldEnd, readHeld } from '../calls/held-raw.ts';
+import type { HeldJoin } from '../calls/raw-request.ts';
+import { answeredHeaders } from '../proxy/answer-headers.ts';
+import type { Place } from '../proxy/links.ts';
+import { storedAnswer } from '../proxy/stored-result.ts';
+import { endHeldJoin, markHeldJoin } from '../store/held-joins.ts';
+import { ERRORS } from './errors.ts';
+import { approveUrl } from './held-call.ts';
+import type { RawRefusal } from './proxy-refusal.ts';
+import type { Context } from './route.ts';
+import { readSettled } from './waiting.ts';
+
+type Waiting = Context<'raw'> & { approvalId: string; join: HeldJoin | undefined; waitMs: number; left: AbortSignal };
+
+/** At most so many requests wait: of an agent, and for one held call. One more is answered without waiting. */
+const MOST_OF_AGENT = 100;
+const MOST_OF_CALL = 4;
+
+/** How long a request is open that waits so long: a replica that is killed meanwhile leaves its mark. */
+export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 5_000);
+
+/** Waits until it was decided and made, or the time is over. */
+export async function waitForHeld(waiting: Waiting): Promise<{ end: HeldEnd; expiresAt: number }> {
+  const { services, who, approvalId, request, left, join } = waiting;
+  const { broker } = services;
+  const place = { organisation_id: who.agent.organisation_id, agent_id: who.agent.id, approval_id: approvalId };
+  const leave = enter(waiting);
+  const waitMs = leave === undefined ? 0 : waiting.waitMs;
+  const read = async () => {
+    const found = await readHeld(broker, who, approvalId);
+    if (!found) throw new Error('a held call of this agent is not there any more');
+    return found;
+  };
+  try {
+    if (join && join.openMs > 0) await markHeldJoin(broker.store.db, place, broker.clock() + join.openMs);
+    const { end, found } = await readSettled(services, approvalId, read, {
+      waitMs,
+      request,
+      left,
+      isSettled: ({ isSettled }) => isSettled,
+      changesAt: ({ found: { status, expires_at } }) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY),
+    });
+    return { end, expiresAt: found.expires_at };
+  } finally {
+    if (join && join.openMs > 0) await markHeldJoin(broker.store.db, place, 0);
+    leave?.();
+  }
+}
+
+function enter({ limits, who, approvalId }: Waiting): (() => void) | undefined {
+  const inAll = Number.POSITIVE_INFINITY;
+  const one = limits.enter('waits of an agent', { perAddress: MOST_OF_AGENT, inAll }, who.agent.id);
+  const two = one && limits.enter('waits for a call', { perAddress: MOST_OF_CALL, inAll }, approvalId);
+  if (one && !two) one();
+  return (
+    one &&
+    two &&
+    (() => {
+      one();
+      two();
+    })
+  );
+}
+
+/**
+ * Writes the platform's answer to a call that was made. All of it but the end goes out first: the next equal request is another call
+ * once a client has the whole, and this one again as long as it has not.
+ *
+ * @returns false: only the beginning was kept, and nothing was written
+ */
+export async function writeMade(
+  { services, who, approvalId }: Waiting,
+  response: ServerResponse,
+  { result, auditId }: Extract<HeldEnd, { kind: 'made' }>,
+  place: Place,
+): Promise<boolean> {
+  const stored = storedAnswer(result);
+  if (stored === undefined) return false;
+  const { status, headers, body } = stored;
+  response.writeHead(status, {
+    ...answeredHeaders(headers, place),
+    'Cache-Control': 'no-store',
+    'Content-Length': body.length,
+    'X-Svc-Approval-Id': approvalId,
+    ...(auditId !== null && { 'X-Svc-Audit-Id': auditId }),
+  });
+  if (body.length > 1 && !response.write(body.subarray(0, -1)) && !response.destroyed)
+    await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  if (response.destroyed) return true;
+  const { organisation_id, id: agent_id } = who.agent;
+  await endHeldJoin(services.broker.store.db, { organisation_id, agent_id, approval_id: approvalId });
+  response.end(body.subarray(-1));
+  return true;
+}
+
+/** What a client is told of a held call that gave it no answer. */
+export function heldRefusal(
+  { services, approvalId }: Waiting,
+  {
+    end,
+    expiresAt,
+  }: { end: Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null }; expiresAt: number },
+): RawRefusal {
+  const url = approveUrl(services.broker, approvalId);
+  const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
+    status: ERRORS[code],
+    code,
+    detail,
+    headers: { 'X-Svc-Approval-Id': approvalId, ...headers },
+    extra: { approval_id: approvalId, approval_url: url },
+  });
+  switch (end.kind) {
+    case 'pending': {
+      const until = new Date(expiresAt).toISOString();
+      return told(
+        'approval_pending',
+        `Nothing was sent yet: a person has to approve this call at ${url}. Send the very same request again after that, until ${until}, and it gets the answer; the call is made once.`,
+        { 'Retry-After': '30' },
+      );
+    }
+    case 'denied':
+      return told(
+        'approval_denied',
+        `A person denied this call${end.note === null ? '' : `: ${end.note}`}. Do not repeat it.`,
+      );
+    case 'expired':
+      return told('approval_expired', 'Nobody decided in time, so nothing was sent. Send it again to ask again.');
+    case 'failed':
+      return told('upstream_unreachable', `The call was approved, and not answered: ${end.error}`);
+    case 'not_kept':
+      return told(
+        'executed_result_not_kept',
+        `The call was made, and its answer was too large to be kept. Do not repeat it. Audit id: ${end.auditId}.`,
+      );
+  }
+}

@@ -1,0 +1,120 @@
+/** Refusals of the raw door: in the error form of the platform where its manifest has one, else problem+json (RFC 9457). */
+import { STATUS_CODES } from 'node:http';
+import type { JsonValue } from '../../json/json-value.ts';
+import { BLOCKED_DETAIL, type Outcome } from '../audit/outcome.ts';
+import { hasSign } from '../calls/failed-answer.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { errorBody } from '../proxy/error-body.ts';
+import { ERRORS, type ErrorCode, type Refusal } from './errors.ts';
+import { outcomeReply } from './outcome-reply.ts';
+import { PROBLEM_TYPE } from './problem.ts';
+import type { Reply } from './reply.ts';
+import type { Context } from './route.ts';
+import { sentence } from './unready.ts';
+
+type Told = Pick<Context, 'services' | 'correlationId'>;
+
+/** What clients of the platform must not do by themselves: the same request would be refused again, or asks a person again. */
+const NO_RETRY: Readonly<Record<string, string>> = { 'x-should-retry': 'false', 'stripe-should-retry': 'false' };
+
+/** What to do next, where the detail does not say it already. */
+const NEXT: Readonly<Record<string, string>> = {
+  scope_not_granted: 'An owner can grant it; ask with POST /v1/access-request.',
+  no_permission_record: 'An owner can grant it; ask with POST /v1/access-request.',
+  grant_expired: 'An owner can renew it; ask with POST /v1/access-request.',
+  endpoint_scope_mismatch: 'Use an endpoint that the platform’s manifest names, or ask an owner to add it.',
+  denied_by_policy: 'Nothing was sent. Do not repeat it; an owner can change the policy.',
+  denied_by_guardrail: 'Nothing was sent. Do not repeat it; an owner can change the guardrail.',
+};
+
+export type RawRefusal = {
+  status: number;
+  code: string;
+  detail: string;
+  headers?: Record<string, string | string[]> | undefined;
+  extra?: Record<string, unknown>;
+  /** Whether the same request may do better soon. */
+  retry?: boolean;
+};
+
+/** A refusal as an answer. `manifest`: of the platform, where it is known. */
+export function refusedReply(
+  refusal: RawRefusal,
+  { correlationId }: Pick<Told, 'correlationId'>,
+  manifest?: Manifest,
+): Reply {
+  const { status, code, headers, extra = {}, retry = false } = refusal;
+  const next = NEXT[code];
+  const detail = next === undefined ? refusal.detail : `${refusal.detail} ${next}`;
+  const own = manifest?.error_body;
+  const problem = {
+    title: STATUS_CODES[status] ?? 'Error',
+    status,
+    detail,
+    error: code,
+    correlation_id: correlationId,
+    ...extra,
+  };
+  const { type, body } =
+    own === undefined
+      ? { type: PROBLEM_TYPE, body: JSON.stringify(problem) }
+      : errorBody(own as JsonValue, { status, code, detail: `agent-broker: ${code}: ${detail}` });
+  // Such a platform tells of errors with a 200, and Slack's client sends anything else again for half an hour.
+  const isInBody = own !== undefined && !retry && hasSign(manifest?.failed_if, own);
+  return { status: isInBody ? 200 : status, type, body, headers: { ...headers, ...(!retry && NO_RETRY) } };
+}
+
+/** What became of a call whose answer was not begun, or of which none came. */
+export function outcomeRefusal(told: Told, outcome: Outcome): RawRefusal {
+  const { auditId } = outcome.call;
+  const refuse = (code: ErrorCode, detail: string): RawRefusal => ({
+    status: ERRORS[code],
+    code,
+    detail,
+    headers: { 'X-Svc-Audit-Id': auditId },
+    extra: { audit_id: auditId },
+  });
+  switch (outcome.kind) {
+    case 'cannot_hold':
+      return refuse('approval_required_unsupported', TOO_LARGE_TO_HOLD);
+    case 'request_cut':
+      return refuse('invalid_request', sentence(outcome.detail));
+    case 'not_passed_on':
+      return refuse('upstream_unreachable', 'The answer of the platform is not passed on.');
+    case 'streamed':
+      return outcome.ended === 'credential_found'
+        ? refuse('upstream_response_blocked', sentence(BLOCKED_DETAIL))
+        : refuse('upstream_unreachable', 'The answer of the platform broke off before any of it could be passed on.');
+    default:
+      return fromReply(outcomeReply(told, outcome), auditId);
+  }
+}
+
+const TOO_LARGE_TO_HOLD =
+  'A person would have to approve this call, and a body of more than 1 MiB, or one whose length is not known, is not kept. Send less at once, or ask an owner for a policy that allows it.';
+
+/** A thrown refusal. */
+export const thrownRefusal = ({ status, code, message, headers, extra }: Refusal): RawRefusal => ({
+  status,
+  code,
+  detail: message,
+  headers,
+  extra,
+  retry: status === 429 || status === 503,
+});
+
+/** An answer of `POST /v1/actions`, told in the other form. */
+function fromReply({ status, body, headers }: Reply, auditId: string): RawRefusal {
+  const { error, reason, detail, message, halt, ...others } = JSON.parse(String(body)) as Record<string, unknown>;
+  const instructions = (halt as { instructions?: string } | undefined)?.instructions;
+  const code = error === 'Permission denied' ? String(reason) : String(error);
+  const urls = Object.fromEntries(Object.entries(others).filter(([name]) => /_url$/.test(name)));
+  return {
+    status,
+    code,
+    detail: [detail ?? message, instructions].filter((one) => one !== undefined).join(' '),
+    headers: { ...headers, 'X-Svc-Audit-Id': auditId },
+    extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...urls },
+    retry: status === 429 || status === 503,
+  };
+}

@@ -1,0 +1,113 @@
+/** Reads a request of the raw door: its headers and its body, or why it is no call. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { readRawToken } from '../auth/raw-token.ts';
+import type { Malformed } from '../calls/malformed.ts';
+import type { RawRequest } from '../calls/raw-request.ts';
+import type { CallLease } from '../egress/call-budget.ts';
+import type { RawTarget } from '../proxy/raw-target.ts';
+import { judgeBody, TOO_LONG, whyUnread } from '../proxy/read-body.ts';
+import type { Services } from '../services.ts';
+import { storable } from '../wire/action.ts';
+import { takeRawBody } from './proxy-body.ts';
+
+/** `isLate`: the body took its time. `sent`: the client's headers, of which the platform's manifest says which are sent. */
+export type ReadRequest = { isLate: boolean; sent: { headers: Record<string, string> } } & (
+  | { ok: true; raw: RawRequest }
+  | ({ ok: false } & Pick<Malformed, 'detail'> & { code: NonNullable<Malformed['code']> })
+);
+
+type Asked = {
+  request: IncomingMessage;
+  response: ServerResponse;
+  lease: CallLease;
+  target: RawTarget;
+  services: Services;
+  who: AgentPrincipal;
+};
+
+const LATE_MS = 1_000;
+
+/** Reads what is judged of a request. Takes a place among the calls before a body, or slow senders could have any number of connections. */
+export async function readRequest({ request, response, lease, target }: Asked): Promise<ReadRequest> {
+  const begun = performance.now();
+  const { method = '' } = request;
+  const read = readRawToken(request);
+  const [token, place] = read.kind === 'token' ? [read.token, read.header] : ['', ''];
+  const sent = { headers: headersOf(request.headers, place) };
+  const ended = (
+    of: { ok: true; raw: RawRequest } | { ok: false; code: NonNullable<Malformed['code']>; detail: string },
+  ): ReadRequest => ({
+    ...of,
+    sent,
+    isLate: performance.now() - begun > LATE_MS,
+  });
+  const refuse = (detail: string, code: NonNullable<Malformed['code']> = 'invalid_request') =>
+    ended({ ok: false, code, detail });
+  if (target.endpoint.includes(token))
+    return refuse('The address holds the token of the agent: it belongs into a header.');
+  if (Object.values(sent.headers).some((value) => value.includes(token)))
+    return refuse('The token of the agent stands in another header as well.');
+  const bodyHeaders = bodyHeadersOf(request.headers);
+  if (/aws-chunked/i.test(bodyHeaders['content-encoding'] ?? ''))
+    return refuse(
+      'A body in the coding aws-chunked is not taken: send it plain (requestChecksumCalculation: WHEN_REQUIRED).',
+    );
+  if (!lease.begin())
+    return refuse(
+      'Too many calls of this agent and its children, or of all agents, are under way. Try again.',
+      'too_many_calls',
+    );
+  if (request.headers.expect !== undefined) response.writeContinue();
+  let body: RawRequest['body'];
+  try {
+    body = await takeRawBody(request);
+  } catch (error) {
+    if (!request.destroyed) throw error;
+    return refuse(
+      'The request broke off before it was whole, or nothing of it came for a minute. Nothing was sent on.',
+      'request_cut',
+    );
+  }
+  if ((method === 'GET' || method === 'HEAD') && body.kind !== 'none') return refuse(`A ${method} carries no body.`);
+  const raw = { method: method as RawRequest['method'], bodyHeaders: body.kind === 'none' ? {} : bodyHeaders, body };
+  if (body.kind === 'none') return ended({ ok: true, raw: { ...raw, judged: undefined } });
+  if (body.kind === 'stream') return ended({ ok: true, raw: { ...raw, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
+  lease.count(body.bytes.length);
+  if (body.bytes.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
+  const judged = judgeBody(bodyHeaders, body.bytes);
+  return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
+}
+
+/** One value a name, as they were sent. Without the one that holds the token. */
+const headersOf = (headers: IncomingHttpHeaders, place: string): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined || name === place || name === 'authorization' ? [] : [[name, [value].flat().join(', ')]],
+    ),
+  );
+
+function bodyHeadersOf({
+  'content-type': type,
+  'content-encoding': coding,
+}: IncomingHttpHeaders): Record<string, string> {
+  return {
+    ...(type !== undefined && { 'content-type': type }),
+    ...(coding !== undefined && { 'content-encoding': coding }),
+  };
+}
+
+const DEFAULT_WAIT_SECONDS = 25;
+const MOST_WAIT_SECONDS = 120;
+
+/** `X-Svc-Wait`: how many seconds the client can wait for a person, in milliseconds. */
+export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders): number {
+  const seconds = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : DEFAULT_WAIT_SECONDS;
+  return Math.min(seconds, MOST_WAIT_SECONDS) * 1000;
+}
+
+const MOST_REASON = 2_048;
+
+/** `X-Svc-Reason`: why, in the words of the agent. */
+export const reasonOf = ({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined =>
+  typeof value === 'string' && value !== '' && value.length <= MOST_REASON && storable(value) ? value : undefined;

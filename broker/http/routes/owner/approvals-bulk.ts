@@ -1,0 +1,109 @@
+/** Several held calls at once, as an owner who saw each of them decides. */
+import { z } from 'zod';
+import { decideMany, MOST_DECIDED, type SettledItem } from '../../../approvals/decide-many.ts';
+import { Note, RequestHash } from '../../deciding.ts';
+import { REPLAY_WAIT_MS, stated } from '../../held-call.ts';
+import { HeldCallStated } from '../../held-call-schema.ts';
+import { howOf } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const Item = z.strictObject({
+  approval_id: z.guid().transform((id) => id.toLowerCase()),
+  request_hash: RequestHash.describe('of the request that was shown: another one is not decided'),
+});
+
+const OUTCOMES = [
+  'approved',
+  'denied',
+  'already_decided',
+  'request_changed',
+  'approval_expired',
+  'not_found',
+  'not_decided',
+] as const;
+
+const Settled = z
+  .object({
+    approval_id: z.guid(),
+    outcome: z.enum(OUTCOMES).describe('approved, denied: by this request; else it was not decided by it'),
+    detail: z.string().nullable().describe('why it was not decided'),
+    decided_by_email: z.string().nullable().describe('who decided it, now or before'),
+    approval: HeldCallStated.nullable().describe(
+      'as it is now; executed_at is null while the platform has not answered; null: there is none',
+    ),
+  })
+  .meta({ id: 'SettledHeldCall' });
+
+/** POST /owner/approvals/decide: what became of each is told by itself, and one that fails stops no other. */
+export const decideManyApprovals = route({
+  method: 'POST',
+  path: '/owner/approvals/decide',
+  auth: 'owner',
+  role: 'approver',
+  capability: 'owner.approvals.decide_many',
+  summary: `Approves or denies up to ${MOST_DECIDED} held calls that were shown, and tells of each what became of it.`,
+  body: z.strictObject({
+    decision: z.enum(['approve', 'deny']),
+    note: Note.optional(),
+    items: z
+      .array(Item)
+      .min(1)
+      .max(MOST_DECIDED, `at most ${MOST_DECIDED}`)
+      .refine((items) => new Set(items.map((one) => one.approval_id)).size === items.length, 'names a call twice')
+      .describe('in the order in which they are decided'),
+  }),
+  answers: {
+    200: {
+      description: 'What became of each, in the order of the request.',
+      schema: z.object({ results: z.array(Settled) }),
+    },
+  },
+  errors: ['invalid_request'],
+  handle: async (context) => {
+    const { services, who, body, correlationId } = context;
+    const { decision, note, items } = body;
+    const by = { owner: who.owner, how: howOf(context), correlationId };
+    const word = {
+      status: decision === 'approve' ? ('approved' as const) : ('denied' as const),
+      ...(note !== undefined && { note }),
+      items: items.map((one) => ({ approvalId: one.approval_id, requestHash: one.request_hash })),
+    };
+    const settled = await decideMany(services, by, word, REPLAY_WAIT_MS);
+    const now = services.broker.clock();
+    return json(200, { results: settled.map((one) => shown(one, word.status, now)) });
+  },
+});
+
+const shown = ({ approvalId, kind, held }: SettledItem, decision: 'approved' | 'denied', now: number) => ({
+  approval_id: approvalId,
+  outcome: kind === 'decided' ? decision : CODES[kind],
+  detail: detailOf(kind, held),
+  decided_by_email: held?.decided_by_email ?? null,
+  approval: held ? stated(held, now) : null,
+});
+
+const CODES = {
+  already_decided: 'already_decided',
+  changed: 'request_changed',
+  expired: 'approval_expired',
+  not_found: 'not_found',
+  not_decided: 'not_decided',
+} as const;
+
+function detailOf(kind: SettledItem['kind'], held: SettledItem['held']): string | null {
+  switch (kind) {
+    case 'decided':
+      return null;
+    case 'already_decided':
+      return `It was ${held?.status ?? 'decided'} already${held?.decided_by_email ? ` by ${held.decided_by_email}` : ''}.`;
+    case 'changed':
+      return 'It is not the request that you were shown. Load it and look again.';
+    case 'expired':
+      return 'It is no longer pending: it expired, or its agent was revoked or expired.';
+    case 'not_found':
+      return 'The organisation has no such held call.';
+    case 'not_decided':
+      return 'The calls before it took too long, or nothing could be recorded. It still waits: decide it again.';
+  }
+}

@@ -1,0 +1,154 @@
+/** Signing in by passkey, and deciding a held call by passkey without a session. */
+import { z } from 'zod';
+import { beginAssertion } from '../../../approvals/passkey-assertion.ts';
+import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
+import { signInByPasskey } from '../../../approvals/passkey-sign-in.ts';
+import { foreignOrigin } from '../../../auth/session-cookie.ts';
+import type { Services } from '../../../services.ts';
+import {
+  ApprovalId,
+  afterDeciding,
+  assertionRefused,
+  decidedAlready,
+  Note,
+  RequestHash,
+  requestChanged,
+  unknownHeldCall,
+} from '../../deciding.ts';
+import { Refusal } from '../../errors.ts';
+import { noLongerPending } from '../../held-call.ts';
+import { HeldCallDecided } from '../../held-call-schema.ts';
+import { json } from '../../reply.ts';
+import { type Context, route } from '../../route.ts';
+import { SignedInSession, signedIn } from '../../signed-in.ts';
+import { AuthenticationResponse, MAX_PASSKEY_BODY_BYTES, RequestOptions } from '../../webauthn-json.ts';
+
+/** Of what fails, for both routes together: guessing has to be slow, and whoever shares an address can still decide. */
+const LIMIT = { name: 'passkey-assertions', perMinute: 10, per: 'address', counts: 'failures' } as const;
+
+const SignIn = z.literal('sign-in');
+const Decide = z.enum(['approve', 'deny']);
+
+/** A page of another site must neither decide nor sign its visitor in as somebody else. */
+function expectOwnPage({ request, services: { broker } }: Pick<Context, 'request' | 'services'>): void {
+  const foreign = foreignOrigin(request, broker.baseUrl);
+  if (foreign !== undefined) throw new Refusal('forbidden', foreign);
+}
+
+function expectLocalSignIn({ broker, provider }: Services): void {
+  if (provider)
+    throw new Refusal(
+      'forbidden',
+      `Owners sign in at ${provider.host} here, not by passkey. Go to ${broker.baseUrl}/console/sign-in.`,
+    );
+}
+
+/** POST /owner/passkeys/assert/begin */
+export const beginPasskeyAssertion = route({
+  method: 'POST',
+  path: '/owner/passkeys/assert/begin',
+  auth: 'none',
+  limit: LIMIT,
+  capability: 'owner.passkeys.assert.begin',
+  summary: 'Options to sign in, or to approve or deny one held call, with a discoverable passkey.',
+  description:
+    'No credentials are listed, and the authenticator has to verify its user. The challenge is good for 5 minutes and for this purpose, request and note only.',
+  body: z.discriminatedUnion('purpose', [
+    z.strictObject({ purpose: SignIn }),
+    z.strictObject({
+      purpose: Decide,
+      approval_id: ApprovalId,
+      request_hash: RequestHash.describe('of the request that was shown'),
+      note: Note.optional(),
+    }),
+  ]),
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
+  answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
+  errors: [
+    'invalid_request',
+    'forbidden',
+    'not_found',
+    'already_decided',
+    'request_changed',
+    'approval_expired',
+    'rate_limited',
+  ],
+  handle: async ({ services, body }) => {
+    if (body.purpose === 'sign-in') expectLocalSignIn(services);
+    const begun = await beginAssertion(
+      services.broker,
+      body.purpose === 'sign-in'
+        ? body
+        : {
+            purpose: body.purpose,
+            approvalId: body.approval_id.toLowerCase(),
+            requestHash: body.request_hash,
+            note: body.note,
+          },
+    );
+    switch (begun.kind) {
+      case 'begun':
+        return json(200, begun.options);
+      case 'not_found':
+        throw unknownHeldCall();
+      case 'already_decided':
+        throw decidedAlready(begun.status);
+      case 'changed':
+        throw requestChanged(begun.requestHash);
+      case 'expired':
+        throw noLongerPending();
+    }
+  },
+});
+
+/** POST /owner/passkeys/assert/finish */
+export const finishPasskeyAssertion = route({
+  method: 'POST',
+  path: '/owner/passkeys/assert/finish',
+  auth: 'none',
+  limit: LIMIT,
+  capability: 'owner.passkeys.assert.finish',
+  summary: 'Signs in by passkey, or makes the decision that the challenge was issued for.',
+  description:
+    'By a passkey of any approver or admin of the organisation. Where owners sign in at an identity provider, a passkey signs nobody in, and without a session decides for its own agents only.',
+  body: z.discriminatedUnion('purpose', [
+    z.strictObject({ purpose: SignIn, response: AuthenticationResponse }),
+    z.strictObject({
+      purpose: Decide,
+      response: AuthenticationResponse,
+      note: Note.optional().describe('as it was at the begin'),
+    }),
+  ]),
+  maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
+  answers: {
+    200: {
+      description: 'Who signed in, with the session as a cookie; or the held call as it is now.',
+      schema: z.union([SignedInSession, HeldCallDecided]),
+    },
+  },
+  errors: [
+    'invalid_request',
+    'verification_failed',
+    'counter_regression',
+    'forbidden',
+    'not_found',
+    'already_decided',
+    'approval_expired',
+    'challenge_expired',
+    'rate_limited',
+    'audit_unavailable',
+  ],
+  handle: async (context) => {
+    const { services, body, correlationId } = context;
+    expectOwnPage(context);
+    if (body.purpose !== 'sign-in') {
+      const { purpose, note, response } = body;
+      const by = { purpose, note, onlyAgentsOwner: services.provider !== undefined };
+      return json(200, await afterDeciding(services, await decideByPasskey(services, response, by, { correlationId })));
+    }
+    expectLocalSignIn(services);
+    const who = await signInByPasskey(services, body.response, { correlationId });
+    if (who.kind === 'signed_in') return await signedIn(context, who.owner);
+    throw assertionRefused(who, 'Sign in with a link, remove it');
+  },
+});

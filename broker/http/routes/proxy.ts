@@ -1,0 +1,71 @@
+/** The door for software that was not written for the broker: a platform's own API below /proxy (decisions, Raw door). */
+import { z } from 'zod';
+import { ALL_PLATFORMS } from '../../policy/facts.ts';
+import { Problem } from '../problem.ts';
+import { serveProxy } from '../proxy-door.ts';
+import { type Context, route } from '../route.ts';
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+const DESCRIPTION =
+  'Takes a request as the platform itself would, and answers with its own answer, streamed both ways. The scope is found by the endpoint. Path, query, headers and body are judged as they are sent; JSON and forms up to 1 MiB are read, of any other body rules know nothing. A call that a person has to approve waits `X-Svc-Wait` seconds (25) and is then refused with the link; the same request sent again joins it. Refusals have the form of the platform’s own errors where its manifest knows it.';
+
+/** The answer is written as it comes, after the call was decided. */
+const handle = async (context: Context<'raw'>) => ({
+  status: 200,
+  handOver: (response: Parameters<typeof serveProxy>[1]) => void serveProxy(context, response),
+});
+
+const summaryOf = (method: (typeof METHODS)[number]): string =>
+  `Send a ${method} to a connected platform, as its own clients do.`;
+
+export const proxyRoutes = METHODS.map((method) =>
+  route({
+    method,
+    path: '/proxy/{connection}/{path}',
+    takesRest: true,
+    auth: 'raw',
+    facts: ALL_PLATFORMS,
+    dialect: 'problem',
+    limit: { name: 'proxy', perMinute: 1200, per: 'agent' },
+    capability: `proxy.${method.toLowerCase()}`,
+    summary: summaryOf(method),
+    description: DESCRIPTION,
+    params: {
+      connection: z.string().describe('label or id of a connection that the agent has a grant on'),
+      path: z.string().describe('path of the platform’s API, below its base URL, slashes included'),
+    },
+    headers: {
+      'X-Svc-Authorization': {
+        description: '`Bearer` and the token of the agent, if it does not stand where the platform’s own key does',
+      },
+      'X-Svc-Wait': { description: 'how many seconds the client can wait for a person, 0 to 120', example: '25' },
+      'X-Svc-Reason': { description: 'why, in the words of the agent: shown to the approver and recorded' },
+    },
+    answers: {
+      200: {
+        description: 'The answer of the platform, with whatever status it has.',
+        type: '*/*',
+        headers: ['X-Svc-Audit-Id'],
+      },
+      403: {
+        description: 'Denied, or a person has to approve it first.',
+        type: 'application/problem+json',
+        schema: Problem,
+      },
+    },
+    errors: [
+      'invalid_request',
+      'forbidden',
+      'not_found',
+      'rate_limited',
+      'too_many_calls',
+      'not_implemented',
+      'upstream_unreachable',
+      'upstream_response_blocked',
+      'audit_unavailable',
+      'credential_unreadable',
+    ],
+    handle: handle as never,
+  }),
+);

@@ -1,0 +1,27 @@
+/** The answer to an owner who has just signed in here with a browser. */
+import { z } from 'zod';
+import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../auth/owner-session.ts';
+import { sessionCookie } from '../auth/session-cookie.ts';
+import type { OwnerTable } from '../store/schema.ts';
+import { json, type Reply } from './reply.ts';
+import type { Context } from './route.ts';
+
+export const SignedInSession = z.object({
+  email: z.string(),
+  role: z.enum(['admin', 'approver', 'viewer']),
+  expires_at: z.iso.datetime(),
+});
+
+/** Begins a session of this owner instead of the one that the browser had. It comes as a cookie only: no script has it to lose. */
+export async function signedIn(
+  { services: { broker }, request }: Pick<Context, 'services' | 'request'>,
+  owner: OwnerTable,
+): Promise<Reply> {
+  const replaces = await sessionInBrowser(broker, request);
+  const session = await beginSession(broker, owner, { replaces, signIn: 'local' });
+  return json(
+    200,
+    { email: owner.email, role: owner.role, expires_at: new Date(session.expiresAt * 1000).toISOString() },
+    { 'Set-Cookie': sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl) },
+  );
+}

@@ -1,0 +1,127 @@
+/** Writes an answer that is passed on: a short one as a whole once it is on record, any other as it comes. */
+import type { ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Outcome } from '../audit/outcome.ts';
+import type { StreamedPart } from '../calls/streamed.ts';
+import type { CallLease } from '../egress/call-budget.ts';
+
+/** What is held back, is so up to this, and written when it is on record. */
+const HELD_BACK_BYTES = 1024 * 1024;
+
+/** Whoever asked has left. */
+class Left extends Error {}
+
+/** The beginning of an answer. */
+export type AnswerHead = { status: number; headers: Readonly<Record<string, string | string[]>> };
+
+/**
+ * What an answer is for. `holdsBack`: whether one that begins so is held back, and how many milliseconds at most; false: it goes
+ * out as it comes. `looksThrough`: whether what was held back is looked at in all views. `head`: what goes out before it.
+ */
+export type AnswerFor = {
+  response: ServerResponse;
+  lease: CallLease;
+  holdsBack: (part: StreamedPart) => false | { mostMs: number };
+  looksThrough: boolean;
+  head: (part: StreamedPart) => AnswerHead;
+};
+
+export class AnswerWriter {
+  readonly #for: AnswerFor;
+  #held: Buffer[] = [];
+  #head: AnswerHead | undefined;
+
+  constructor(answerFor: AnswerFor) {
+    this.#for = answerFor;
+  }
+
+  /** As a StreamTaker: neither the end nor, of what is held back, anything is written. */
+  async take(part: StreamedPart): Promise<undefined | 'blocked'> {
+    this.#head = this.#for.head(part);
+    const { body, makeDurable, isClean } = part;
+    const held = this.#for.holdsBack(part);
+    const next = held === false ? undefined : await this.#holdBack(body, held.mostMs);
+    if (next === 'whole') {
+      if (!this.#for.looksThrough || (await isClean(Buffer.concat(this.#held)))) return undefined;
+      this.#held = [];
+      return 'blocked';
+    }
+    await makeDurable();
+    this.#writeHead();
+    for (const piece of this.#held.splice(0)) await this.#write(piece);
+    const first = await next?.pending;
+    if (first !== undefined && !first.done) await this.#write(first.value);
+    for await (const piece of body) await this.#write(piece);
+    return undefined;
+  }
+
+  /** Ends the answer of a call that is on record; what is not whole is broken off. False: none was begun, and none is whole. */
+  finish(outcome: Outcome): boolean {
+    const { response } = this.#for;
+    const isWhole = outcome.kind === 'streamed' && outcome.ended === 'complete';
+    if (!isWhole && !response.headersSent) return false;
+    if (isWhole && !response.headersSent) {
+      const whole = Buffer.concat(this.#held);
+      this.#writeHead(whole.length);
+      response.end(whole);
+    } else if (isWhole) response.end();
+    else response.destroy();
+    return true;
+  }
+
+  /** `whole`: that was all of it. Otherwise the reading that is under way, if there is one. */
+  async #holdBack(
+    body: StreamedPart['body'],
+    mostMs: number,
+  ): Promise<'whole' | { pending?: ReturnType<StreamedPart['body']['next']> }> {
+    const over = new AbortController();
+    const late = Number.isFinite(mostMs)
+      ? pause(mostMs, 'late' as const, { signal: over.signal }).catch(never)
+      : never();
+    try {
+      let size = 0;
+      while (size <= HELD_BACK_BYTES) {
+        const pending = body.next();
+        const read = await Promise.race([pending, late]);
+        if (read === 'late') return { pending };
+        if (read.done) return 'whole';
+        size += read.value.length;
+        this.#for.lease.count(read.value.length);
+        this.#held.push(read.value);
+      }
+      return {};
+    } finally {
+      over.abort();
+    }
+  }
+
+  #writeHead(bytes?: number): void {
+    const { response } = this.#for;
+    const { status, headers } = this.#head ?? { status: 500, headers: {} };
+    const isSized = bytes !== undefined && bytes > 0;
+    response.writeHead(status, { ...headers, ...(isSized && { 'Content-Length': bytes }) });
+  }
+
+  /** As fast as it is taken. */
+  async #write(piece: Buffer): Promise<void> {
+    const { response } = this.#for;
+    if (response.destroyed) throw new Left();
+    if (response.write(piece)) return;
+    await new Promise<void>((resolve, reject) => {
+      const over = () => {
+        response.off('drain', drained).off('close', left);
+      };
+      const drained = () => {
+        over();
+        resolve();
+      };
+      const left = () => {
+        over();
+        reject(new Left());
+      };
+      response.on('drain', drained).on('close', left);
+    });
+  }
+}
+
+const never = (): Promise<never> => new Promise(() => {});

@@ -1,0 +1,17 @@
+/** Names of the built-in platforms, without loading their manifests: the command line lists them in its help. */
+export const BUILTIN_NAMES = [
+  'github',
+  'slack',
+  'gmail',
+  'google-calendar',
+  'notion',
+  'linear',
+  'jira',
+  'stripe',
+  'openai',
+  'anthropic',
+  'npm',
+  'kubernetes',
+  's3',
+] as const;
+export type BuiltinName = (typeof BUILTIN_NAMES)[number];

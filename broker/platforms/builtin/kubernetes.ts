@@ -1,0 +1,108 @@
+/**
+ * The API server of a Kubernetes cluster. Paths: Kubernetes API reference 1.34 (kubernetes/kubernetes, api/openapi-spec). Each cluster has an
+ * address of its own, so `base_url` is a placeholder that the schema refuses until it is overridden. In no scope on purpose:
+ * `exec`, `attach`, `portforward`, `proxy` and ephemeral containers, which reach into what runs; tokens of service accounts, and certificates;
+ * webhooks of the API server; impersonation, by its headers. Nor PATCH: it says in its media type which kind it is, and the
+ * broker sends `application/json`; change by PUT. Custom resources are added in the platform's entry, under `scopes`.
+ */
+import type { ManifestInput } from '../manifest.ts';
+import { type Kind, kubernetesKinds } from './kubernetes-kinds.ts';
+
+const reads = ({ base, plural, isCluster }: Kind): string[] => [
+  `GET ${base}/${plural}`,
+  ...(isCluster
+    ? [`GET ${base}/${plural}/*`, `GET ${base}/${plural}/*/status`]
+    : ['', '/*', '/*/status'].map((rest) => `GET ${base}/namespaces/*/${plural}${rest}`)),
+];
+const placeOf = ({ base, plural, isCluster }: Kind): string =>
+  isCluster ? `${base}/${plural}` : `${base}/namespaces/*/${plural}`;
+const writes = (kind: Kind): string[] => [`POST ${placeOf(kind)}`, `PUT ${placeOf(kind)}/*`];
+/** One, or all of a namespace that a selector in the query leaves. */
+const deletes = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}/*`, `DELETE ${placeOf(kind)}`];
+
+const area = (name: string) => kubernetesKinds.filter((kind) => kind.area === name);
+const SCALED = ['deployments', 'statefulsets', 'replicasets'].map((one) => `/apis/apps/v1/namespaces/*/${one}/*/scale`);
+
+const watching = [
+  'kubernetes:cluster.read',
+  'kubernetes:pods.read',
+  'kubernetes:workloads.read',
+  'kubernetes:network.read',
+  'kubernetes:storage.read',
+  'kubernetes:events.read',
+];
+
+export const kubernetes = {
+  kind: 'rest',
+  name: 'Kubernetes',
+  docs: 'https://kubernetes.io/docs/reference/kubernetes-api',
+  base_url: 'https://your-cluster.invalid',
+  auth: { type: 'bearer' },
+  error_body: {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: '{detail}',
+    reason: 'Forbidden',
+    code: '{status}',
+  },
+  forbidden_headers: ['impersonate-user', 'impersonate-group', 'impersonate-uid'],
+  scopes: {
+    'kubernetes:cluster.read': [
+      ...['/version', '/livez', '/readyz', '/api', '/apis', '/api/v1', '/apis/*', '/apis/*/*'].map(
+        (path) => `GET ${path}`,
+      ),
+      ...['/openapi/v2', '/openapi/v3', '/openapi/v3/**'].map((path) => `GET ${path}`),
+      ...area('cluster').flatMap(reads),
+      ...area('namespaces').flatMap(reads),
+    ],
+    'kubernetes:nodes.write': ['PUT /api/v1/nodes/*'],
+    'kubernetes:namespaces.write': ['POST /api/v1/namespaces', 'PUT /api/v1/namespaces/*'],
+    // With all that is in it.
+    'kubernetes:namespaces.delete': ['DELETE /api/v1/namespaces/*'],
+    'kubernetes:pods.read': area('pods').flatMap(reads),
+    // A pod may mount secrets of its namespace and run as its service accounts; so may the pods of a workload.
+    'kubernetes:pods.write': area('pods').flatMap(writes),
+    'kubernetes:pods.delete': [...area('pods').flatMap(deletes), 'POST /api/v1/namespaces/*/pods/*/eviction'],
+    // Programs log secrets, too.
+    'kubernetes:logs.read': ['GET /api/v1/namespaces/*/pods/*/log'],
+    'kubernetes:workloads.read': [...area('workloads').flatMap(reads), ...SCALED.map((path) => `GET ${path}`)],
+    'kubernetes:workloads.write': area('workloads').flatMap(writes),
+    'kubernetes:workloads.scale': SCALED.map((path) => `PUT ${path}`),
+    'kubernetes:workloads.delete': area('workloads').flatMap(deletes),
+    'kubernetes:network.read': area('network').flatMap(reads),
+    'kubernetes:network.write': area('network').flatMap(writes),
+    'kubernetes:network.delete': area('network').flatMap(deletes),
+    'kubernetes:storage.read': area('storage').flatMap(reads),
+    'kubernetes:storage.write': area('storage').flatMap(writes),
+    'kubernetes:storage.delete': area('storage').flatMap(deletes),
+    'kubernetes:config.read': area('config').flatMap(reads),
+    'kubernetes:config.write': area('config').flatMap(writes),
+    'kubernetes:config.delete': area('config').flatMap(deletes),
+    // The answers hold the secrets themselves.
+    'kubernetes:secrets.read': area('secrets').flatMap(reads),
+    'kubernetes:secrets.write': area('secrets').flatMap(writes),
+    'kubernetes:secrets.delete': area('secrets').flatMap(deletes),
+    'kubernetes:events.read': area('events').flatMap(reads),
+    'kubernetes:rbac.read': area('rbac').flatMap(reads),
+    // Who may do what in the cluster.
+    'kubernetes:rbac.write': area('rbac').flatMap((kind) => [...writes(kind), ...deletes(kind)]),
+    'kubernetes:access.read': [
+      'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      'POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews',
+      'POST /apis/authentication.k8s.io/v1/selfsubjectreviews',
+    ],
+  },
+  presets: {
+    read: watching,
+    operate: [
+      ...watching,
+      'kubernetes:logs.read',
+      'kubernetes:pods.delete',
+      'kubernetes:workloads.write',
+      'kubernetes:workloads.scale',
+    ],
+    everything: ['*'],
+  },
+} satisfies ManifestInput;

@@ -1,0 +1,87 @@
+/**
+ * S3, and object stores that speak its API (MinIO, R2, Ceph), with the bucket as the first segment of the path. Operations: Amazon S3 API
+ * reference. Each region and each store has an address of its own, so `base_url` is a placeholder that the schema refuses until it is
+ * overridden. Which operation a call is stands in its query as much as in its path: `PUT /bucket/key?acl` says who may read
+ * the object, and is under `s3:permissions.write` alone (`content_scopes`). A slash after the bucket is the AWS SDKs'. Agents
+ * set no header that begins with `x-amz-`, so nothing is copied, and nobody is given access, by a header. In no scope on
+ * purpose: HEAD, which calls do not have, forms that browsers send, and S3 Control.
+ */
+import type { ManifestInput } from '../manifest.ts';
+
+/** The query of an operation, and the scope that it needs in place of the one of its path. */
+const queried = (scope: string, names: string) =>
+  names.split(' ').map((name) => ({ pointer: `/${name}`, in: 'query' as const, scope }));
+
+const PERMISSIONS = 'acl policy policyStatus publicAccessBlock ownershipControls';
+const CONFIGURATION =
+  'accelerate analytics cors encryption intelligent-tiering inventory lifecycle logging metadataConfiguration metadataTable metrics notification object-lock replication requestPayment versioning website';
+
+export const s3 = {
+  kind: 'rest',
+  name: 'S3',
+  docs: 'https://docs.aws.amazon.com/AmazonS3/latest/API',
+  base_url: 'https://your-storage.invalid',
+  auth: { type: 'aws_sigv4', region: 'us-east-1', service: 's3' },
+  error_body:
+    '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>{detail}</Message></Error>',
+  scopes: {
+    's3:buckets.read': ['GET /'],
+    's3:buckets.write': ['PUT /*', 'PUT /*/'],
+    's3:buckets.delete': ['DELETE /*', 'DELETE /*/'],
+    // Names and sizes of what is in a bucket, and uploads under way.
+    's3:listing.read': ['GET /*', 'GET /*/'],
+    's3:objects.read': ['GET /*/**'],
+    's3:objects.write': ['PUT /*/**'],
+    // The POST deletes many at once (`?delete`).
+    's3:objects.delete': ['DELETE /*/**', 'POST /*', 'POST /*/'],
+    // Without a version, an object of a bucket with versions is hidden; with one, it is gone.
+    's3:versions.delete': [],
+    // An upload in parts is begun and completed; its parts are written, and an upload is given up, as objects are.
+    's3:uploads.write': ['POST /*/**'],
+    's3:tags.read': [],
+    's3:tags.write': [],
+    // Who may read and write what is in a bucket.
+    's3:permissions.read': [],
+    's3:permissions.write': [],
+    's3:config.read': [],
+    's3:config.write': [],
+    's3:locks.write': [],
+  },
+  content_scopes: {
+    'GET /*': [
+      ...queried('s3:permissions.read', PERMISSIONS),
+      ...queried('s3:config.read', CONFIGURATION),
+      ...queried('s3:tags.read', 'tagging'),
+    ],
+    'PUT /*': [
+      ...queried('s3:permissions.write', PERMISSIONS),
+      ...queried('s3:config.write', CONFIGURATION),
+      ...queried('s3:tags.write', 'tagging'),
+    ],
+    'DELETE /*': [
+      ...queried('s3:permissions.write', PERMISSIONS),
+      ...queried('s3:config.write', CONFIGURATION),
+      ...queried('s3:tags.write', 'tagging'),
+    ],
+    'GET /*/**': [...queried('s3:permissions.read', 'acl'), ...queried('s3:tags.read', 'tagging')],
+    'PUT /*/**': [
+      ...queried('s3:permissions.write', 'acl'),
+      ...queried('s3:tags.write', 'tagging'),
+      ...queried('s3:locks.write', 'retention legal-hold'),
+    ],
+    'DELETE /*/**': [...queried('s3:tags.write', 'tagging'), ...queried('s3:versions.delete', 'versionId')],
+  },
+  presets: {
+    read: ['s3:buckets.read', 's3:listing.read', 's3:objects.read', 's3:tags.read'],
+    write: [
+      's3:buckets.read',
+      's3:listing.read',
+      's3:objects.read',
+      's3:tags.read',
+      's3:objects.write',
+      's3:uploads.write',
+      's3:tags.write',
+    ],
+    everything: ['*'],
+  },
+} satisfies ManifestInput;

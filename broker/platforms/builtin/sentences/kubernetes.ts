@@ -1,0 +1,39 @@
+/** What calls of a Kubernetes API server do, in sentences: by kind, as ../kubernetes-kinds.ts lists them. */
+import { type Kind, kubernetesKinds } from '../kubernetes-kinds.ts';
+
+/** Areas whose kinds can be made, changed and deleted. */
+const CHANGED = new Set(['pods', 'workloads', 'network', 'storage', 'config', 'secrets', 'rbac']);
+
+function ofKind({ base, plural, one, isCluster }: Kind): Record<string, string> {
+  const at = isCluster ? `${base}/${plural}` : `${base}/namespaces/*/${plural}`;
+  const named = isCluster ? '**{1}**' : '**{2}** in **{1}**';
+  const where = isCluster ? '' : ' in **{1}**';
+  return {
+    [`POST ${at}`]: `create the ${one}[ **{/metadata/name}**| **{/metadata/generateName}**]${where}`,
+    [`PUT ${at}/*`]: `replace the ${one} ${named}`,
+    [`DELETE ${at}/*`]: `delete the ${one} ${named}`,
+    [`DELETE ${at}`]: `delete all ${plural}${where}[ with the labels **{?labelSelector}**]`,
+  };
+}
+
+const scaled = (plural: string): [string, string] => [
+  `PUT /apis/apps/v1/namespaces/*/${plural}/*/scale`,
+  `scale the ${plural.slice(0, -1)} **{2}** in **{1}**[ to **{/spec/replicas}**]`,
+];
+
+export const kubernetesSentences: Record<string, string> = {
+  ...Object.fromEntries(
+    kubernetesKinds.filter(({ area }) => CHANGED.has(area)).flatMap((kind) => Object.entries(ofKind(kind))),
+  ),
+  ...Object.fromEntries(['deployments', 'statefulsets', 'replicasets'].map(scaled)),
+  'POST /api/v1/namespaces/*/pods/*/eviction': 'evict the pod **{2}** in **{1}**',
+  'PUT /api/v1/nodes/*': 'change the node **{1}**[, unschedulable: **{/spec/unschedulable}**]',
+  'POST /api/v1/namespaces': 'create the namespace[ **{/metadata/name}**]',
+  'PUT /api/v1/namespaces/*': 'replace the namespace **{1}**',
+  'DELETE /api/v1/namespaces/*': 'delete the namespace **{1}**, with all that is in it',
+  'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews':
+    'ask whether the credential may[ {/spec/resourceAttributes/verb} {/spec/resourceAttributes/resource}]',
+  'POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews':
+    'ask what the credential may do[ in **{/spec/namespace}**]',
+  'POST /apis/authentication.k8s.io/v1/selfsubjectreviews': 'ask whose the credential is',
+};

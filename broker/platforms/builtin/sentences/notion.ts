@@ -1,0 +1,26 @@
+/** What calls of Notion do, in sentences. Titles are lists of rich text; what is said of one is its first piece. */
+export const notionSentences = {
+  'POST /pages':
+    'create a page[ in **{/parent/page_id}**| in **{/parent/data_source_id}**| in **{/parent/database_id}**]',
+  'PATCH /pages/*': 'change page **{1}**[, in the bin: **{/in_trash}**][, archived: **{/archived}**]',
+  'PATCH /pages/*/markdown': 'change the text of page **{1}**',
+  'POST /pages/*/move': 'move page **{1}**[ to **{/parent/page_id}**| to **{/parent/data_source_id}**]',
+  'PATCH /blocks/*': 'change block **{1}**[, in the bin: **{/in_trash}**][, archived: **{/archived}**]',
+  'PATCH /blocks/*/children': 'add[ {count /children}] blocks to **{1}**',
+  'DELETE /blocks/*': 'delete block **{1}**',
+  'POST /data_sources/*/query': 'search the data source **{1}**',
+  'POST /databases/*/query': 'search the database **{1}**',
+  'POST /databases': 'create a database[ in **{/parent/page_id}**]',
+  'PATCH /databases/*': 'change database **{1}**[, in the bin: **{/in_trash}**]',
+  'POST /data_sources': 'create a data source[ in **{/parent/database_id}**]',
+  'PATCH /data_sources/*': 'change data source **{1}**[, in the bin: **{/in_trash}**]',
+  'POST /views': 'create a view[ of type {/type}][: *{/name}*]',
+  'PATCH /views/*': 'change view **{1}**[ to *{/name}*]',
+  'DELETE /views/*': 'delete view **{1}**',
+  'POST /search': 'search[ for *{/query}*]',
+  'POST /comments': 'comment[ on page **{/parent/page_id}**| on block **{/parent/block_id}**| in **{/discussion_id}**]',
+  'PATCH /comments/*': 'change comment **{1}**',
+  'DELETE /comments/*': 'delete comment **{1}**',
+  'POST /file_uploads': 'begin the upload of a file[: **{/filename}**]',
+  'POST /file_uploads/*/complete': 'finish the upload **{1}**',
+};

@@ -1,0 +1,36 @@
+/** What calls of an npm registry do, in sentences. A package with a scope has its name in one segment, or in two. */
+
+/** `name`: where the name stands with one segment; the places after it follow by one more where it has two. */
+function both(operation: string, sentence: (name: string, next: number) => string): Record<string, string> {
+  const [method = '', path = ''] = operation.split(' ');
+  return {
+    [`${method} ${path.replace('{}', '*')}`]: sentence('**{1}**', 2),
+    [`${method} ${path.replace('{}', '@*/*')}`]: sentence('**{1}/{2}**', 3),
+  };
+}
+
+export const npmSentences: Record<string, string> = {
+  ...both('PUT /{}', (name) => `publish ${name}[, tagged: {/dist-tags}][: *{/description}*]`),
+  ...both('PUT /{}/-rev/*', (name) => `take versions of ${name} out of the registry`),
+  ...both('DELETE /{}/-rev/*', (name) => `take ${name} out of the registry, with all versions`),
+  ...both('DELETE /{}/-/*/-rev/*', (name, next) => `delete the file **{${next}}** of ${name}`),
+  ...both('PUT /-/package/{}/dist-tags/*', (name, next) => `tag a version of ${name} as **{${next}}**`),
+  ...both('POST /-/package/{}/dist-tags/*', (name, next) => `tag a version of ${name} as **{${next}}**`),
+  ...both('DELETE /-/package/{}/dist-tags/*', (name, next) => `take the tag **{${next}}** from ${name}`),
+  ...both(
+    'POST /-/package/{}/access',
+    (name) =>
+      `change who may see and publish ${name}[, access: **{/access}**][, second factor: {/publish_requires_tfa}]`,
+  ),
+  'POST /-/npm/v1/security/advisories/bulk': 'look for advisories of packages',
+  'POST /-/npm/v1/security/audits': 'look for advisories of a tree of packages',
+  'POST /-/npm/v1/security/audits/quick': 'look for advisories of a tree of packages, in short',
+  'PUT /-/team/*/*/package': 'let the team **{1}:{2}** have[ **{/package}**][, to {/permissions}]',
+  'DELETE /-/team/*/*/package': 'take[ **{/package}**] from the team **{1}:{2}**',
+  'PUT /-/org/*/user': 'make[ **{/user}**] a member of **{1}**[ as **{/role}**]',
+  'DELETE /-/org/*/user': 'remove[ **{/user}**] from **{1}**',
+  'PUT /-/org/*/team': 'create the team[ **{/name}**] in **{1}**',
+  'DELETE /-/team/*/*': 'delete the team **{2}** of **{1}**',
+  'PUT /-/team/*/*/user': 'put[ **{/user}**] into the team **{1}:{2}**',
+  'DELETE /-/team/*/*/user': 'take[ **{/user}**] out of the team **{1}:{2}**',
+};

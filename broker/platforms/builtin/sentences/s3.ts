@@ -1,0 +1,16 @@
+/**
+ * What calls of S3 do, in sentences. Which operation a path is stands in the query (`?acl`), mostly without a value that could be told:
+ * so each sentence says that it may be that.
+ */
+export const s3Sentences = {
+  'PUT /*': 'create the bucket **{1}**, or set what the query names of it',
+  'PUT /*/': 'create the bucket **{1}**, or set what the query names of it',
+  'DELETE /*': 'delete the bucket **{1}**, or what the query names of it',
+  'DELETE /*/': 'delete the bucket **{1}**, or what the query names of it',
+  'POST /*': 'delete objects of the bucket **{1}**',
+  'POST /*/': 'delete objects of the bucket **{1}**',
+  'PUT /*/**': 'write **{**}** in the bucket **{1}**, or what the query names of it[, part {?partNumber}]',
+  'DELETE /*/**':
+    'delete **{**}** in the bucket **{1}**, or what the query names of it[, version **{?versionId}**][, upload {?uploadId}]',
+  'POST /*/**': 'begin or complete the upload of **{**}** to the bucket **{1}**[, upload {?uploadId}]',
+};

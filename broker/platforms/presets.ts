@@ -1,0 +1,41 @@
+/** What a stored manifest says to people: the built-in platform that it came from, its sets of scopes, and the sentences of its calls. */
+import { BUILTIN_PLATFORMS } from './builtin.ts';
+import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
+import type { ManifestInput } from './manifest.ts';
+import { scopesLike } from './scopes-like.ts';
+
+export type Preset = { name: string; scopes: string[] };
+
+/**
+ * The built-in platform with which a manifest has most of that one's scopes in common; undefined: none. An operator may have
+ * changed all else, and an earlier version had fewer scopes.
+ */
+export function builtinOf({ scopes }: Pick<ManifestInput, 'scopes'>): BuiltinName | undefined {
+  return BUILTIN_NAMES.find((name) => {
+    const own = Object.keys(BUILTIN_PLATFORMS[name].scopes);
+    return own.filter((scope) => Object.hasOwn(scopes, scope)).length * 2 > own.length;
+  });
+}
+
+/**
+ * The sets of scopes of a manifest, with what each contains now; those that contain nothing are left out. A manifest that was stored
+ * before there were any has those of its built-in platform.
+ */
+export function presetsOf(manifest: Pick<ManifestInput, 'scopes' | 'presets'>): Preset[] {
+  const builtin = builtinOf(manifest);
+  const sets = manifest.presets ?? (builtin ? BUILTIN_PLATFORMS[builtin].presets : undefined) ?? {};
+  const scopes = Object.keys(manifest.scopes);
+  return Object.entries(sets)
+    .map(([name, patterns]) => ({ name, scopes: [...new Set(patterns.flatMap((one) => scopesLike(one, scopes)))] }))
+    .filter((preset) => preset.scopes.length > 0);
+}
+
+/** What a manifest says of its calls. One that was stored before there were sentences says what its built-in platform does. */
+export function sentencesIn(
+  manifest: Pick<ManifestInput, 'scopes' | 'sentences' | 'minor_units'>,
+): Pick<ManifestInput, 'sentences' | 'minor_units'> {
+  const builtin = manifest.sentences === undefined ? builtinOf(manifest) : undefined;
+  if (!builtin) return manifest;
+  const { sentences, minor_units } = BUILTIN_PLATFORMS[builtin];
+  return { sentences, minor_units: { ...minor_units, ...manifest.minor_units } };
+}

@@ -1,0 +1,107 @@
+/** Secrets of several named parts: what a connection holds where one text is not enough. They are stored as one JSON object. */
+import { parseStrictJson } from '../../json/strict.ts';
+import type { Auth } from './auth.ts';
+import { namesKeyId } from './signing-auth.ts';
+
+export type SecretPart = {
+  name: string;
+  /** What it is, for forms and errors: `the client id`. */
+  what: string;
+  optional?: true;
+  /** It is no secret: it may be shown while it is typed, and in answers. */
+  open?: true;
+  /** What it has to be, with a phrase that says so. */
+  form?: readonly [RegExp, string];
+};
+
+/** The values by name. */
+export type PartValues = Readonly<Record<string, string>>;
+
+const CLIENT: readonly SecretPart[] = [
+  { name: 'client_id', what: 'the client id', open: true },
+  { name: 'client_secret', what: 'the client secret' },
+];
+/** Names of the file that Google hands out for a key of a service account. */
+const ACCOUNT: readonly SecretPart[] = [
+  { name: 'client_email', what: 'the e-mail address of the account', open: true },
+  { name: 'private_key', what: 'its private key: RSA, in PEM' },
+  { name: 'private_key_id', what: 'the id of the key', optional: true, open: true },
+];
+
+/** It becomes a part of a header. */
+const IN_HEADER = [/^[\x21-\x7e]+$/, 'printable ASCII without spaces'] as const;
+/** As it stands in the header, where a slash and a comma would end it. */
+const ACCESS_KEY = [/^[\w.=+@-]{3,128}$/, 'the id of an access key, such as AKIAIOSFODNN7EXAMPLE'] as const;
+const AWS: readonly SecretPart[] = [
+  { name: 'access_key_id', what: 'the id of the access key', open: true, form: ACCESS_KEY },
+  { name: 'secret_access_key', what: 'the secret of the access key', form: IN_HEADER },
+  { name: 'session_token', what: 'the session token of temporary credentials', optional: true, form: IN_HEADER },
+];
+const KEY_ID: SecretPart = { name: 'key_id', what: 'the id of the key', open: true, form: IN_HEADER };
+const KEYS = {
+  text: { name: 'key', what: 'the key that signs' },
+  hex: { name: 'key', what: 'the key that signs, in hexadecimal', form: [/^(?:[0-9a-f]{2})+$/i, 'hexadecimal'] },
+  base64: { name: 'key', what: 'the key that signs, in base64', form: [/^[A-Za-z0-9+/]+={0,2}$/, 'base64'] },
+} as const satisfies Record<string, SecretPart>;
+
+/** Kinds of `auth` whose secret has several parts. */
+export type PartedAuth = Extract<Auth, { type: 'client_credentials' | 'service_account' | 'aws_sigv4' | 'hmac' }>;
+
+/** Whether the secret for this `auth` has several parts. */
+export const isParted = (auth: Auth): auth is PartedAuth => secretPartsOf(auth) !== undefined;
+
+/** The parts of a secret for this `auth`; undefined: the secret is one text. */
+export function secretPartsOf(auth: Auth): readonly SecretPart[] | undefined {
+  switch (auth.type) {
+    case 'client_credentials':
+      return CLIENT;
+    case 'service_account':
+      return ACCOUNT;
+    case 'aws_sigv4':
+      return AWS;
+    case 'hmac':
+      return [...(namesKeyId(auth) ? [KEY_ID] : []), KEYS[auth.key_encoding ?? 'text']];
+    default:
+      return undefined;
+  }
+}
+
+const LONGEST_PART = 16 * 1024;
+
+/**
+ * Reads a secret of parts: a JSON object. Further members are passed over in the key file of a service account, and refused elsewhere.
+ *
+ * @returns the values, or a phrase that follows "the secret" and holds nothing of it
+ */
+export function readSecretParts(
+  auth: PartedAuth,
+  text: string,
+): { ok: true; parts: PartValues } | { ok: false; problem: string } {
+  const expected = secretPartsOf(auth) ?? [];
+  const refuse = (problem: string) => ({ ok: false as const, problem });
+  const names = expected.map(({ name, optional }) => (optional ? `${name} (optional)` : name)).join(', ');
+  const parsed = parseStrictJson(text);
+  const value = parsed.ok ? parsed.value : undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refuse(`has several parts: write a JSON object with ${names}`);
+  const given = new Map(Object.entries(value));
+  const parts: Record<string, string> = {};
+  for (const { name, what, optional, form: [form, expectedForm] = [] } of expected) {
+    const part = given.get(name);
+    given.delete(name);
+    if (part === undefined && optional) continue;
+    if (part === undefined) return refuse(`has no ${name}, which is ${what}; its parts are ${names}`);
+    if (typeof part !== 'string' || part === '') return refuse(`has the part ${name}, which is empty, or no text`);
+    if (part.length > LONGEST_PART)
+      return refuse(`has the part ${name}, which is of more than ${LONGEST_PART} characters`);
+    if (!part.isWellFormed()) return refuse(`has the part ${name}, which is not well-formed text`);
+    if (form && !form.test(part)) return refuse(`has the part ${name}, which is not ${expectedForm}`);
+    parts[name] = part;
+  }
+  if (given.size > 0 && auth.type !== 'service_account')
+    return refuse(`has ${given.size === 1 ? 'a part' : 'parts'} beside ${names}; leave them out`);
+  return { ok: true, parts };
+}
+
+/** The one text that is stored for these values. */
+export const writeSecretParts = (parts: PartValues): string => JSON.stringify(parts);

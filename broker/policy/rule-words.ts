@@ -1,0 +1,34 @@
+/** What a rule says, in words, for rules that have no name. */
+import type { RuleSource } from './facts.ts';
+
+const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string }>> = {
+  allow: { one: 'passes', many: 'pass' },
+  require_approval: { one: 'waits', many: 'wait' },
+  deny: { one: 'is denied', many: 'are denied' },
+  suspend: { one: 'is denied and suspends the agent', many: 'are denied and suspend the agent' },
+};
+
+const MOST_NAMED = 4;
+const MOST_OF_CONDITION = 100;
+
+/** `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
+export function ruleInWords({ effect, methods, endpoints, scopes, platforms, when }: RuleSource): string {
+  const verb = EFFECTS[effect];
+  const what = [methods?.join(', '), endpoints === undefined ? undefined : named(endpoints)].filter(Boolean).join(' ');
+  const where = [
+    ...(scopes === undefined ? [] : [`with ${named(scopes)}`]),
+    ...(platforms === undefined ? [] : [`on ${named(platforms)}`]),
+  ];
+  const isOne = what === '' || (methods?.length ?? 1) + (endpoints?.length ?? 1) === 2;
+  const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
+  return [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many, ...condition].join(' ');
+}
+
+const cut = (text: string): string => (text.length > MOST_OF_CONDITION ? `${text.slice(0, MOST_OF_CONDITION)}…` : text);
+
+/** An empty list matches nothing. */
+function named(patterns: readonly string[]): string {
+  if (patterns.length === 0) return 'nothing';
+  const more = patterns.length - MOST_NAMED;
+  return more > 0 ? `${patterns.slice(0, MOST_NAMED).join(', ')} and ${more} more` : patterns.join(', ');
+}

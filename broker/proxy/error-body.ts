@@ -1,0 +1,40 @@
+/** Refusals in the form of a platform's own errors, so that what its clients throw says why. */
+import type { JsonValue } from '../../json/json-value.ts';
+
+/** `detail`: why, and what to do next. */
+export type Refused = { status: number; code: string; detail: string };
+
+const HOLDER = /\{(detail|code|status)\}/g;
+
+/**
+ * The body that a manifest describes (`error_body`): an object for JSON, a text for XML. In its texts `{detail}`, `{code}` and
+ * `{status}` stand for the refusal's; a text that is nothing but `{status}` becomes a number.
+ */
+export function errorBody(template: JsonValue, refused: Refused): { type: string; body: string } {
+  if (typeof template === 'string')
+    return {
+      type: 'application/xml',
+      body: template.replaceAll(HOLDER, (_, name: keyof Refused) => inXml(String(refused[name]))),
+    };
+  return { type: 'application/json', body: JSON.stringify(filled(template, refused)) };
+}
+
+function filled(value: JsonValue, refused: Refused): JsonValue {
+  if (value === '{status}') return refused.status;
+  if (typeof value === 'string') return value.replaceAll(HOLDER, (_, name: keyof Refused) => String(refused[name]));
+  if (Array.isArray(value)) return value.map((one) => filled(one, refused));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, filled(one, refused)]));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '<': '&lt;',
+  '>': '&gt;',
+  '&': '&amp;',
+  '"': '&quot;',
+  "'": '&apos;',
+};
+
+/** What XML 1.0 can hold. */
+const inXml = (text: string): string =>
+  text.replaceAll(/[<>&"']/g, (char) => ENTITIES[char] ?? '').replaceAll(/[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/g, '');

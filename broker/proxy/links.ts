@@ -1,0 +1,39 @@
+/** Addresses in the headers of an answer: those of the platform lead through the door again, others lose their query. */
+
+/** `platform`: its base URL. `door`: what stands for it here, without a slash at the end. */
+export type Place = { platform: URL; door: string };
+
+/** The value as it comes back; undefined: it is left out. Headers that hold no address stay as they are. */
+export function rewriteLinks(name: string, value: string, place: Place): string | undefined {
+  if (name === 'location' || name === 'content-location') return rewriteOne(value, place);
+  if (name === 'link') return rewriteLinkHeader(value, place);
+  return value;
+}
+
+/** RFC 8288. What a browser would load by itself is left out. */
+function rewriteLinkHeader(value: string, place: Place): string | undefined {
+  const links = value.match(/<[^>]*>[^<]*/g) ?? [];
+  const kept = links
+    .map((link) => link.replace(/,\s*$/, ''))
+    .filter(
+      (link) =>
+        !/;\s*rel\s*=\s*"?[^"]*\b(?:preload|prefetch|preconnect|dns-prefetch|modulepreload|stylesheet)\b/i.test(link),
+    )
+    .map((link) => link.replace(/^<([^>]*)>/, (_, address: string) => `<${rewriteOne(address, place)}>`));
+  return kept.length === 0 ? undefined : kept.join(', ');
+}
+
+/** A relative address is one of the platform, as is one with its origin below its base path. A signed address of another host is a
+ * credential of the platform: it loses its query. */
+function rewriteOne(address: string, { platform, door }: Place): string {
+  const url = URL.parse(address, platform.href);
+  if (url === null) return '';
+  const base = platform.pathname.replace(/\/+$/, '');
+  const isBelow = url.pathname === base || url.pathname.startsWith(`${base}/`);
+  if (url.origin === platform.origin && isBelow)
+    return `${door}${url.pathname.slice(base.length)}${url.search}${url.hash}`;
+  url.search = '';
+  url.username = '';
+  url.password = '';
+  return url.href;
+}

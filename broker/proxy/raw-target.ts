@@ -1,0 +1,17 @@
+/** The target of a raw request: `/proxy/{connection}/{path…}`, read as it stands in the request's first line. */
+
+/** `connection`: its label or id, decoded. `endpoint`: path and query as they were sent; `/` where there is no path. */
+export type RawTarget = { connection: string; endpoint: string };
+
+const TARGET = /^\/proxy\/([^/?]{1,200})([/?].*)?$/s;
+
+/** Undefined: it is none. What follows the connection is judged undecoded: what a router decodes may be another path. */
+export function readRawTarget(target: string): RawTarget | undefined {
+  const [, segment, rest = '/'] = TARGET.exec(target) ?? [];
+  if (segment === undefined) return undefined;
+  try {
+    return { connection: decodeURIComponent(segment), endpoint: rest.startsWith('?') ? `/${rest}` : rest };
+  } catch {
+    return undefined;
+  }
+}

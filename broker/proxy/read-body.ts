@@ -1,0 +1,52 @@
+/** What deciding can know of a raw body: the members of JSON and of forms; of anything else that it was not read. */
+import { parseStrictJson } from '../../json/strict.ts';
+import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import { parseForm } from './parse-form.ts';
+
+/** A body is read up to this many bytes, and one that is longer is streamed (decisions, Streams and raw doors). */
+export const MOST_READ_BYTES = 1024 * 1024;
+
+export type JudgedBody = { ok: true; judged: JsonObject | UnreadBody | undefined } | { ok: false; detail: string };
+
+const CODED = new UnreadBody('a body with a Content-Encoding is not read');
+export const TOO_LONG = new UnreadBody(`a body of more than ${MOST_READ_BYTES / 1024} KiB is not read`);
+const NO_OBJECT = new UnreadBody('a JSON body that is no object is not read');
+
+/** Why a body of this type and coding is not read, whatever it holds; undefined: it is. */
+export function whyUnread({
+  'content-type': type,
+  'content-encoding': coding = 'identity',
+}: BodyHeaders): UnreadBody | undefined {
+  if (coding.toLowerCase() !== 'identity') return CODED;
+  const { essence, charset } = mediaType(type);
+  if (essence === undefined) return new UnreadBody('a body without a plain Content-Type is not read');
+  if (charset !== undefined && !/^"?(?:utf-8|utf8|us-ascii)"?$/i.test(charset))
+    return new UnreadBody('a body that is not in UTF-8 is not read');
+  return isJson(essence) || essence === FORM ? undefined : new UnreadBody(`a body of ${essence} is not read`);
+}
+
+type BodyHeaders = Readonly<Record<string, string>>;
+const FORM = 'application/x-www-form-urlencoded';
+const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');
+
+/** Reads a whole body. `ok: false`: it says that it is JSON or a form, and is none; `detail`: a sentence for a 400. */
+export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
+  if (bytes.length === 0) return { ok: true, judged: undefined };
+  const unread = whyUnread(headers);
+  if (unread) return { ok: true, judged: unread };
+  const text = bytes.toString('utf8');
+  if (mediaType(headers['content-type']).essence === FORM) return { ok: true, judged: parseForm(text) };
+  const parsed = parseStrictJson(text);
+  if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
+  const { value } = parsed;
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return { ok: true, judged: isObject ? value : NO_OBJECT };
+}
+
+/** RFC 9110 section 8.3.1, in lower case. */
+function mediaType(header = ''): { essence: string | undefined; charset: string | undefined } {
+  const [written = '', ...parameters] = header.split(';');
+  const essence = written.trim().toLowerCase();
+  const charset = parameters.map((one) => /^\s*charset=(.*?)\s*$/i.exec(one)?.[1]).find((one) => one !== undefined);
+  return { essence: /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(essence) ? essence : undefined, charset };
+}

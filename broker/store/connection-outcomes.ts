@@ -1,0 +1,46 @@
+/** What is known of whether a connection works: its last test, and the last calls on it that are on record. */
+import type { AuditRow } from './audit.ts';
+import type { ConnectionTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type StoredTest = { at: number; revision: number; ok: boolean; upstreamStatus: number | null; detail: string };
+
+/** Stores what a test found. Without effect on a connection that is gone. */
+export async function storeTest(
+  db: Db,
+  { organisation_id: organisationId, id }: Pick<ConnectionTable, 'organisation_id' | 'id'>,
+  { at, revision, ok, upstreamStatus, detail }: StoredTest,
+): Promise<void> {
+  await db
+    .updateTable('connections')
+    .set({
+      tested_at: at,
+      tested_revision: revision,
+      tested_ok: ok ? 1 : 0,
+      tested_status: upstreamStatus,
+      tested_detail: detail,
+    })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .execute();
+}
+
+/** How many rows are read. They have no index by connection: one more would be written by every call. */
+const LOOKED_AT = 1_000;
+
+export type RecentRow = Pick<
+  AuditRow,
+  'kind' | 'created_at' | 'connection_id' | 'result' | 'reason' | 'upstream_status' | 'flags'
+>;
+
+/** The newest rows of an organisation that are about a connection, or an apply of a governance file; newest first. */
+export async function listRecentRows(db: Db, organisationId: string): Promise<RecentRow[]> {
+  const newest = await db
+    .selectFrom('audit_rows')
+    .select(['kind', 'created_at', 'connection_id', 'result', 'reason', 'upstream_status', 'flags'])
+    .where('organisation_id', '=', organisationId)
+    .orderBy('id', 'desc')
+    .limit(LOOKED_AT)
+    .execute();
+  return newest.filter(({ connection_id, reason }) => connection_id !== null || reason === 'governance_applied');
+}

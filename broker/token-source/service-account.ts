@@ -1,0 +1,41 @@
+/** A service account gets a token for an assertion that it signs (RFC 7523 §2.1; Google, "Using OAuth 2.0 for Server to Server Applications"). */
+import { SignJWT } from 'jose';
+import type { Broker } from '../broker.ts';
+import type { Exchanged } from './exchanged.ts';
+import { ACCOUNT_KEY, readRsaKey } from './rsa-key.ts';
+import { partOf } from './secret-part.ts';
+import { askTokenEndpoint } from './token-endpoint.ts';
+import type { AccountTokenRequest } from './token-request.ts';
+
+const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+/** The server's clock may be behind ours by so much. */
+const BACKDATED_S = 30;
+/** It is used at once. Google takes an hour at most. */
+const ASSERTION_LIFE_S = 5 * 60;
+
+/** Asks once. */
+export async function exchangeAsAccount(
+  broker: Pick<Broker, 'outbound' | 'clock'>,
+  { platformId, connectionId, tokenEndpoint, auth, parts }: AccountTokenRequest,
+): Promise<Exchanged> {
+  const read = readRsaKey(partOf(parts, 'private_key'), ACCOUNT_KEY);
+  if (!read.ok)
+    return {
+      kind: 'refused',
+      of: 'connection',
+      detail: `The service account of ${platformId} cannot sign: its private key ${read.problem}. An owner replaces the secret of the connection.`,
+    };
+  const seconds = Math.floor(broker.clock() / 1000);
+  const kid = parts.private_key_id?.reveal();
+  // Google wants no subject but that of a delegation, although RFC 7523 §3 has one in every assertion.
+  const subject = auth.subject === undefined ? {} : { sub: auth.subject };
+  const assertion = await new SignJWT({ scope: auth.scopes.join(' '), ...subject })
+    .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(kid !== undefined && { kid }) })
+    .setIssuer(partOf(parts, 'client_email'))
+    .setAudience(tokenEndpoint)
+    .setIssuedAt(seconds - BACKDATED_S)
+    .setExpirationTime(seconds + ASSERTION_LIFE_S)
+    .sign(read.key);
+  const form = { grant_type: GRANT_TYPE, assertion };
+  return await askTokenEndpoint(broker, { platformId, connectionId, tokenEndpoint, form });
+}

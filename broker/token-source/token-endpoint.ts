@@ -1,0 +1,113 @@
+/** Asks a token endpoint for a token without a person (RFC 6749 §4.4, §5), with errors that say who puts them right. */
+import { z } from 'zod';
+import type { Broker } from '../broker.ts';
+import { Secret } from '../crypto/secret.ts';
+import type { Answer } from '../egress/buffered-exchange.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
+import { isHeaderValue } from '../egress/request-check.ts';
+import type { Instant } from '../policy/facts.ts';
+import { lifeOf } from './access-token.ts';
+import { jsonOf } from './app-request.ts';
+import { type Exchanged, type TokenLife, unavailable } from './exchanged.ts';
+
+const PATIENCE_MS = 10_000;
+const MOST_BYTES = 256 * 1024;
+const LONGEST_TOKEN = 16 * 1024;
+/** Whatever the server says, and where it says nothing: a token that is never asked for again is never taken back. */
+const LONGEST_LIFE_S = 3600;
+
+/** RFC 6749 §5.1. Some servers write the number of seconds as text. */
+const Issued = z.looseObject({
+  access_token: z.string().min(SHORTEST_CREDENTIAL).max(LONGEST_TOKEN).refine(isHeaderValue),
+  token_type: z.string().regex(/^bearer$/i),
+  expires_in: z
+    .union([
+      z.number(),
+      z
+        .string()
+        .regex(/^\d{1,10}$/)
+        .transform(Number),
+    ])
+    .optional(),
+});
+/** RFC 6749 §5.2. */
+const Failed = z.looseObject({ error: z.string() });
+
+/** What an owner does about the errors that RFC 6749 §5.2 and RFC 7523 §3.1 name; nothing else of the server's is repeated. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  invalid_client: 'The secret of the connection is wrong, or was revoked there. An owner replaces it.',
+  invalid_grant:
+    'The key of the account was deleted there, the account may not act for the subject, or the clock of the broker is wrong. An owner looks at the account, and replaces the secret of the connection.',
+  unauthorized_client:
+    'The client is not allowed this grant there, or may not have the scopes. An owner allows it at the platform.',
+  invalid_scope: 'It does not issue the scopes that the manifest asks for. An owner corrects auth.scopes.',
+  unsupported_grant_type: 'It has no such grant. An owner corrects the auth of the platform.',
+  invalid_request:
+    'It misses something in the request, or takes the client in another way. An owner corrects auth.parameters, or auth.token_endpoint_auth_method.',
+  invalid_target: 'It issues nothing for that resource (RFC 8707). An owner corrects auth.parameters.',
+  access_denied: 'It denies the client a token. An owner allows it at the platform.',
+};
+
+type Asked = {
+  platformId: string;
+  connectionId: string;
+  tokenEndpoint: string;
+  /** In lower case. */
+  headers?: Readonly<Record<string, string>>;
+  form: Readonly<Record<string, string>>;
+};
+
+/** Asks once. No text of the server's, and nothing of what was sent, is in what comes back but the token. */
+export async function askTokenEndpoint(
+  { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
+  { platformId, connectionId, tokenEndpoint, headers = {}, form }: Asked,
+): Promise<Exchanged> {
+  const answer = await outbound.send({
+    url: new URL(tokenEndpoint),
+    method: 'POST',
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+      'user-agent': 'agent-broker',
+      ...headers,
+    },
+    body: new URLSearchParams(form).toString(),
+    // A socket of its own: no call shares it.
+    connectionKey: `${connectionId}/token`,
+    totalTimeoutMs: PATIENCE_MS,
+    idleTimeoutMs: PATIENCE_MS,
+    maxResponseBytes: MOST_BYTES,
+  });
+  const server = `The token endpoint of ${platformId}`;
+  if (answer.kind === 'unreachable') return unavailable(`${server} issued no token. ${answer.detail}`);
+  const { status, body } = answer;
+  const said = jsonOf(body);
+  const failed = Failed.safeParse(said);
+  // Some servers send errors with status 200.
+  if (status !== 200 || failed.success) return refusalOf(server, answer, failed.data?.error);
+  const read = Issued.safeParse(said);
+  if (!read.success)
+    return unavailable(`${server} issued no token: its answer is not what RFC 6749 section 5.1 says of bearer tokens.`);
+  return {
+    kind: 'token',
+    token: new Secret(read.data.access_token),
+    life: lifeWithin(read.data.expires_in, clock()),
+  };
+}
+
+function refusalOf(server: string, { status }: Extract<Answer, { kind: 'answer' }>, error?: string): Exchanged {
+  const refuse = (detail: string): Exchanged => ({ kind: 'refused', of: 'connection', detail });
+  const remedy = error !== undefined && Object.hasOwn(REMEDIES, error) ? REMEDIES[error] : undefined;
+  if (remedy !== undefined) return refuse(`${server} refused: ${error}. ${remedy}`);
+  if (status === 401) return refuse(`${server} answered 401. ${REMEDIES.invalid_client}`);
+  if (status === 408 || status === 429 || status >= 500 || status === 200)
+    return unavailable(
+      `${server} issued no token: it answered ${status === 200 ? 'an error' : status}. Try again shortly.`,
+    );
+  return refuse(`${server} answered ${status}. Is auth.token_endpoint right? An owner corrects it.`);
+}
+
+function lifeWithin(seconds: number | undefined, now: Instant): TokenLife {
+  const { refreshAt, expiresAt } = lifeOf(Math.min(seconds ?? LONGEST_LIFE_S, LONGEST_LIFE_S), now);
+  return refreshAt === null || expiresAt === null ? lifeWithin(undefined, now) : { refreshAt, expiresAt };
+}

@@ -1,0 +1,123 @@
+/** The environment of a command that a sidecar serves. */
+import type { Permissions } from '../client/permissions.ts';
+import { CODEHOST, type Place, TOOLS } from './tools.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A connection that the agent has a grant on. `name`: its label, or its id where it has none. */
+export type Granted = { name: string; platform: string; platformName: string; isDefault: boolean };
+
+/** MCP servers are left out: they have a door of their own. */
+export function grantedOf({ platforms }: Permissions): Granted[] {
+  return platforms
+    .filter(({ serverHost, serverName }) => serverHost === undefined && serverName === undefined)
+    .flatMap(({ platformId, platformName, connections = [] }) =>
+      connections.map(({ label, connection_id: id, default: isDefault }) => ({
+        name: label ?? id,
+        platform: platformId,
+        platformName,
+        isDefault,
+      })),
+    );
+}
+
+/** The connection for each row of the table that has one, and those that could have been it. */
+export type Chosen = { tool: (typeof TOOLS)[number]; connection: Granted; others: Granted[] };
+
+/** The platform's usual id goes before others that are of the same built-in, and a default connection before others. */
+export function choose(granted: readonly Granted[]): Chosen[] {
+  return TOOLS.flatMap((tool) => {
+    const rank = ({ platform, isDefault }: Granted) => (platform === tool.platform ? 0 : 2) + (isDefault ? 0 : 1);
+    const [connection, ...others] = granted
+      .filter(({ platform, platformName }) => platform === tool.platform || platformName === tool.platformName)
+      .sort((a, b) => rank(a) - rank(b));
+    return connection === undefined ? [] : [{ tool, connection, others }];
+  });
+}
+
+/** Git has one door, which is the code host's (docs/git.md). */
+export const codehostOf = (chosen: readonly Chosen[]): string | undefined =>
+  chosen.find(({ tool, connection }) => tool.platform === CODEHOST && connection.platform === CODEHOST)?.connection
+    .name;
+
+export type Run = {
+  /** The sidecar's address, without a trailing slash. */
+  url: string;
+  placeholder: string;
+  folder: string;
+  socket: string | undefined;
+  chosen: readonly Chosen[];
+  /** Where git's addresses of the code host begin. */
+  codeHosts: readonly string[];
+  isStrict: boolean;
+};
+
+export type Made = {
+  environment: Record<string, string>;
+  /** What to write into the folder, by name. */
+  files: Record<string, string>;
+  /** Names of variables of the parent that are likely to hold credentials, and were kept. */
+  kept: string[];
+};
+
+/** What only the agent's own commands are to see. */
+const OWN = /^AGENT_BROKER_/i;
+const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
+
+/** The environment of the command, from that of whoever starts it. Strict: without anything else that is named like a credential. */
+export function environmentFor(parent: Environment, run: Run): Made {
+  const set: Record<string, string> = { AGENT_BROKER_RUN_URL: run.url, AGENT_BROKER_RUN_KEY: run.placeholder };
+  const files: Record<string, string> = {};
+  const removed = new Set<string>();
+  for (const { tool, connection } of run.chosen) {
+    const place = placeOf(run, connection.name);
+    Object.assign(set, tool.variables(place));
+    Object.assign(files, tool.files?.(place));
+    for (const name of tool.removed ?? []) removed.add(name);
+  }
+  if (codehostOf(run.chosen) !== undefined) Object.assign(set, gitSettings(parent, run));
+  Object.assign(set, directTo127(parent));
+  const rest = Object.entries(parent).filter(([name]) => !(name in set || removed.has(name) || OWN.test(name)));
+  const kept = rest.filter(([name]) => LIKE_A_CREDENTIAL.test(name)).map(([name]) => name);
+  const left = rest.filter(([name, value]) => value !== undefined && !(run.isStrict && kept.includes(name)));
+  return {
+    environment: { ...Object.fromEntries(left as [string, string][]), ...set },
+    files,
+    kept: run.isStrict ? [] : kept,
+  };
+}
+
+function placeOf({ url, placeholder, folder, socket }: Run, connection: string): Place {
+  const path = `/proxy/${encodeURIComponent(connection)}`;
+  return {
+    url: `${url}${path}`,
+    keyedUrl: `${url}/~${placeholder}${path}`,
+    key: (beginning) => `${beginning}${placeholder}`,
+    folder,
+    socket,
+  };
+}
+
+/** Settings by the environment (git-config(1), GIT_CONFIG_COUNT), after those that are there. */
+function gitSettings(parent: Environment, { url, placeholder, codeHosts }: Run): Record<string, string> {
+  const there = Number(parent.GIT_CONFIG_COUNT ?? 0) || 0;
+  const settings: [string, string][] = [
+    [`http.${url}/git/.extraHeader`, `Authorization: Basic ${btoa(`agent:${placeholder}`)}`],
+    // Nobody is asked for a password that nobody has.
+    [`credential.${url}.helper`, ''],
+    ...codeHosts.map((from): [string, string] => [`url.${url}/git/.insteadOf`, from]),
+  ];
+  const pairs = settings.flatMap(([key, value], i) => [
+    [`GIT_CONFIG_KEY_${there + i}`, key],
+    [`GIT_CONFIG_VALUE_${there + i}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(there + settings.length), ...Object.fromEntries(pairs) };
+}
+
+/** Where a proxy is set, it is not to be asked for the sidecar. */
+function directTo127(parent: Environment): Record<string, string> {
+  if (!Object.keys(parent).some((name) => /^(?:https?|all)_proxy$/i.test(name))) return {};
+  const others = parent.no_proxy ?? parent.NO_PROXY;
+  const value = [...(others ? [others] : []), '127.0.0.1', 'localhost'].join(',');
+  return { no_proxy: value, NO_PROXY: value };
+}

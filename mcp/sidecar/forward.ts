@@ -1,0 +1,93 @@
+/** Sends one request on to the broker, signed by the agent, and its answer back as it comes. */
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { pipeline } from 'node:stream';
+
+export type Broker = {
+  /** Without a trailing slash. */
+  url: string;
+  /** Makes a token for one request. */
+  token: () => string;
+};
+
+export type Forwarded = {
+  /** Path and query at the broker. */
+  path: string;
+  /** Names and values in turn, without what stood for a key. */
+  headers: readonly string[];
+  /** The header that the token stands in, and its value. */
+  authorization: (token: string) => readonly [string, string];
+  /** Turns addresses of the broker into such as the command can use. */
+  back: (address: string) => string;
+};
+
+/** RFC 9110, 7.6.1; `Expect` was answered here; the token of an agent is for the sidecar alone to give. */
+const NOT_SENT_ON = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'host',
+  'expect',
+  'x-svc-authorization',
+]);
+const ADDRESSES = new Set(['location', 'content-location', 'link']);
+
+export type Forward = (request: IncomingMessage, response: ServerResponse, what: Forwarded) => void;
+
+/** Throws TypeError when the broker's address is no address. `close` cuts what is under way. */
+export function forwarding({ url, token }: Broker): { forward: Forward; close: () => void } {
+  const isTls = new URL(url).protocol === 'https:';
+  const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const open = isTls ? requestHttps : requestHttp;
+  const forward: Forward = (request, response, { path, headers, authorization, back }) => {
+    const isChunked = request.headers['transfer-encoding'] !== undefined;
+    const sent = [
+      'Host',
+      new URL(url).host,
+      ...passedOn(headers),
+      ...authorization(token()),
+      ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
+    ];
+    const asking = open(`${url}${path}`, { agent, method: request.method, headers: sent });
+    asking.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
+      // What is written now goes out now, also when the body is long in coming.
+      response.flushHeaders();
+      pipeline(answer, response, () => {});
+    });
+    asking.on('error', (error: NodeJS.ErrnoException) => {
+      if (response.headersSent || response.destroyed) return;
+      refuse(response, 502, 'broker_unreachable', `The broker at ${url} did not answer (${error.code}).`);
+    });
+    // Whoever is no longer there to read the answer needs none.
+    response.once('close', () => {
+      if (!response.writableFinished) asking.destroy();
+    });
+    if (isChunked || Number(request.headers['content-length'] ?? 0) > 0) {
+      request.on('error', () => asking.destroy());
+      request.pipe(asking);
+    } else asking.end();
+  };
+  return { forward, close: () => agent.destroy() };
+}
+
+function passedOn(headers: readonly string[], back = (address: string) => address): string[] {
+  const passed: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const [name = '', value = ''] = headers.slice(i, i + 2);
+    if (!NOT_SENT_ON.has(name.toLowerCase()))
+      passed.push(name, ADDRESSES.has(name.toLowerCase()) ? back(value) : value);
+  }
+  return passed;
+}
+
+/** An answer of the sidecar's own. */
+export function refuse(response: ServerResponse, status: number, error: string, detail: string): void {
+  response.writeHead(status, { 'Content-Type': 'application/json', 'x-should-retry': 'false' });
+  response.end(`${JSON.stringify({ error, detail })}\n`);
+}

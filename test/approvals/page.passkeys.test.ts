@@ -1,0 +1,222 @@
+/** Denying and approving by passkey on the approval page, for whoever may: from the link, on a phone of 360 pixels. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { Authenticator } from '../world/authenticator.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { complaintsOf, hold, linkOf, openHeld, signIn, signOut, text } from '../world/held-page.ts';
+
+const PHONE = { width: 360, height: 740 };
+
+describe.skipIf(withoutChromium)(
+  `deciding by passkey on the approval page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = shared(() => organisation.agent({ name: 'triage' }));
+    const browser = shared(() => startBrowser());
+    /** Somebody with a phone that has a passkey of theirs, and no session. */
+    async function withPhone(owner: OwnerTable, options?: object): Promise<[Page, Authenticator]> {
+      const page = await browser.page(PHONE);
+      await page.resize(PHONE, 'phone');
+      const device = await page.authenticator(options);
+      await signIn(page, world, owner);
+      await page.open(`${world.running.baseUrl}/console/passkeys`);
+      await page.click('.enrol button');
+      await page.until(`document.querySelector('#passkeys') !== null`);
+      await signOut(page);
+      // The console would lead to sign-in as soon as it asks for something.
+      await page.open('about:blank');
+      await page.until(`location.href === 'about:blank'`);
+      return [page, device];
+    }
+    const approver = shared(() => organisation.addOwner('approver'));
+    let page: Page;
+    let device: Authenticator;
+    beforeAll(async () => {
+      [page, device] = await withPhone(approver);
+    });
+    const decided = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    const becomes = (what: string, on = page) =>
+      on.until(`document.querySelector('.outcome h1')?.innerText === ${JSON.stringify(what)}`);
+    /** Ends what still waits, so that each test begins with an empty inbox. */
+    const clear = () => organisation.ask('POST', '/owner/approvals/deny', { agent: agent.agentId });
+
+    test('an approver who does not own the agent denies from the link: a reason, one touch, no session', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      expect(await page.value(`document.cookie`)).toBe('');
+      await page.click('#note');
+      await page.type('Not on a Friday');
+      await page.click('.deny');
+      await becomes('Denied');
+      expect(await decided(id)).toMatchObject({
+        status: 'denied',
+        how: 'passkey',
+        decided_by: approver.id,
+        note: 'Not on a Friday',
+      });
+      expect((await agent.get(`/v1/approvals/${id}`)).body).toMatchObject({ note: 'Not on a Friday' });
+      const { status } = await page.value<{ status: number }>(`fetch('/owner/me').then(({ status }) => ({ status }))`);
+      expect(status).toBe(401);
+    });
+
+    test('the same approves; the outcome has the platform’s words, and the way to the next one', async () => {
+      await clear();
+      world.upstream.answer = (_request, response) => {
+        response
+          .writeHead(422, { 'content-type': 'application/json' })
+          .end('{"message":"Title is <b>too long</b>\\u202e","errors":[]}');
+      };
+      const id = await hold(agent);
+      const others = [await hold(agent), await hold(agent)];
+      await openHeld(page, world, id);
+      await page.click('.approve');
+      await becomes('Approved');
+      const shown = await text(page, '.outcome');
+      expect(shown).toContain('the platform refused it: status 422');
+      expect(shown).toContain('The platform says:');
+      expect(shown).toContain('Title is <b>too long</b>⟦U+202E⟧');
+      expect(await text(page, '.next')).toBe('Next one (2 wait)');
+      await page.click('.next');
+      await page.until(`location.pathname === '/approve/${others[0]}' && document.querySelector('.deny') !== null`);
+      await page.click('.deny');
+      await becomes('Denied');
+      expect(await text(page, '.next')).toBe('Next one (1 waits)');
+      await page.click('.next');
+      await page.until(`location.pathname === '/approve/${others[1]}' && document.querySelector('.deny') !== null`);
+      await page.click('.deny');
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('No other call waits')`);
+    });
+
+    test('two people at once: the second is told who was first', async () => {
+      const [colleague] = await withPhone(organisation.owner);
+      const id = await hold(agent);
+      for (const one of [page, colleague]) {
+        await openHeld(one, world, id);
+        // Neither page looks again by itself.
+        await one.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
+      }
+      await page.click('.deny');
+      await becomes('Denied');
+      await colleague.click('.approve');
+      await becomes('Denied already', colleague);
+      // A call that is over begins no ceremony: nothing tells who without an assertion.
+      expect(await text(colleague, '.outcome')).not.toContain(approver.email);
+      const another = await hold(agent);
+      for (const one of [page, colleague]) await openHeld(one, world, another);
+      await colleague.value(
+        `Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`,
+      );
+      // The colleague's device is still asking when the other decision is made.
+      await colleague.value(`(() => {
+        const real = navigator.credentials.get.bind(navigator.credentials);
+        navigator.credentials.get = async (options) => {
+          const made = await real(options);
+          await new Promise((go) => { globalThis.go = go; });
+          return made;
+        };
+      })()`);
+      await colleague.click('.approve');
+      await colleague.until(`globalThis.go !== undefined`);
+      await page.click('.deny');
+      await becomes('Denied');
+      await colleague.value(`globalThis.go()`);
+      await becomes('Denied already', colleague);
+      expect(await text(colleague, '.outcome')).toContain(`${approver.email} was first.`);
+    });
+
+    test('signed in with a passkey, it is offered first, and a click as well; the receipt has the passkey', async () => {
+      await signIn(page, world, approver);
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.until(`document.querySelector('.choices')?.innerText === 'Approve with passkey\\nDeny with passkey'`);
+      await page.click('.choose');
+      await page.until(`document.querySelector('.choices').innerText === 'Approve…\\nDeny…'`);
+      await page.click('.choose');
+      await page.click('.deny.passkey');
+      await becomes('Denied');
+      expect(await decided(id)).toMatchObject({ how: 'passkey', decided_by: approver.id });
+      await signOut(page);
+    });
+
+    test('a person who cancels decides nothing, and is told so; the note stays', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.click('#note');
+      await page.type('so');
+      await page.value(`navigator.credentials.get = () => Promise.reject(new DOMException('no', 'NotAllowedError'))`);
+      await page.click('.deny');
+      await page.until(`document.querySelector('.said').innerText.includes('Nothing was decided; try again')`);
+      expect(await page.value(`document.querySelector('#note').value`)).toBe('so');
+      expect((await decided(id)).status).toBe('pending');
+    });
+
+    test('a passkey of the agent’s owner that is not discoverable still approves, and nothing else', async () => {
+      const { db } = world.running.broker.store;
+      await db.deleteFrom('passkeys').where('owner_id', '=', organisation.owner.id).execute();
+      const [old, key] = await withPhone(organisation.owner);
+      const [credential] = await key.credentials();
+      await key.removeCredential(credential!.credentialId);
+      const { userHandle: _, ...stored } = credential!;
+      await key.addCredential({ ...stored, isResidentCredential: false });
+      await db.updateTable('passkeys').set({ discoverable: 0 }).where('owner_id', '=', organisation.owner.id).execute();
+      const id = await hold(agent);
+      await openHeld(old, world, id);
+      await old.click('.approve');
+      await old.until(`document.querySelector('.older') !== null`);
+      await old.click('.older');
+      await becomes('Approved', old);
+      expect(await decided(id)).toMatchObject({ status: 'approved', how: 'passkey' });
+    });
+
+    test('by keyboard alone, with the note: Approve before Deny, then the other ways', async () => {
+      const id = await hold(agent);
+      await page.resize({ width: 1280, height: 800 });
+      await openHeld(page, world, id);
+      const order: string[] = [];
+      for (let n = 0; n < 25 && order.at(-1) !== 'deny'; n++) {
+        await page.press('Tab');
+        const name = await page.value<string>(`document.activeElement.id || document.activeElement.classList[0] || ''`);
+        order.push(name);
+        if (name === 'note') await page.type('by keys');
+      }
+      expect(order.slice(-3)).toEqual(['note', 'approve', 'deny']);
+      await page.press('Enter');
+      await becomes('Denied');
+      expect(await decided(id)).toMatchObject({ note: 'by keys', how: 'passkey' });
+      expect(await page.value('document.activeElement.tagName')).toBe('H1');
+      await page.resize(PHONE, 'phone');
+    });
+
+    test('an answer that is not the request on the screen: nothing is decided, and it is shown again', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
+      await world.running.broker.store.db
+        .updateTable('approvals')
+        .set({ request_hash: 'f'.repeat(64) })
+        .where('id', '=', id)
+        .execute();
+      await page.click('.deny');
+      await page.until(`document.body.innerText.includes('no longer the one that you looked at')`);
+      expect((await decided(id)).status).toBe('pending');
+    });
+
+    test('the device’s counter goes back: refused in words, and the passkey is disabled', async () => {
+      const id = await hold(agent);
+      const [credential] = await device.credentials();
+      await device.removeCredential(credential!.credentialId);
+      await device.addCredential({ ...credential!, signCount: 0 });
+      await page.open(linkOf(world, id));
+      await page.click('.deny');
+      await page.until(`document.querySelector('.said').innerText.includes('its counter went back')`);
+      expect((await decided(id)).status).toBe('pending');
+    });
+
+    test('the pages kept to their policy', () => {
+      expect(complaintsOf(page).filter((one) => !/status of 400/.test(one))).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,182 @@
+/** Answers of authenticators that are wrong, forged, or for something else approve nothing. */
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { expectEnvelope } from '../world/evidence.ts';
+import { fresh } from '../world/given.ts';
+import { approveWith, assertionFor, enrol, post, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
+import { givenSigning } from '../world/signing.ts';
+import { type Authenticator, type Ceremony, cbor } from '../world/software-authenticator.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const ROOT = '/v1/approvals/passkeys';
+
+describe.each(STORES)(`forged approvals by passkey on %s${postgresNote}`, (store) => {
+  const { world, organisation, db, made, hold, own, refused } = givenSigning(store);
+  const key = fresh(() => enrol(world, organisation));
+
+  test.each<[string, Ceremony]>([
+    ['another origin', { origin: 'https://evil.example' }],
+    ['an origin that ends like ours', { origin: 'http://evil-localhost' }],
+    ['the same origin with a slash', { origin: 'http://localhost/' }],
+    ['no origin', { origin: '' }],
+    ['the site of a parent domain', { rpId: 'example' }],
+    ['another site', { rpId: 'evil.example' }],
+    ['crossOrigin', { crossOrigin: true }],
+    ['a crossOrigin that is no boolean', { crossOrigin: 1 }],
+    ['a topOrigin', { crossOrigin: true, topOrigin: 'https://evil.example' }],
+    ['a topOrigin alone', { topOrigin: 'https://evil.example' }],
+    ['the type of an enrolment', { type: 'webauthn.create' }],
+    ['no type', { type: '' }],
+    ['nobody there', { up: false }],
+    ['nobody there, but verified', { up: false, uv: true }],
+    ['what cannot be copied, but is', { be: false, bs: true }],
+    ['what could not be copied, and now can', { be: true, bs: true }],
+    ['somebody else’s user handle', { userHandle: randomBytes(16).toString('base64url') }],
+    ['an empty challenge', { challenge: '' }],
+    ['a challenge that is none of ours', { challenge: randomBytes(82).toString('base64url') }],
+    ['a challenge of another length', { challenge: randomBytes(32).toString('base64url') }],
+  ])('AP-10 %s is a 400, and nothing comes of it', async (_what, how) => {
+    const id = await hold();
+    await refused(id, () => approveWith(world, id, key, how), 400, 'verification_failed');
+    // It was that alone.
+    expect((await approveWith(world, id, key)).status).toBe(200);
+  });
+
+  test('the refusal says to a person what was wrong', async () => {
+    const id = await hold();
+    const detail = async (how: Ceremony) => (await approveWith(world, id, key, how)).body.detail;
+    expect(await detail({ origin: 'https://evil.example' })).toBe(
+      `This was done on another site than ${world.running.baseUrl}.`,
+    );
+    expect(await detail({ crossOrigin: true })).toBe("This was done inside another site's page.");
+    expect(await detail({ type: 'webauthn.create' })).toBe('clientDataJSON must be of type webauthn.get.');
+    expect(await detail({ up: false })).toMatch(/nobody touched it/);
+  });
+
+  test.each<[string, (r: ReturnType<Authenticator['get']>) => unknown]>([
+    ['a signature by nobody', (r) => ({ ...r, response: { ...r.response, signature: 'AAAA' } })],
+    ['authenticator data that is cut off', (r) => ({ ...r, response: { ...r.response, authenticatorData: 'AAAA' } })],
+    ['client data that is no JSON', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'AAAA' } })],
+    ['client data that is a list', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'W10' } })],
+    ['client data that is null', (r) => ({ ...r, response: { ...r.response, clientDataJSON: 'bnVsbA' } })],
+    ['an unknown credential', (r) => ({ ...r, id: 'AAAA', rawId: 'AAAA' })],
+    ['an id and a rawId that differ', (r) => ({ ...r, rawId: 'AAAA' })],
+    ['an id in another spelling', (r) => ({ ...r, id: `${r.id}A`, rawId: `${r.id}A` })],
+    [
+      'a signature in which one bit is changed',
+      (r) => ({ ...r, response: { ...r.response, signature: flip(r.response.signature) } }),
+    ],
+    [
+      'data in which one bit is changed',
+      (r) => ({ ...r, response: { ...r.response, authenticatorData: flip(r.response.authenticatorData) } }),
+    ],
+  ])('%s is a 400, and nothing comes of it', async (_what, change) => {
+    const id = await hold();
+    const response = await assertionFor(world, id, key);
+    await refused(id, () => signFinish(world, change(response)), 400, 'verification_failed');
+    expect((await signFinish(world, response)).status).toBe(200);
+  });
+
+  test.each<[string, (good: ReturnType<Authenticator['get']>) => unknown]>([
+    ['nothing', () => ({})],
+    ['no object', () => []],
+    ['an unknown member', (response) => ({ response, approval_id: 'x' })],
+    ['an empty response', () => ({ response: {} })],
+    ['no id', (r) => ({ response: { ...r, id: undefined } })],
+    ['another type', (r) => ({ response: { ...r, type: 'password' } })],
+    ['no client data', (r) => ({ response: { ...r, response: { ...r.response, clientDataJSON: undefined } } })],
+    ['no authenticator data', (r) => ({ response: { ...r, response: { ...r.response, authenticatorData: '' } } })],
+    ['no signature', (r) => ({ response: { ...r, response: { ...r.response, signature: null } } })],
+    ['standard base64', (r) => ({ response: { ...r, response: { ...r.response, signature: 'a+/=' } } })],
+  ])('400 for %s', async (_what, bodyOf) => {
+    const id = await hold();
+    const body = bodyOf(await assertionFor(world, id, key));
+    await refused(id, () => post(world, `${ROOT}/sign/finish`, body), 400, 'invalid_request');
+  });
+
+  test('a body of more than 64 KiB is a 413', async () => {
+    const answer = await signFinish(world, { id: 'A'.repeat(70_000) });
+    expectEnvelope(answer, 413, 'payload_too_large');
+  });
+
+  test('a key that cannot verify anything is a 400, not a fault', async () => {
+    const broken = made();
+    const off = new Map<number, number | Uint8Array>([
+      [1, 2],
+      [3, -7],
+      [-1, 1],
+      [-2, Buffer.alloc(32, 1)],
+      [-3, Buffer.alloc(32, 1)],
+    ]);
+    const response = broken.create((await registerBegin(organisation)).body, { publicKey: cbor(off) });
+    const enrolled = await organisation.ask('POST', `${ROOT}/register/finish`, { response, device_name: 'x' });
+    expect(enrolled.status).toBe(200);
+    const id = await hold();
+    await refused(id, () => approveWith(world, id, broken), 400, 'verification_failed');
+  });
+
+  test('AP-08 an answer is good once: again it is late, and for another approval it is nothing', async () => {
+    const [first, second] = [await hold(), await hold()];
+    const response = await assertionFor(world, first, key);
+    expect((await signFinish(world, response)).status).toBe(200);
+    await refused(first, () => signFinish(world, response), 409, 'already_decided');
+    // Late, not a clone.
+    expect(await own()).toMatchObject([{ status: 'active' }]);
+    const clientData = JSON.parse(Buffer.from(response.response.clientDataJSON, 'base64url').toString());
+    const { challenge } = (await signBegin(world, second)).body;
+    const moved = {
+      ...response,
+      response: {
+        ...response.response,
+        clientDataJSON: Buffer.from(JSON.stringify({ ...clientData, challenge })).toString('base64url'),
+      },
+    };
+    await refused(second, () => signFinish(world, moved), 400, 'verification_failed');
+    // Signed by the right key, but for a challenge into which somebody wrote the other approval.
+    const bytes = Buffer.from((await signBegin(world, second)).body.challenge, 'base64url');
+    const third = await hold();
+    Buffer.from(third.replaceAll('-', ''), 'hex').copy(bytes, 10);
+    const signed = key.get({ challenge: bytes.toString('base64url') });
+    await refused(third, () => signFinish(world, signed), 400, 'verification_failed');
+    expect((await approveWith(world, second, key)).status).toBe(200);
+  });
+
+  test('AP-08 the challenge is bound to the request: of another one nothing is approved', async () => {
+    const id = await hold();
+    const response = await assertionFor(world, id, key);
+    const set = (request_hash: string) =>
+      db().updateTable('approvals').set({ request_hash }).where('id', '=', id).execute();
+    const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    await set('0'.repeat(64));
+    await refused(id, () => signFinish(world, response), 400, 'verification_failed');
+    await set(request_hash);
+    expect((await signFinish(world, response)).status).toBe(200);
+  });
+
+  test('a challenge for an enrolment approves nothing', async () => {
+    const id = await hold();
+    const { challenge } = (await registerBegin(organisation)).body;
+    await refused(id, () => signFinish(world, key.get({ challenge })), 400, 'verification_failed');
+  });
+
+  test('AP-09 a passkey of another owner, of the organisation or not, is told apart by nothing', async () => {
+    const id = await hold();
+    const { body: options } = await signBegin(world, id);
+    const colleague = await enrol(world, organisation, { by: await organisation.addOwner('admin') });
+    const stranger = await enrol(world, await world.organisation());
+    const nobody = made();
+    const answers = [];
+    for (const device of [colleague, stranger, nobody]) {
+      const response = device.get(options);
+      answers.push(await refused(id, () => signFinish(world, response), 400, 'verification_failed'));
+    }
+    expect(new Set(answers.map(({ body }) => body.detail)).size).toBe(1);
+  });
+});
+
+/** Changes the last bit but one of the bytes. */
+function flip(text: string): string {
+  const bytes = Buffer.from(text, 'base64url');
+  bytes[bytes.length - 1]! ^= 2;
+  return bytes.toString('base64url');
+}

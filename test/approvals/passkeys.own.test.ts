@@ -1,0 +1,135 @@
+/** What owners see of their passkeys and do with them, what is on record of it, and the limit. */
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { deleteOwner } from '../../broker/store/organisations.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { send } from '../world/agent.ts';
+import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { approveWith, enrol, post, registerBegin } from '../world/passkeys.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const ROOT = '/v1/approvals/passkeys';
+
+describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.organisation());
+
+  const db = () => world.running.broker.store.db;
+  const own = async (by?: OwnerTable) =>
+    (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys as Record<string, unknown>[];
+
+  test('coming and going are on record, with receipts that hold no name', async () => {
+    const authenticator = await enrol(world, organisation, { name: 'Ann’s phone' });
+    const [{ id } = {}] = await own();
+    world.clock.skewMs = 5;
+    expect((await organisation.ask('DELETE', `/owner/passkeys/${id}`)).body).toEqual({ id, removed: true });
+    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    expect(rows.map(({ kind, reason, detail }: Record<string, unknown>) => [kind, reason, detail])).toEqual([
+      ['event', 'passkey_removed', null],
+      ['event', 'passkey_enrolled', 'Ann’s phone'],
+    ]);
+    for (const row of rows) {
+      const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+      const { payload } = await verifyReceipt(world, receipt);
+      expect(payload).toMatchObject({
+        kind: 'event',
+        agent: null,
+        organisation: organisation.id,
+        change: {
+          by: organisation.owner.id,
+          how: 'api',
+          passkey: { credential_id: authenticator.credentialId, synced: false },
+        },
+        row_hash: row.row_hash,
+      });
+      expect(JSON.stringify(payload)).not.toContain('phone');
+    }
+  });
+
+  test('owners see, rename and remove their own ones, and nobody else’s', async () => {
+    await enrol(world, organisation, { name: 'Phone' });
+    await enrol(world, organisation, { name: 'Key' });
+    const [phone, key] = await own();
+    expect([phone!.device_name, key!.device_name]).toEqual(['Phone', 'Key']);
+    const rename = (id: unknown, device_name: unknown, by?: OwnerTable) =>
+      organisation.ask('POST', `/owner/passkeys/${id}/rename`, { device_name }, by);
+    const remove = (id: unknown, by?: OwnerTable) => organisation.ask('DELETE', `/owner/passkeys/${id}`, undefined, by);
+    const renamed = await rename(String(phone!.id).toUpperCase(), 'Old phone');
+    expect([renamed.status, renamed.body]).toEqual([200, { ...phone, device_name: 'Old phone' }]);
+    for (const wrong of ['', 'a\u202eb', 'x'.repeat(65), null])
+      expectEnvelope(await rename(phone!.id, wrong), 400, 'invalid_request');
+    const colleague = await organisation.addOwner('admin');
+    const stranger = await world.organisation();
+    for (const id of [phone!.id, 'x', crypto.randomUUID()]) {
+      expectEnvelope(await rename(id, 'Mine', colleague), 404, 'not_found');
+      expectEnvelope(await remove(id, colleague), 404, 'not_found');
+      expectEnvelope(await stranger.ask('DELETE', `/owner/passkeys/${id}`), 404, 'not_found');
+      expectEnvelope(
+        await stranger.ask('POST', `/owner/passkeys/${id}/rename`, { device_name: 'Mine' }),
+        404,
+        'not_found',
+      );
+    }
+    expect(await own(colleague)).toEqual([]);
+    const removals = await Promise.all(Array.from({ length: 5 }, () => remove(phone!.id)));
+    expect(removals.map(({ status }) => status).sort()).toEqual([200, 404, 404, 404, 404]);
+    expect(await own()).toEqual([key]);
+    const path = `/owner/passkeys/${key!.id}`;
+    for (const [method, where] of [
+      ['GET', '/owner/passkeys'],
+      ['POST', `${path}/rename`],
+      ['DELETE', path],
+    ] as const)
+      expectEnvelope(await send(world.running.baseUrl + where, { method }), 401, 'missing_token');
+  });
+
+  test('with an owner their passkeys go', async () => {
+    const approver = await organisation.addOwner('approver');
+    const authenticator = await enrol(world, organisation, { by: approver });
+    await deleteOwner(db(), organisation.id, approver.id);
+    const left = await db()
+      .selectFrom('passkeys')
+      .select('id')
+      .where('credential_id', '=', authenticator.credentialId)
+      .execute();
+    expect(left).toEqual([]);
+  });
+});
+
+describe('the limit of passkeys', () => {
+  test('10 failures a minute from one address, for the four routes together; what is right passes', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const key = await enrol(world, organisation);
+    const agent = await organisation.agent();
+    const hold = async (): Promise<string> =>
+      (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
+        .approval_id;
+    const [first, second] = [await hold(), await hold()];
+    // An agent knows the ids of its own approvals: beginning on them leaves the limit as it is.
+    for (let i = 0; i < 15; i++)
+      expect((await post(world, `${ROOT}/sign/begin`, { approval_id: first })).status).toBe(200);
+    const wrong = [
+      () => organisation.ask('POST', `${ROOT}/register/finish`, {}),
+      () => send(`${world.running.baseUrl}${ROOT}/register/begin`, { method: 'POST' }),
+      () => post(world, `${ROOT}/sign/begin`, { approval_id: randomUUID() }),
+      () => post(world, `${ROOT}/sign/finish`, {}),
+    ];
+    for (let i = 0; i < 10; i++) {
+      const answer = await wrong[i % 4]!();
+      expect(answer.status, answer.text).not.toBe(429);
+      expect(answer.headers.get('ratelimit-policy')).toBe('"passkeys";q=10;w=60');
+      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"passkeys";r=${9 - i};`));
+    }
+    for (const ask of wrong) {
+      const answer = await ask();
+      expectEnvelope(answer, 429, 'rate_limited');
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    expect((await approveWith(world, second, key)).body).toMatchObject({ status: 'approved', approval_id: second });
+    expect((await registerBegin(organisation)).status).toBe(200);
+  });
+});

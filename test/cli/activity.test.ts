@@ -1,0 +1,149 @@
+/** What is on record, in the terminal: in words, filtered, and followed over a restart of the broker. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { BIN } from '../world/checkout.ts';
+import { type Daily, startDaily } from '../world/daily.ts';
+import { actingIn } from '../world/terminal.ts';
+
+let daily: Daily;
+beforeAll(async () => {
+  daily = await startDaily();
+  await daily.agent('clerk');
+  await daily.agent('reader');
+  await daily.act('clerk', {});
+  await daily.act('reader', { method: 'DELETE', endpoint: '/repos/acme/shop/issues/1', scope: 'codehost:issues.read' });
+  const id = await daily.hold('clerk', { reason: 'because \u001b[2J\u202e' });
+  await daily.run('approve', id, '--yes');
+});
+
+const lines = async (...words: string[]) => {
+  const { code, stdout, stderr } = await daily.run('activity', ...words);
+  expect(code, stderr).toBe(0);
+  expect(actingIn(stdout)).toEqual([]);
+  return stdout.trimEnd().split('\n');
+};
+
+describe('activity', () => {
+  test('says when, what became of it, who did what, and why, newest last', async () => {
+    const shown = await lines();
+    const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[+-]\\d\\d:\\d\\d';
+    const found = [
+      `Allowed +clerk .+ on codehost: a rule allows it`,
+      `Refused +reader .+ on codehost: its policy denies it`,
+      `Held +clerk .+ on codehost: its policy asks a person`,
+      `Approved +clerk .+ on codehost, by owner@`,
+      `Allowed +clerk .+ on codehost: approved by owner@`,
+    ].map((words) => shown.findIndex((each) => new RegExp(`^${moment}  ${words}`).test(each)));
+    expect(found, shown.join('\n')).not.toContain(-1);
+    expect(found).toEqual(found.toSorted((a, b) => a - b));
+  });
+
+  test('takes only what fits, and says when nothing does', async () => {
+    expect((await lines('--agent', 'reader', '--result', 'denied')).length).toBe(1);
+    expect((await lines('--limit', '2')).length).toBe(2);
+    expect(
+      (await lines('--result', 'change', '--since', '1h')).every((each) => !each.includes('a rule allows it')),
+    ).toBe(true);
+    expect(await lines('--platform', 'none')).toEqual(['Nothing on record fits.']);
+    expect(await lines('--since', '2200-01-01T00:00:00Z')).toEqual(['Nothing on record fits.']);
+    const wrong = await daily.run('activity', '--agent', 'clrek');
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
+    expect((await daily.run('activity', '--since', 'yesterday')).code).toBe(2);
+  });
+
+  test('as JSON it is one row a line', async () => {
+    const rows = (await lines('--json', '--limit', '5')).map((each) => JSON.parse(each));
+    expect(rows).toHaveLength(5);
+    expect(rows.map(({ created_at }) => created_at)).toEqual(rows.map(({ created_at }) => created_at).toSorted());
+  });
+});
+
+describe('activity --follow', () => {
+  type Following = {
+    child: ChildProcess;
+    rows: () => { id: string; path: string }[];
+    errors: () => string;
+    ended: Promise<number | null>;
+  };
+  function follow(...words: string[]): Following {
+    const child = spawn(process.execPath, [BIN, 'activity', '--follow', '--json', ...words], {
+      cwd: daily.folder,
+      env: { PATH: process.env.PATH!, ...daily.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    afterFile(() => {
+      if (child.exitCode === null) child.kill('SIGKILL');
+    });
+    let [output, errors] = ['', ''];
+    child.stdout!.on('data', (chunk) => {
+      output += chunk;
+    });
+    child.stderr!.on('data', (chunk) => {
+      errors += chunk;
+    });
+    return {
+      child,
+      rows: () =>
+        output
+          .split('\n')
+          .slice(0, -1)
+          .map((each) => JSON.parse(each)),
+      errors: () => errors,
+      ended: new Promise((done) => child.once('close', done)),
+    };
+  }
+  const paths = (following: Following) => following.rows().map(({ path }) => path);
+
+  test('goes on over a restart, without losing or repeating a row, and ends with 0', async () => {
+    const following = follow('--agent', 'clerk', '--limit', '1');
+    await expect.poll(() => following.rows().length).toBe(1);
+    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/2' });
+    await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/2');
+    // The last one before it stops, which nobody may have printed yet.
+    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/3' });
+    await daily.restart(async () => {
+      await expect.poll(following.errors).toContain('does not answer');
+    });
+    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/4' });
+    await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/4');
+    expect(following.errors()).toContain('answers again');
+    // A call that takes longer than others comes when it is over, once.
+    let answer = () => {};
+    daily.upstream.answer = (_request, response) => {
+      daily.upstream.answer = undefined;
+      answer = () => response.end('{}');
+    };
+    const slow = daily.act('clerk', { endpoint: '/repos/acme/shop/issues/5' });
+    await expect.poll(() => daily.upstream.seen.at(-1)!.target).toContain('/issues/5');
+    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/6' });
+    await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/6');
+    expect(paths(following)).not.toContain('/repos/acme/shop/issues/5');
+    answer();
+    await slow;
+    await expect.poll(() => paths(following), { timeout: 20_000 }).toContain('/repos/acme/shop/issues/5');
+    following.child.kill('SIGINT');
+    expect(await following.ended).toBe(0);
+    const { stdout } = await daily.run('activity', '--agent', 'clerk', '--json');
+    const all = stdout
+      .trimEnd()
+      .split('\n')
+      .map((each) => JSON.parse(each).id as string);
+    const since = all.slice(all.indexOf(following.rows()[0]!.id));
+    expect(
+      following
+        .rows()
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(since.toSorted());
+  });
+
+  test('ends quietly when whoever reads does', async () => {
+    const following = follow('--limit', '3');
+    await expect.poll(() => following.rows().length).toBe(3);
+    following.child.stdout!.destroy();
+    await daily.act('clerk', {});
+    expect(await following.ended).toBe(0);
+    expect(following.errors()).toBe('');
+  });
+});

@@ -1,0 +1,106 @@
+/** `agent-broker add` by OAuth and as an App, with this test as the browser. */
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
+import { Browser } from '../world/browser.ts';
+import { leaksOf } from '../world/canary.ts';
+import { BIN } from '../world/checkout.ts';
+import { runCommand, type Served, startServe } from '../world/command.ts';
+import { type GitHubServer, startGitHub } from '../world/github-server.ts';
+import { newFolder } from '../world/stores.ts';
+
+const TOKEN = 'gho_CANARYoauth0123456789abcdefghij12345';
+const SECRET = 'CANARY-client-0123456789-abcdefghij-secret';
+
+const folder = newFolder();
+const data = join(folder, 'data');
+let github: GitHubServer;
+let apps: AppPlatform;
+let served: Served;
+
+beforeAll(async () => {
+  github = await startGitHub(new Map([[TOKEN, 'repo']]), { clientSecret: SECRET, token: TOKEN });
+  apps = await startAppPlatform();
+  afterFile(() => github.close());
+  const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: `${github.address},${apps.address}` };
+  served = await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
+});
+
+const run = (words: readonly string[], env: Record<string, string> = {}) =>
+  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
+
+describe('agent-broker add github', () => {
+  test('--oauth prints what to register and where to consent, waits, and tells whose account it is', async () => {
+    const words = ['add', 'github', '--base-url', github.api, '--oauth', '--client-id', 'abc'];
+    const missing = await run([...words, '--client-secret-env', 'NONE']);
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('NONE')]);
+
+    const child = spawn(process.execPath, [BIN, ...words, '--client-secret-env', 'GH_SECRET'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, AGENT_BROKER_DATA: data, GH_SECRET: SECRET },
+    });
+    afterFile(() => void child.kill());
+    let [stdout, stderr] = ['', ''];
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk;
+    });
+    const link = new Promise<string>((found) => {
+      child.stderr.on('data', (chunk) => {
+        stderr += chunk;
+        const [, url] = /^ {2}(http\S+)$/m.exec(stderr) ?? [];
+        if (url) found(url);
+      });
+    });
+    const ended = new Promise<number | null>((done) => child.on('close', done));
+    const url = await Promise.race([link, ended.then(() => '')]);
+    expect(url, stderr).toContain(`${github.url}/login/oauth/authorize?`);
+    expect(stderr).toContain(`redirect URI ${served.url}/console/connections/callback`);
+    // Not what deletes repositories or administers organisations.
+    expect(new URL(url).searchParams.get('scope')).toBe('repo');
+    expect(new URL(url).searchParams.get('redirect_uri')).toBe(`${served.url}/console/connections/callback`);
+
+    const browser = new Browser();
+    const session = (await run(['owner', 'token'])).stdout.trim();
+    browser.cookies.push({ name: 'svc_owner', value: session, host: new URL(served.url).hostname, path: '/' });
+    const visit = await browser.get(url);
+    expect(visit.text).toContain('The platform is connected.');
+    expect(await ended, stderr).toBe(0);
+    expect(stdout).toContain('The credential is ann’s');
+    for (const secret of [SECRET, TOKEN]) expect(leaksOf(secret, stdout + stderr)).toEqual([]);
+
+    // Another token is not for this platform.
+    const token = await run(['add', 'github', '--token-env', 'X', '--replace'], { X: TOKEN });
+    expect([token.code, token.stderr]).toEqual([1, expect.stringContaining('takes OAuth')]);
+    const both = await run(['add', 'github', '--token-env', 'X', '--oauth', '--replace'], { X: TOKEN });
+    expect(both.code).toBe(2);
+  });
+
+  test('--app takes an App that is there, whose key is sealed in the broker, and tells where it is installed', async () => {
+    apps.reset();
+    const json = (body: unknown) => ({
+      status: 200,
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+    const installed = [{ id: Number(INSTALLATION), account: { login: 'acme' }, suspended_at: null }];
+    apps.instead = (path) =>
+      path === '/app'
+        ? json({ name: 'Acme agents', html_url: `${apps.url}/github-apps/acme-agents` })
+        : path === '/app/installations'
+          ? json(installed)
+          : undefined;
+    writeFileSync(join(folder, 'app.pem'), apps.pem, { mode: 0o600 });
+    const words = ['add', 'github', '--id', 'app', '--base-url', `${apps.url}/api/v3`, '--app', '--app-id', APP_ID];
+    const wrong = await run([...words, '--key-file', 'app.pem', '--installation-id', '7']);
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('under no number 7')]);
+    const added = await run([...words, '--key-file', 'app.pem']);
+    expect([added.code, added.stderr]).toEqual([0, '']);
+    expect(added.stdout).toContain('Added app (github at');
+    expect(added.stdout).toContain('The App is installed at acme');
+    expect(added.stdout).not.toContain('BEGIN');
+    expect((await run(['export'])).stdout).toContain('APP_PRIVATE_KEY');
+  });
+});

@@ -1,0 +1,110 @@
+/** Completion scripts in the real shells; a shell that is not installed is left out, and says so. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { BIN } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+const folder = newFolder();
+
+const isThere = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
+
+function scriptFor(shell: string): string {
+  const path = join(folder, `completion.${shell}`);
+  writeFileSync(path, execFileSync(process.execPath, [BIN, 'completion', shell], { cwd: folder }));
+  return path;
+}
+
+/** Words as they are typed, the last one not to its end, and what completes it. */
+const TYPED: [string[], string[]][] = [
+  [['ad'], ['add']],
+  [
+    ['add', 'g'],
+    ['github', 'gmail', 'google-calendar'],
+  ],
+  [
+    ['connect', 'c'],
+    ['claude-code', 'claude-desktop', 'cline', 'codex', 'continue', 'cursor'],
+  ],
+  [['agent', 'create', '--client', 'z'], ['zed']],
+  // The value of an option is no command.
+  [['agent', 'create', '--policy', 'agent', '--cli'], ['--client']],
+  [['keys', 'rotate', 'ev'], ['evidence']],
+  [
+    ['completion', ''],
+    ['bash', 'fish', 'zsh'],
+  ],
+  [['agent', 'create', '--policy', ''], []],
+];
+const plain = (words: readonly string[]) =>
+  words.filter((word) => word !== '' && !/^(help|-h|--help)$/.test(word)).sort();
+const inShell = (words: readonly string[]) => words.map((word) => `'${word}'`).join(' ');
+
+describe('agent-broker completion', () => {
+  test.each(TYPED)('bash: %j is completed by %j', (typed, completed) => {
+    const script = `source ${scriptFor('bash')}
+COMP_WORDS=(agent-broker ${inShell(typed)}); COMP_CWORD=${typed.length}; _agent_broker; printf '%s\\n' "\${COMPREPLY[@]}"
+complete -p agent-broker >&2`;
+    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8' });
+    expect(stderr).toBe('complete -o filenames -F _agent_broker agent-broker\n');
+    const found = plain(stdout.split('\n'));
+    expect(found).toEqual(typed.at(-1) === '' ? found.filter((word) => completed.includes(word)) : completed);
+    expect(found).toEqual(expect.arrayContaining(completed));
+  });
+
+  test('bash: files where an option takes one', () => {
+    writeFileSync(join(folder, 'key.pem'), '');
+    const script = `source ${scriptFor('bash')}; cd ${folder}
+COMP_WORDS=(agent-broker add github --key-file ke); COMP_CWORD=4; _agent_broker; echo "\${COMPREPLY[@]}"`;
+    expect(spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8' }).stdout).toBe('key.pem\n');
+  });
+
+  const zsh = isThere('zsh');
+  test.skipIf(!zsh)(`zsh${zsh ? '' : ' (skipped: not installed)'}`, () => {
+    const script = `autoload -U compinit; compinit -u -D; source ${scriptFor('zsh')}
+t() { emulate -L sh; setopt kshglob noshglob braceexpand nokshautoload; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _agent_broker; echo "\${COMPREPLY[*]}"; }
+${TYPED.map(([typed]) => `t agent-broker ${inShell(typed)}`).join('\n')}`;
+    const { stdout, stderr } = spawnSync('zsh', ['-f', '-c', script], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    const lines = stdout.split('\n');
+    // zsh itself keeps what begins as was typed.
+    for (const [i, [typed, completed]] of TYPED.entries()) {
+      const found = plain(lines[i]!.split(' ').filter((word) => word.startsWith(typed.at(-1)!)));
+      expect(found).toEqual(expect.arrayContaining(completed));
+    }
+  });
+
+  const fish = isThere('fish');
+  test.skipIf(!fish)(`fish${fish ? '' : ' (skipped: not installed)'}`, () => {
+    const script = [
+      `source ${scriptFor('fish')}`,
+      ...TYPED.map(([typed]) => `complete -C ${`"agent-broker ${typed.join(' ')}"`}; echo =====`),
+    ].join('\n');
+    const { stdout, stderr } = spawnSync('fish', ['-N', '-c', script], {
+      encoding: 'utf8',
+      env: { ...process.env, HOME: folder },
+    });
+    expect(stderr).toBe('');
+    const answers = stdout.split('=====\n');
+    for (const [i, [, completed]] of TYPED.entries())
+      expect(plain(answers[i]!.split('\n').map((line) => line.split('\t')[0]!))).toEqual(completed);
+  });
+
+  test('every command and option of the help is in the script', () => {
+    const script = execFileSync(process.execPath, [BIN, 'completion', 'bash'], { encoding: 'utf8' });
+    const walk = (path: readonly string[]): void => {
+      const help = execFileSync(process.execPath, [BIN, ...path, '--help'], { encoding: 'utf8' });
+      const names = [...help.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name!);
+      const line = script.split('\n').find((one) => one.startsWith(`    '${path.join(' ')}') echo`));
+      expect(line).toBeDefined();
+      // The version is the program's, which each help shows.
+      for (const name of names.filter((one) => path.length === 0 || one !== '--version')) expect(line).toContain(name);
+    };
+    for (const path of [[], ['connect'], ['agent', 'create'], ['serve']]) walk(path);
+  });
+
+  test('2 for a shell that is none', () => {
+    expect(spawnSync(process.execPath, [BIN, 'completion', 'tcsh'], { encoding: 'utf8' }).status).toBe(2);
+  });
+});

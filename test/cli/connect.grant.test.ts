@@ -1,0 +1,153 @@
+/** What `connect` and `agent create` grant: short names, presets and limits, looked up at the broker before anything is made. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { runCommand, type Served, startServe } from '../world/command.ts';
+import { type GitHubServer, startGitHub } from '../world/github-server.ts';
+import { newFolder } from '../world/stores.ts';
+
+const TOKEN = 'ghp_0123456789abcdefghij0123456789abcdef';
+
+const folder = newFolder();
+const data = join(folder, 'data');
+let github: GitHubServer;
+let served: Served;
+
+beforeAll(async () => {
+  github = await startGitHub(new Map([[TOKEN, 'repo']]));
+  afterFile(() => github.close());
+  const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: github.address };
+  served = await startServe(['--print-link'], { cwd: folder, env });
+});
+
+const run = (words: readonly string[], input = '') =>
+  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, HOME: folder }, input });
+const cursor = join(folder, '.cursor', 'mcp.json');
+const names = async () =>
+  JSON.parse((await run(['agent', 'list', '--json'])).stdout).map((one: { name: string }) => one.name);
+
+async function ask(method: string, path: string, token: string, body?: unknown) {
+  const response = await fetch(served.url + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever came.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+describe('connect', () => {
+  test('to a platform that is not there lists what there is, and the command that adds it; --dry-run the same', async () => {
+    for (const more of [[], ['--dry-run']]) {
+      for (const [grant, says] of [
+        ['github=issues', 'Add it: agent-broker add github\n'],
+        ['codehost=issues', 'There is:\n  sandbox ('],
+      ] as const) {
+        const { code, stdout, stderr } = await run(['connect', 'cursor', '--grant', grant, ...more]);
+        expect([code, stdout]).toEqual([1, '']);
+        expect(stderr).toContain(says);
+        expect(stderr).toContain('agent-broker add NAME');
+      }
+    }
+    expect([existsSync(cursor), await names()]).toEqual([false, ['sandbox-agent']]);
+    const added = await run(['add', 'github', '--base-url', github.api, '--token-stdin'], TOKEN);
+    expect([added.code, added.stderr]).toEqual([0, '']);
+  });
+
+  test.each([
+    [
+      ['--grant', 'codehost=isues'],
+      1,
+      /no scope or preset "isues"\. Did you mean "issues"[\s\S]*Presets:\n {2}read: [\s\S]*Scopes: /,
+    ],
+    [['--grant', 'codehost=issues', '--policy', 'none'], 1, /no policy "none"\. There are: /],
+    [['--grant', 'codehost=issues', '--name', 'sandbox-agent'], 1, /an agent "sandbox-agent" already/],
+    [['--grant', 'codehost=issues', '--repos', 'acme'], 1, /is no repository/],
+    [['--grant', 'codehost=issues', '--expires', '30'], 2, /write a time span such as "30d"/],
+    [['--grant', 'codehost=issues', '--expires', '2020-01-01T00:00:00Z'], 2, /is over/],
+    [['--grant', 'sandbox=issues.read', '--repos', 'acme/*'], 2, /--repos limits nothing here: no call of sandbox has/],
+    [['--grant', 'codehost=issues', '--recipients', 'a@b.example'], 2, /--recipients limits nothing/],
+    [['--repos', 'acme/*'], 2, /limit a --grant/],
+    [['--grant', 'codehost'], 2, /Write it as platform=preset/],
+    [['--name', 'bad !!'], 2, /is no name of an agent/],
+  ])('with %j makes nothing', async (words, code, says) => {
+    // What the broker alone checks comes when it is asked.
+    const isChecked = !words.includes('acme');
+    for (const more of isChecked ? [[], ['--dry-run']] : [[]]) {
+      const refused = await run(['connect', 'cursor', ...words, ...more]);
+      expect([refused.code, refused.stdout]).toEqual([code, '']);
+      expect(refused.stderr).toMatch(says);
+    }
+    expect([existsSync(cursor), await names()]).toEqual([false, ['sandbox-agent']]);
+  });
+
+  test('grants a preset on some repositories until a time, which the broker holds to', async () => {
+    const words = [
+      'connect',
+      'cursor',
+      '--name',
+      'cursor',
+      '--grant',
+      'github=issues',
+      '--repos',
+      'acme/*',
+      '--expires',
+      '30d',
+    ];
+    const dry = await run([...words, '--dry-run']);
+    expect([dry.code, dry.stderr]).toEqual([0, '']);
+    expect(dry.stdout).toContain(
+      'On codehost (GitHub), issues: metadata.read, search.read, issues.read, issues.comment, issues.write',
+    );
+    expect(dry.stdout).toMatch(/repositories: acme\/\*; until 20\d\d-/);
+    expect([existsSync(cursor), await names()]).toEqual([false, ['sandbox-agent']]);
+    const made = await run([...words, '--json']);
+    expect([made.code, made.stderr]).toEqual([0, '']);
+    const { agent_id, profile, grants } = JSON.parse(made.stdout);
+    expect(grants).toMatchObject([{ platformId: 'codehost', presets: ['issues'], repos: ['acme/*'] }]);
+    const owner = (await run(['owner', 'token'])).stdout.trim();
+    const stored = (await ask('GET', `/owner/agents/${agent_id}/grants`, owner)).body.grants;
+    expect(stored).toMatchObject([
+      { platform: 'codehost', repos: ['acme/*'], recipients: null, require_approval: false },
+    ]);
+    const days = (Date.parse(stored[0].expires_at) - Date.now()) / 86_400_000;
+    expect(days).toBeGreaterThan(29.9);
+    expect(days).toBeLessThanOrEqual(30);
+    const token = (await run(['token', '--profile', profile])).stdout.trim();
+    const action = { platform: 'codehost', scope: 'codehost:issues.read', method: 'GET' };
+    const call = (endpoint: string) => ask('POST', '/v1/actions', token, { ...action, endpoint });
+    expect(await call('/repos/acme/shop/issues')).toMatchObject({ status: 200, body: { data: [{ title: 'Broken' }] } });
+    expect(await call('/repos/other/shop/issues')).toMatchObject({ status: 403 });
+    expect(readFileSync(cursor, 'utf8')).toContain(profile);
+    const again = await run(words);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('there already')]);
+  });
+
+  test('says so where a grant has no limit of repositories, and where there is no grant', async () => {
+    const wide = await run(['agent', 'create', 'wide', '--grant', 'codehost=read,issues.write', '--require-approval']);
+    expect(wide.stdout).toMatch(
+      /On codehost \(GitHub\), read: .*issues\.write\n {2}every repository that .*every call waits/,
+    );
+    const invited = await run([
+      'agent',
+      'invite',
+      'far',
+      '--grant',
+      'codehost=review',
+      '--repos',
+      'acme/shop,acme/web',
+    ]);
+    expect(invited.stdout).toContain('repositories: acme/shop, acme/web');
+    const none = await run(['connect', 'gemini', '--name', 'none']);
+    expect(none.stdout).toContain('It is granted nothing yet');
+  });
+
+  test('--dry-run asks the broker: one that does not run is told', async () => {
+    const away = await runCommand(['connect', 'opencode', '--dry-run', '--grant', 'codehost=issues'], {
+      cwd: folder,
+      env: { AGENT_BROKER_DATA: join(folder, 'none'), HOME: folder },
+    });
+    expect([away.code, away.stderr]).toEqual([1, expect.stringContaining('No broker is running')]);
+  });
+});

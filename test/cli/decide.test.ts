@@ -1,0 +1,232 @@
+/** Approving and denying in the terminal: what was shown is what is decided, and what came of it is what is said. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { type Daily, startDaily } from '../world/daily.ts';
+import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
+
+let daily: Daily;
+beforeAll(async () => {
+  daily = await startDaily();
+  await daily.agent('clerk');
+});
+afterEach(() => {
+  daily.upstream.answer = undefined;
+});
+
+const written = () => daily.upstream.seen.filter(({ method }) => method === 'POST').length;
+const stateOf = async (id: string) => (await daily.owner('GET', `/owner/approvals/${id}`)).body;
+
+describe('approve', () => {
+  test('makes the call, says what the platform answered, and ends with 0', async () => {
+    const id = await daily.hold('clerk');
+    const before = written();
+    const { code, stdout, stderr } = await daily.run('approve', id.slice(0, 8), '--yes');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^\w+ {2}clerk: .+ on codehost. Approved by \S+@\S+ and made: .*status 200, .*\n$/);
+    expect(written()).toBe(before + 1);
+    expect(await stateOf(id)).toMatchObject({ status: 'approved', how: 'api' });
+  });
+
+  test('ends with 1 when the platform refuses what was approved', async () => {
+    daily.upstream.answer = (_request, response) => response.writeHead(404).end();
+    const id = await daily.hold('clerk');
+    const { code, stdout } = await daily.run('approve', id, '--yes');
+    expect(code).toBe(1);
+    expect(stdout).toContain('the platform refused it: status 404');
+  });
+
+  test('without a terminal or --yes decides nothing, and neither does a wrong id among right ones', async () => {
+    const id = await daily.hold('clerk');
+    const unasked = await daily.run('approve', id);
+    expect([unasked.code, unasked.stdout, unasked.stderr]).toEqual([2, '', expect.stringContaining('--yes')]);
+    const wrong = await daily.run('approve', id, '00000000-0000-4000-8000-000000000000', '--yes');
+    expect([wrong.code, wrong.stdout]).toEqual([1, '']);
+    expect(await stateOf(id)).toMatchObject({ status: 'pending' });
+    await daily.run('deny', id, '--yes');
+  });
+
+  test('decides several one by one, with a line each', async () => {
+    const ids = [await daily.hold('clerk'), await daily.hold('clerk', { data: { title: 'Another' } })];
+    const before = written();
+    const results = await daily.json('approve', ...ids, '--yes');
+    expect(results.map(({ id, ok }: { id: string; ok: boolean }) => [id, ok])).toEqual(ids.map((id) => [id, true]));
+    expect(written()).toBe(before + 2);
+  });
+
+  test('of two people at once one decides, and the other is told who it was', async () => {
+    const id = await daily.hold('clerk');
+    const before = written();
+    const [one, two] = await Promise.all([daily.run('approve', id, '--yes'), daily.run('approve', id, '--yes')]);
+    expect([one.code, two.code].toSorted()).toEqual([0, 1]);
+    const late = one.code === 0 ? two : one;
+    expect(late.stdout + late.stderr).toMatch(/approved already by \S+@|Nothing that waits/);
+    expect(written()).toBe(before + 1);
+  });
+
+  test('what has changed since it was shown is not approved', async () => {
+    const id = await daily.hold('clerk');
+    const before = written();
+    // Between the command and the broker: shows another request than the one that is stored.
+    const between = createServer(async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += chunk;
+      const { authorization = '' } = request.headers;
+      const answer = await fetch(daily.url() + request.url, {
+        method: request.method!,
+        headers: { authorization, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body }),
+      });
+      const text = await answer.text();
+      const other =
+        request.method === 'GET'
+          ? text.replace(/("request_hash":")(.)/, (_, name, digit) => name + (digit === '0' ? '1' : '0'))
+          : text;
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(other);
+    });
+    await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+    afterFile(() => {
+      between.close();
+    });
+    const token = (await daily.run('owner', 'token')).stdout.trim();
+    const url = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+    const { code, stdout } = await daily.run('approve', id, '--yes', '--url', url, '--owner-token', token);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('It has changed since it was shown')]);
+    expect([written(), (await stateOf(id)).status]).toEqual([before, 'pending']);
+    await daily.run('deny', id, '--yes');
+  });
+
+  test('waits as long as it is told, and not at all with --no-wait', async () => {
+    let answer = () => {};
+    daily.upstream.answer = (_request, response) => {
+      answer = () => response.end('{}');
+    };
+    const first = await daily.hold('clerk');
+    const began = performance.now();
+    const left = await daily.run('approve', first, '--yes', '--no-wait');
+    expect([left.code, left.stdout]).toEqual([0, expect.stringContaining('The call is under way.')]);
+    // The broker itself would have waited for 15 seconds.
+    expect(performance.now() - began).toBeLessThan(12_000);
+    answer();
+    await expect.poll(async () => (await stateOf(first)).executed_at).not.toBeNull();
+  });
+});
+
+describe('deny', () => {
+  test('says why, to the agent too, and no call is made', async () => {
+    const id = await daily.hold('clerk');
+    const before = written();
+    const reason = 'Ask \u001b[31mme first';
+    const { code, stdout } = await daily.run('deny', id, '--reason', reason, '--yes');
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^\w+ {2}clerk: .* Denied.*\. The call is never made\.\n$/),
+    ]);
+    expect(await stateOf(id)).toMatchObject({ status: 'denied', note: reason });
+    expect(written()).toBe(before);
+  });
+});
+
+describe('what is no call', () => {
+  const request = async (scope: string | undefined) => {
+    const bearer = (await daily.run('token', '--profile', join(daily.folder, 'clerk.json'))).stdout.trim();
+    await fetch(`${daily.url()}/v1/access-request`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ platform: 'codehost', ...(scope && { scope }), reason: 'to read code' }),
+    });
+    const waiting = await daily.json('inbox');
+    return waiting.find(({ kind }: { kind: string }) => kind === 'access').id as string;
+  };
+
+  test('an access request is approved with what was asked for, or with what is said', async () => {
+    const plain = await request('codehost:contents.read');
+    const wrong = await daily.run('approve', plain, '--yes', '--name', 'x');
+    expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringContaining('--name says nothing about this')]);
+    const { code, stdout } = await daily.run('approve', plain, '--yes', '--expires', '30d');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('Granted')]);
+    const { grants } = (await daily.owner('GET', `/owner/agents/${await idOf('clerk')}/grants`)).body;
+    expect(grants[0].scopes).toContain('codehost:contents.read');
+    expect(Date.parse(grants[0].expires_at) - Date.now()).toBeGreaterThan(29 * 24 * 3600_000);
+  });
+
+  test('a registration is approved, under another name where it has to be', async () => {
+    const me = (await daily.owner('GET', '/owner/me')).body;
+    const registered = async (agent_name: string, requested_scopes: object[] = []) => {
+      const response = await fetch(`${daily.url()}/v1/register`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ agent_name, owner_id: me.id, requested_scopes }),
+      });
+      expect(response.status).toBeLessThan(300);
+      const waiting = await daily.json('inbox');
+      return waiting.find(({ kind }: { kind: string }) => kind === 'registration').id as string;
+    };
+    const same = await registered('clerk');
+    const refused = await daily.run('approve', same, '--yes');
+    expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('--name')]);
+    const named = await daily.run('approve', same, '--yes', '--name', 'clerk two');
+    expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('it is an agent now')]);
+    const scopes = ['codehost:issues.read', 'codehost:issues.write', 'codehost:contents.read'];
+    const narrow = await registered('reader', [{ platformId: 'codehost', scopes }]);
+    const more = await daily.run('approve', narrow, '--yes', '--scopes', 'issues.read,codehost:pulls.read');
+    expect([more.code, more.stdout]).toEqual([1, expect.stringContaining('It does not ask for codehost:pulls.read.')]);
+    const less = await daily.run(
+      ...['approve', narrow, '--yes', '--scopes', 'issues.read,codehost:contents.read on codehost'],
+    );
+    expect(less.code, less.stdout).toBe(0);
+    const { grants } = (await daily.owner('GET', `/owner/agents/${await idOf('reader')}/grants`)).body;
+    expect(grants.map((one: { scopes: string[] }) => one.scopes.toSorted())).toEqual([[scopes[2], scopes[0]]]);
+    const other = await registered('stranger');
+    const told = await daily.run('deny', other, '--yes', '--reason', 'no');
+    expect([told.code, told.stdout]).toEqual([1, expect.stringContaining('leave out --reason')]);
+    const rejected = await daily.run('deny', other, '--yes');
+    expect([rejected.code, rejected.stdout]).toEqual([0, expect.stringContaining('Rejected')]);
+  });
+
+  const idOf = async (name: string) =>
+    (await daily.json('agent', 'list')).find((one: { name: string }) => one.name === name).agent_id;
+});
+
+describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${missingScript})` : ''}`, () => {
+  const at = (...words: string[]) => atTerminal(words, { cwd: daily.folder, env: daily.env });
+
+  test('shows all of it, and approves only after a yes', async () => {
+    const id = await daily.hold('clerk', { data: { title: 'Broken \u001b[2Jcup' }, reason: 'It \u202efell' });
+    const { request_hash: hash } = await stateOf(id);
+    const before = written();
+    const no = at('approve', id);
+    const shown = await no.shows('Approve exactly this? [y/N]');
+    for (const text of ['/repos/acme/shop/issues', 'Broken \\u001b[2Jcup', '⟦U+202E⟧', hash])
+      expect(shown).toContain(text);
+    no.type('\n');
+    const ended = await no.ended;
+    expect([ended.code, ended.stdout]).toEqual([1, expect.stringContaining('Nothing was decided.')]);
+    expect([written(), (await stateOf(id)).status]).toEqual([before, 'pending']);
+    const left = at('approve', id);
+    await left.shows('[y/N]');
+    left.type('\u0003');
+    expect((await left.ended).code).not.toBe(0);
+    expect((await stateOf(id)).status).toBe('pending');
+    const yes = at('approve', id);
+    await yes.shows('[y/N]');
+    yes.type('y\n');
+    const made = await yes.ended;
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('and made')]);
+    expect(actingIn(made.stdout)).toEqual([]);
+    expect(written()).toBe(before + 1);
+  });
+
+  test('deny asks for a reason', async () => {
+    const id = await daily.hold('clerk');
+    const asked = at('deny', id);
+    await asked.shows('Reason, for the agent to read');
+    asked.type('Not today\n');
+    await asked.shows('Deny it? [y/N]');
+    asked.type('yes\n');
+    expect((await asked.ended).code).toBe(0);
+    expect(await stateOf(id)).toMatchObject({ status: 'denied', note: 'Not today' });
+  });
+});

@@ -1,0 +1,220 @@
+/** Agents, grants, policies and connections in the terminal. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Daily, startDaily } from '../world/daily.ts';
+import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
+
+let daily: Daily;
+let clerk = '';
+beforeAll(async () => {
+  daily = await startDaily();
+  clerk = await daily.agent('clerk');
+});
+
+const good = async (...words: string[]) => {
+  const { code, stdout, stderr } = await daily.run(...words);
+  expect(code, stderr).toBe(0);
+  expect(actingIn(stdout)).toEqual([]);
+  return stdout;
+};
+const bad = async (...words: string[]) => {
+  const { code, stdout, stderr } = await daily.run(...words);
+  expect(stdout).toBe('');
+  return `${code} ${stderr}`;
+};
+
+describe('grant', () => {
+  test('adds, changes, lists and removes, with every limit', async () => {
+    await daily.agent('writer', '--grant', 'codehost=codehost:issues.read');
+    await good('grant', 'remove', 'writer', 'codehost', '--yes');
+    expect(await good('grant', 'list', 'writer')).toBe('writer is granted nothing.\n');
+    const made = await good(
+      ...['grant', 'add', 'writer', 'codehost', '--scopes', 'issues.read,codehost:issues.write'],
+      ...['--repos', 'acme/shop,acme/site', '--expires', '30d', '--approval'],
+    );
+    expect(made).toMatch(
+      /codehost: codehost:issues.read, codehost:issues.write\n {2}repositories: acme\/shop, acme\/site; until \S+ \S+; every call waits for an approval/,
+    );
+    expect(await bad('grant', 'add', 'writer', 'codehost', '--scopes', 'issues.read')).toMatch(/^1 .*grant change/);
+    const [before] = await daily.json('grant', 'list', 'writer');
+    const changed = await daily.json(
+      'grant',
+      'change',
+      'writer',
+      'codehost',
+      '--add-scopes',
+      'contents.read',
+      '--no-approval',
+    );
+    expect(changed.grant).toMatchObject({
+      scopes: [...before.scopes, 'codehost:contents.read'],
+      repos: before.repos,
+      expires_at: before.expires_at,
+      require_approval: false,
+    });
+    const freed = await daily.json('grant', 'change', 'writer', 'codehost', '--repos', 'all', '--expires', 'never');
+    expect(freed.grant).toMatchObject({ repos: null, expires_at: null, scopes: changed.grant.scopes });
+  });
+
+  test('says what is wrong, and changes nothing then', async () => {
+    const before = await daily.json('grant', 'list', 'clerk');
+    expect(await bad('grant', 'list', 'clrek')).toMatch(/^1 .*Did you mean "clerk"\?/);
+    expect(await bad('grant', 'change', 'clerk', 'mailhost', '--scopes', 'x:y')).toMatch(
+      /^1 There is no platform "mailhost"/,
+    );
+    expect(await bad('grant', 'change', 'clerk', 'codehost', '--scopes', 'codehost:nothing')).toMatch(
+      /^1 .*codehost:nothing/,
+    );
+    expect(await bad('grant', 'change', 'clerk', 'codehost', '--expires', 'soon')).toMatch(/^2 /);
+    expect(await bad('grant', 'change', 'clerk', 'codehost', '--repos', 'not a repo')).toMatch(/^1 /);
+    expect(await bad('grant', 'remove', 'clerk', 'codehost')).toMatch(/^2 .*--yes/);
+    expect(await daily.json('grant', 'list', 'clerk')).toEqual(before);
+  });
+
+  test.skipIf(missingScript)('asks before it takes one away', async () => {
+    await daily.agent('leaver');
+    const asked = atTerminal(['grant', 'remove', 'leaver', 'codehost'], { cwd: daily.folder, env: daily.env });
+    expect(await asked.shows('Take this away?')).toContain('codehost:issues.read');
+    asked.type('n\n');
+    expect((await asked.ended).code).toBe(1);
+    expect(await daily.json('grant', 'list', 'leaver')).toHaveLength(1);
+  });
+});
+
+describe('agent', () => {
+  test.skipIf(missingScript)('revoke asks first', async () => {
+    const { agent_id } = await daily.json('agent', 'show', 'clerk');
+    const asked = atTerminal(['agent', 'revoke', 'clerk'], { cwd: daily.folder, env: daily.env });
+    await asked.shows('This cannot be undone.');
+    asked.type('n\n');
+    expect((await asked.ended).code).toBe(1);
+    expect(await daily.json('agent', 'show', agent_id)).toMatchObject({ status: 'active' });
+  });
+});
+
+describe('policy', () => {
+  const tried = (...words: string[]) => good('policy', 'try', '--agent', 'clerk', '--platform', 'codehost', ...words);
+
+  test('try says what would become of a call, and by which rule, in words', async () => {
+    const body = join(daily.folder, 'body.json');
+    writeFileSync(body, '{"title":"It leaks"}');
+    const sent = daily.upstream.seen.length;
+    const held = await tried('--method', 'post', '--endpoint', '/repos/acme/shop/issues', '--body', `@${body}`);
+    expect(held).toMatch(/^It would be held for a person\.\n/);
+    expect(held).toMatch(/Scope +codehost:issues.write\n/);
+    expect(held).toMatch(/Rules +policy .*POST, PUT, PATCH wait/);
+    expect(held).toMatch(/Policy +careful, version 1/);
+    expect(await tried('--endpoint', '/repos/acme/shop/issues')).toMatch(/^It would be made\./);
+    const refused = await tried(
+      '--method',
+      'DELETE',
+      '--endpoint',
+      '/repos/acme/shop/issues/1',
+      '--scope',
+      'codehost:contents.read',
+    );
+    expect(refused).toMatch(/^It would be refused\.\nWhy .*\nReason +denied_by_policy/);
+    const { decision } = await daily.json(
+      'policy',
+      'try',
+      '--agent',
+      clerk,
+      '--platform',
+      'codehost',
+      '--endpoint',
+      '/repos/acme/shop/issues',
+    );
+    expect(decision).toBe('allow');
+    expect(daily.upstream.seen.length).toBe(sent);
+  });
+
+  test('list and show', async () => {
+    expect(await good('policy', 'list')).toMatch(/^NAME +VERSION +AGENTS\n(.*\n)*careful +1 +\d/);
+    const shown = await good('policy', 'show', 'careful');
+    expect(shown).toContain('POST, PUT, PATCH wait');
+    expect(shown).toContain('DELETE is denied');
+  });
+
+  test.each([
+    ['a body that is no JSON', ['--body', '{'], /^2 .*--body takes a JSON object/],
+    ['a body that is a list', ['--body', '[]'], /^2 /],
+    ['a file that is not there', ['--body', '@nowhere.json'], /^1 nowhere.json cannot be read/],
+  ])('%s is refused', async (_what, words, message) => {
+    const call = ['policy', 'try', '--agent', 'clerk', '--platform', 'codehost', '--endpoint', '/user'];
+    expect(await bad(...call, ...words)).toMatch(message);
+  });
+});
+
+describe('connection', () => {
+  const answers = (status: number) => {
+    daily.upstream.answer = (_request, response) => response.writeHead(status).end();
+  };
+  const listed = async () => (await good('connection', 'list')).split('\n')[1];
+  afterEach(() => {
+    daily.upstream.answer = undefined;
+  });
+
+  test('lists and tests in the words of the console, and ends with 1 when one was refused', async () => {
+    expect(await good('connection', 'list')).toBe(
+      'NAME  PLATFORM  STATE          USED\nmain  codehost  Not tried yet  where none is named\n',
+    );
+    const took = await daily.run('connection', 'test', 'main');
+    expect([took.code, took.stdout]).toEqual([0, expect.stringMatching(/^main \(codehost\) {2}Worked: /)]);
+    expect(await listed()).toMatch(/ Worked just now /);
+    answers(404);
+    const reached = await daily.run('connection', 'test', 'main');
+    expect([reached.code, reached.stdout]).toEqual([0, expect.stringMatching(/^main \(codehost\) {2}Reached: /)]);
+    expect(await listed()).toMatch(/ Reached just now /);
+    answers(401);
+    const refused = await daily.run('connection', 'test');
+    expect([refused.code, refused.stdout]).toEqual([1, expect.stringMatching(/^main \(codehost\) {2}Refused: /)]);
+    expect(await listed()).toMatch(/ Refused just now /);
+    answers(500);
+    const failed = await daily.run('connection', 'test');
+    expect([failed.code, failed.stdout]).toEqual([1, expect.stringMatching(/^main \(codehost\) {2}Failed: /)]);
+    const told = (await good('activity')).split('\n').filter((each) => each.includes('connection tested'));
+    expect(told.map((each) => /(Worked|Reached|Refused|Failed) +connection tested/.exec(each)?.[1])).toEqual([
+      ...['Worked', 'Reached', 'Refused', 'Failed'],
+    ]);
+    expect(await bad('connection', 'test', 'mian')).toMatch(/^1 .*Did you mean "main"\?/);
+  });
+});
+
+describe('agent show', () => {
+  test('says what it is, what it may do, what waits, and what it did last', async () => {
+    await daily.act('clerk', {});
+    const id = await daily.hold('clerk');
+    const shown = await good('agent', 'show', 'clerk');
+    for (const words of [
+      new RegExp(`^clerk  ${clerk}$`, 'm'),
+      /^Status +Active/m,
+      /^Owner +\S+@\S+$/m,
+      /^Key +\S{20,}, for \d+ (s|min)$/m,
+      /^Policy +careful$/m,
+      /^Granted +codehost: codehost:issues.read, codehost:issues.write$/m,
+      new RegExp(`^Waits +${id.slice(0, 6)}`, 'm'),
+      /^Last call .* Held +clerk .+ on codehost/m,
+    ])
+      expect(shown).toMatch(words);
+    const whole = await daily.json('agent', 'show', clerk);
+    expect(whole).toMatchObject({ name: 'clerk', policy: 'careful', waiting: [{ id }], last_call: { result: 'held' } });
+  });
+
+  test('is found by its name when it is stopped, too', async () => {
+    await daily.agent('halted');
+    expect(await good('agent', 'suspend', 'halted', '--reason', 'looked \u001b[31modd')).toMatch(
+      /^halted .* is suspended/,
+    );
+    expect(await good('agent', 'show', 'halted')).toMatch(/^Status +Suspended since .*: looked ⟦U\+001B⟧\[31modd$/m);
+  });
+});
+
+test('--help groups the commands by topic, and a mistyped one is told what is near', async () => {
+  const { stdout } = await daily.run('--help');
+  const groups = stdout.split('\n').filter((each) => /^[A-Z].*:$/.test(each));
+  expect(groups.length).toBeGreaterThan(4);
+  expect(groups).toContain('Daily work:');
+  const wrong = await daily.run('aprove', 'x');
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean approve?')]);
+});

@@ -1,0 +1,54 @@
+/** The launcher in a clone in which `npm ci` was not run yet, and npm in a checkout, with whatever Node the machine has. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT } from '../world/root.ts';
+import { newFolder } from '../world/stores.ts';
+
+/** What `git clone` brings of the command line. */
+function clone(): string {
+  const folder = newFolder();
+  for (const path of [
+    'bin',
+    'mcp',
+    'package.json',
+    'package-lock.json',
+    '.npmrc',
+    'test/contract/generated/package.json',
+  ])
+    cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter: (from) => !from.includes('node_modules') });
+  return folder;
+}
+
+const nodes = [process.execPath, '/usr/bin/node'].filter((path) => existsSync(path));
+
+test.each(nodes)('before "npm ci", %s says to run it', (node) => {
+  const folder = clone();
+  for (const words of [['serve'], ['--version']]) {
+    const script = join(folder, 'bin', 'agent-broker.js');
+    const { status, stderr, stdout } = spawnSync(node, [script, ...words], { encoding: 'utf8', env: { HOME: folder } });
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^Run "npm ci" in \S+ first: .*Node\.js 24.*\n$/);
+  }
+});
+
+/** An npm whose Node is older than the one that the package asks for. */
+const old = ['/usr/bin/npm'].find((npm) => {
+  if (!existsSync(npm) || !existsSync(join(dirname(npm), 'node'))) return false;
+  const { stdout } = spawnSync(join(dirname(npm), 'node'), ['--version'], { encoding: 'utf8' });
+  return Number(stdout.slice(1).split('.')[0]) < 24;
+});
+
+test.skipIf(!old)(`npm with an old Node warns of nothing${old ? '' : ' (skipped: no old Node here)'}`, () => {
+  const folder = clone();
+  mkdirSync(join(folder, 'home'));
+  const env = { PATH: `${dirname(old!)}:/bin`, HOME: join(folder, 'home'), npm_config_update_notifier: 'false' };
+  const npm = (...words: string[]) => spawnSync(old!, words, { cwd: folder, env, encoding: 'utf8' });
+  const install = () => npm('ci', '--dry-run', '--offline', '--no-audit');
+  const quiet = install();
+  expect([quiet.status, quiet.stderr], quiet.stdout).toEqual([0, '']);
+  expect(npm('start').stderr).toMatch(/^Run "npm ci" in \S+ first: [^\n]*\n$/);
+  rmSync(join(folder, '.npmrc'));
+  expect(install().stderr).toContain('EBADENGINE');
+});

@@ -1,0 +1,50 @@
+/** Clients of platforms as npm has them, given the address of the broker by their line in docs/unmodified.md. */
+import { describe, expect, test } from 'vitest';
+import { shared } from '../world/given.ts';
+import { CLIENTS, type Client } from './clients.ts';
+import { lineOf, withoutLab } from './installed.ts';
+import { givenLab } from './lab-world.ts';
+
+describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
+  const { world, agent: agentOf, approve } = givenLab();
+
+  describe.each(CLIENTS)('$name', ({ name, platform, names, always, read, refused, held, ...scopes }) => {
+    const agent = shared(() => agentOf(platform, scopes));
+    /** By its line, and with these headers on each of its calls. */
+    const made = (headers: Record<string, string> = {}) => {
+      const known = { ...names(headers), TOKEN: agent.token() };
+      const make = new Function(...Object.keys(known), `return ${lineOf(name, world.running.baseUrl)}`);
+      const client = make(...Object.values(known));
+      always?.(client, headers);
+      return client;
+    };
+    const thrown = async (call: Client['refused']['call'], client: unknown): Promise<string> => {
+      try {
+        await call(client);
+      } catch (error) {
+        return String((error as Error).message);
+      }
+      throw new Error('this call was to be refused');
+    };
+
+    test('reads', async () => {
+      expect(await read.call(made())).toMatchObject(read.is as object);
+      expect(world.upstream.seen).toHaveLength(1);
+    });
+
+    test('throws what says why a call is refused', async () => {
+      const message = await thrown(refused.call, made());
+      expect(message).toContain('agent-broker: scope_not_granted');
+      expect(message).toContain(scopes.without);
+      expect(world.upstream.seen).toEqual([]);
+    });
+
+    test('gets the result of a call that was approved, which is made once', async () => {
+      const message = await thrown(held.call, made({ 'X-Svc-Wait': '0' }));
+      expect(world.upstream.seen).toEqual([]);
+      await approve(message);
+      expect(await held.call(made({ 'X-Svc-Wait': '0' }))).toMatchObject(held.is as object);
+      expect(world.upstream.seen).toHaveLength(1);
+    });
+  });
+});

@@ -1,0 +1,122 @@
+/** The pages of the console for everybody: axe, phones of 360 and 320 pixels, light and dark. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
+
+const LONG = 'support-triage-of-a-long-name-without-any-space-in-it';
+
+describe.skipIf(withoutChromium)(
+  `accessible pages of the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 120_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = shared(() => organisation.agent({ name: LONG }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
+
+    const go = async (path: string, ready: string) => {
+      await page.open(world.running.baseUrl + path);
+      await isLive(page);
+      await page.until(ready);
+    };
+    const hold = async (by: TestAgent, count: number, more: object = {}) => {
+      for (let at = 0; at < count; at++) {
+        const held = await by.act({ ...WRITE, data: { title: `call ${at}` }, reason: 'Because. '.repeat(20), ...more });
+        expect(held.status, held.text).toBe(202);
+      }
+    };
+    const has = (selector: string) => `document.querySelector('${selector}') !== null`;
+
+    test('the inbox: empty, with one, of thirty, open, selected, a group that is open, and what it asks', async () => {
+      await go('/console', has('.empty'));
+      await expectAccessible(page, 'the empty inbox');
+      await hold(agent, 1);
+      await go('/console', has('.card'));
+      await expectAccessible(page, 'the inbox with one');
+      await page.click('.opener');
+      await page.until(has('.decide'));
+      await expectAccessible(page, 'an open card');
+      await hold(agent, 24);
+      const other = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:write'] } } });
+      await hold(other, 4);
+      const { status, text } = await other.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope: 'demo:read', reason: 'To clean up.' }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(status, text).toBe(202);
+      await go('/console', has('.group'));
+      await expectAccessible(page, 'the inbox of thirty');
+      await page.click('.group .pick input');
+      await page.click('.group .opener');
+      await page.until(has('.group .card'));
+      await expectAccessible(page, 'an open group that is selected');
+      await page.click('#approve-selected');
+      await page.until(has('dialog .several'));
+      await expectAccessible(page, 'the question about several', 'dialog');
+      await page.click('dialog .several summary');
+      await page.until(has('dialog .request-view'));
+      await expectAccessible(page, 'one of several with its request', 'dialog');
+      // It is longer than the window, and its answers are in sight.
+      await page.until(`document.querySelector('dialog').scrollHeight > innerHeight`);
+      expect(
+        await page.value(`document.querySelector('dialog #approve').getBoundingClientRect().bottom <= innerHeight`),
+      ).toBe(true);
+      // Nor do they lie on the last words where all of it has room.
+      await page.resize({ width: 1280, height: 1200 });
+      await page.until(`document.querySelector('dialog').scrollHeight <= innerHeight`);
+      expect(
+        await page.value(
+          `document.querySelector('dialog form > .buttons').getBoundingClientRect().top >= document.querySelector('dialog form > p:last-of-type').getBoundingClientRect().bottom`,
+        ),
+      ).toBe(true);
+      await page.press('Escape');
+      await page.click('#deny-selected');
+      await page.until(has('dialog .several'));
+      await expectAccessible(page, 'the question whether to deny several', 'dialog');
+      await page.press('Escape');
+    });
+
+    test('the tabs: the one that is open is in the window', async () => {
+      for (const path of ['/console/connections', '/console/settings']) {
+        await go(path, has('nav [aria-current]'));
+        for (const width of [360, 320]) {
+          await page.resize({ width, height: 700 }, 'phone');
+          await page.until(`innerWidth === ${width}`);
+          await page.value('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+          const { left, right } = await page.value<{ left: number; right: number }>(
+            `document.querySelector('nav [aria-current]').getBoundingClientRect().toJSON()`,
+          );
+          expect(left).toBeGreaterThanOrEqual(0);
+          expect(right).toBeLessThanOrEqual(width);
+          expect(await page.value(`document.querySelector('.bar nav').dataset.beyond`)).toMatch(/start|both/);
+        }
+      }
+      await go('/console', has('nav [aria-current]'));
+      expect(await page.value(`document.querySelector('.bar nav').dataset.beyond`)).toBe('end');
+    });
+
+    test.each([
+      ['/console/agents', '#agents .row'],
+      ['/console/activity', '#activity .row'],
+      ['/console/connections', '#connections .row'],
+      ['/console/people', '.people .sheet'],
+      ['/console/settings', '#publish'],
+      ['/console/reports', '.page-head'],
+      ['/console/clients', '.page-head'],
+    ])('%s', async (path, ready) => {
+      if (path === '/console/activity')
+        for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
+      await go(path, has(ready));
+      if (path === '/console/activity') {
+        await page.click('#activity summary');
+        await page.until(has('#activity .facts'));
+      }
+      await expectAccessible(page, path);
+    });
+  },
+);

@@ -1,0 +1,340 @@
+/** An inbox of thirty and of five hundred: grouped, found, selected and decided together, without anything moving meanwhile. */
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
+
+const HOSTILE = '24 calls sandbox-agent wants to POST on demo';
+
+describe.skipIf(withoutChromium)(
+  `an inbox of many${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const browser = shared(() => startBrowser());
+    const organisation = fresh(() => world.demoOrganisation());
+    const busy = fresh(() => organisation.agent({ name: 'sandbox-agent' }));
+
+    const hold = async (agent: TestAgent, count: number, more: object = {}): Promise<string[]> => {
+      const ids: string[] = [];
+      for (let at = 0; at < count; at++) {
+        const held = await agent.act({ ...WRITE, data: { title: `call ${at}` }, ...more });
+        expect(held.status, held.text).toBe(202);
+        ids.push(held.body.approval_id);
+      }
+      return ids;
+    };
+    const open = async (waiting: number, owner = organisation.owner): Promise<Page> => {
+      const page = await openConsole(world, browser, owner);
+      await page.until(`document.querySelector('#waiting')?.innerText.startsWith('${waiting}')`);
+      return page;
+    };
+    const statusOf = async (agent: TestAgent, id: string) => (await agent.get(`/v1/approvals/${id}`)).body.status;
+    const count = (page: Page, selector: string) =>
+      page.value<number>(`document.querySelectorAll('${selector}').length`);
+    const textOf = (page: Page, selector: string) =>
+      page.value<string>(`document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ') ?? ''`);
+    const focused = (page: Page) =>
+      page.value<string>(
+        `((one) => one?.dataset.entry ?? one?.dataset.slot ?? '')(document.activeElement.closest('[data-entry], [data-slot]'))`,
+      );
+    const made = () => world.upstream.seen.filter(({ method }) => method === 'POST').length;
+
+    test('equal calls are one line with their number; another agent, scope or method is none of them', async () => {
+      const other = await organisation.agent({ name: HOSTILE });
+      await hold(busy, 24);
+      await hold(other, 2);
+      const page = await open(26);
+      expect(await count(page, '.group')).toBe(1);
+      expect(await count(page, '.card')).toBe(2);
+      expect(await textOf(page, '.group .group-count')).toBe('24 calls');
+      expect(await textOf(page, '.group .about')).toContain('demo:write');
+      // A name that reads like a group stands in its own place, and counts nothing.
+      expect(await count(page, '.group-count')).toBe(1);
+      expect(await page.value(`document.querySelector('.card strong').innerText`)).toBe(HOSTILE);
+      await page.click('.group .opener');
+      await page.until(`document.querySelectorAll('.group .card').length === 24`);
+      expect(await count(page, '.card')).toBe(26);
+    });
+
+    test('filters and search find some of it, stand in the address, and survive a reload', async () => {
+      const other = await organisation.agent({ name: 'reader' });
+      await hold(busy, 6);
+      await hold(other, 2, { endpoint: '/items/special', method: 'PATCH' }).catch(() => {});
+      await hold(other, 2);
+      const page = await open((await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.length);
+      const choose = (selector: string, value: string) =>
+        page.value(`(() => {
+          const found = document.querySelector('${selector}');
+          found.value = ${JSON.stringify(value)};
+          found.dispatchEvent(new Event('change', { bubbles: true }));
+        })()`);
+      await choose('#by-agent', other.agentId);
+      await page.until(`document.querySelectorAll('.group').length === 0`);
+      expect(await page.value('location.search')).toBe(`?agent=${other.agentId}`);
+      expect(await textOf(page, '#fitting')).toMatch(/^\d+ of \d+$/);
+      await page.open(await page.value<string>('location.href'));
+      await isLive(page);
+      await page.until(`document.querySelector('.card') !== null`);
+      expect(await count(page, '.group')).toBe(0);
+      await choose('#by-agent', '');
+      await page.until(`document.querySelectorAll('.group').length === 1`);
+      await page.value('document.activeElement.blur()');
+      await page.press('/');
+      await page.until(`document.activeElement.id === 'words'`);
+      await page.type('reader');
+      await page.until(`document.querySelectorAll('.group').length === 0`);
+      expect(await count(page, '.card')).toBe(2);
+      await page.type(' nothing like that');
+      await page.until(`document.querySelector('#none-fits') !== null`);
+      await choose('#by-kind', 'registration');
+      await page.until(`document.querySelector('#none-fits') !== null`);
+    });
+
+    test('by keyboard: x selects a group, a asks once more with each of them, Enter approves them all, each once', async () => {
+      const ids = await hold(busy, 7);
+      const page = await open(7);
+      await page.press('j', 'x');
+      await page.until(`document.querySelector('#selection')?.innerText.includes('7 selected')`);
+      await page.press('a');
+      await page.until(`document.querySelectorAll('dialog .several li').length === 7`);
+      expect(await textOf(page, 'dialog h2')).toBe('Approve 7 calls?');
+      expect(made()).toBe(0);
+      await page.press('Enter');
+      await says(page, '7 approved.');
+      expect(made()).toBe(7);
+      for (const id of ids) expect(await statusOf(busy, id)).toBe('approved');
+      expect(await count(page, '#selection')).toBe(0);
+      await page.until(`document.title === 'Inbox · Agent Broker'`);
+      expect(await textOf(page, '.group .about')).toContain('7 decided');
+    });
+
+    test('Shift and x reach from the last selected one; d denies them with one reason; the others wait on', async () => {
+      const ids = await hold(busy, 4);
+      const page = await open(4);
+      await page.press('j', 'x', 'j', 'j', 'Shift+X');
+      await page.until(`document.querySelector('#selection')?.innerText.includes('3 selected')`);
+      await page.press('d');
+      await page.until(`document.querySelector('dialog #deny') !== null`);
+      await page.click('.chip input[value="Not now"]');
+      await page.click('#deny');
+      await says(page, '3 denied.');
+      for (const id of ids.slice(0, 3))
+        expect((await busy.get(`/v1/approvals/${id}`)).body).toMatchObject({ status: 'denied', note: 'Not now' });
+      expect(await statusOf(busy, ids[3]!)).toBe('pending');
+      await page.until(`document.activeElement.closest('[data-entry]')?.dataset.entry === 'approval-${ids[3]}'`);
+      expect(made()).toBe(0);
+    });
+
+    test('before several are decided each can be opened to its whole request, and a changed one says so', async () => {
+      const ids = await hold(busy, 2, { data: { title: 'a', note: { deep: 'in the body' } } });
+      const page = await open(2);
+      for (const id of ids) await page.click(`${card(id)} .pick input`);
+      await page.click('#approve-selected');
+      await page.until(`document.querySelectorAll('dialog .several li').length === 2`);
+      expect(await textOf(page, 'dialog .several')).not.toContain('in the body');
+      await page.click('dialog .several > li:first-child > details > summary');
+      await page.until(`document.querySelector('dialog .request-view') !== null`);
+      const shown = await textOf(page, 'dialog .several > li:first-child');
+      for (const words of ['/items', 'in the body', 'Waits until']) expect(shown).toContain(words);
+      await sql`update approvals set request_hash = ${'e'.repeat(64)} where id = ${ids[1]!}`.execute(
+        world.running.broker.store.db,
+      );
+      await page.click('dialog .several > li:last-child > details > summary');
+      await page.until(
+        `document.querySelector('dialog .several > li:last-child').innerText.includes('no longer the request')`,
+      );
+      expect(await count(page, 'dialog .request-view')).toBe(1);
+      expect(made()).toBe(0);
+    });
+
+    test('one that is decided elsewhere leaves the selection, and that is said; a changed one is not approved', async () => {
+      const ids = await hold(busy, 3);
+      const page = await open(3);
+      for (const id of ids) await page.click(`${card(id)} .pick input`);
+      await page.until(`document.querySelector('#selection')?.innerText.includes('3 selected')`);
+      const colleague = await organisation.addOwner('approver');
+      await organisation.ask('POST', `/owner/approvals/${ids[0]}/deny`, {}, colleague);
+      await says(page, 'One of the selected calls was decided elsewhere');
+      await page.until(`document.querySelector('#selection')?.innerText.includes('2 selected')`);
+      await page.click('#approve-selected');
+      await page.until(`document.querySelectorAll('dialog .several li').length === 2`);
+      await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${ids[1]!}`.execute(
+        world.running.broker.store.db,
+      );
+      await page.click('#approve');
+      await says(page, '1 no longer the request that you were shown');
+      expect(await statusOf(busy, ids[1]!)).toBe('pending');
+      expect(await statusOf(busy, ids[2]!)).toBe('approved');
+      expect(made()).toBe(1);
+    });
+
+    test('calls that the platform refuses are not told as a success', async () => {
+      await hold(busy, 5);
+      world.upstream.answer = (_request, response) => response.writeHead(422).end('{}');
+      const page = await open(5);
+      await page.click('.group .pick input');
+      await page.click('#approve-selected');
+      await page.click('#approve');
+      await says(page, '5 approved; 5 of them made without success');
+      expect(await page.value(`document.querySelector('.toast').dataset.kind`)).toBe('wait');
+    });
+
+    test('nothing moves: what comes joins its group, an open one only when it is asked for, and none becomes a group', async () => {
+      const other = await organisation.agent({ name: 'reader' });
+      await hold(busy, 5);
+      const [last] = await hold(other, 1);
+      const page = await open(6);
+      const topOf = () => page.value<number>(`document.querySelector('${card(last!)}').getBoundingClientRect().top`);
+      const before = await topOf();
+      await hold(busy, 1);
+      await page.until(`document.querySelector('.group-count').innerText === '6 calls'`);
+      expect(await topOf()).toBe(before);
+      await page.click('.group .opener');
+      await page.until(`document.querySelectorAll('.group .card').length === 6`);
+      const opened = await topOf();
+      await hold(busy, 2);
+      await page.until(`document.querySelector('.group-count').innerText === '8 calls'`);
+      expect(await count(page, '.group .card')).toBe(6);
+      expect(await topOf()).toBe(opened);
+      await page.click('.group .more button');
+      await page.until(`document.querySelectorAll('.group .card').length === 8`);
+      // A flood that begins while somebody looks: the first stand alone, the rest are one line.
+      await hold(other, 12);
+      await page.until(
+        `document.querySelectorAll('.group').length === 2 && [...document.querySelectorAll('.group-count')].at(-1).innerText === '9 calls'`,
+      );
+      expect(await count(page, '.cards > .card')).toBe(8 + 4);
+    });
+
+    test('what has the focus stays in the window, through thirty that are selected, opened and decided', async () => {
+      const names = Array.from({ length: 10 }, (_, at) => `agent-${at}`);
+      const agents = await Promise.all(names.map((name) => organisation.agent({ name })));
+      const data = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`member_${at}`, `value ${at}`]));
+      for (const agent of agents) await hold(agent, 3, { data });
+      const page = await open(30);
+      const inSight = async () => {
+        const at = await page.value<{ top: number; bottom: number; height: number }>(`(async () => {
+          await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+          const { top, bottom } = (document.activeElement.closest('.card-head') ?? document.activeElement).getBoundingClientRect();
+          return { top, bottom, height: innerHeight };
+        })()`);
+        expect(at.top, JSON.stringify(at)).toBeGreaterThanOrEqual(0);
+        expect(at.bottom, JSON.stringify(at)).toBeLessThanOrEqual(at.height);
+      };
+      for (let at = 0; at < 20; at++) {
+        await page.press('j');
+        await inSight();
+      }
+      await page.press('x', 'j', 'j', 'Shift+X', 'a');
+      await page.until(`document.querySelector('dialog #approve') === document.activeElement`);
+      await page.press('Enter');
+      await says(page, '3 approved.');
+      await page.until(`document.querySelector('dialog') === null`);
+      await inSight();
+      expect(await focused(page)).toMatch(/^approval-/);
+      await page.press('Enter');
+      await page.until(`document.querySelector('.decide') !== null`);
+      await inSight();
+    });
+
+    test('an admin suspends the agent from the card; an approver has no such button, and both are told when it is', async () => {
+      const [id] = await hold(busy, 1);
+      const page = await open(1);
+      await look(page, id!);
+      await page.click('.suspend button');
+      await page.until(`document.querySelector('dialog')?.innerText.includes('Suspend sandbox-agent?')`);
+      await page.click('#move');
+      await says(page, 'sandbox-agent is suspended.');
+      await page.until(`document.querySelector('.suspend')?.innerText.includes('This agent is suspended')`);
+      expect((await busy.act(WRITE)).body).toMatchObject({ error: 'agent_halted' });
+      await page.until(`document.querySelector('${card(id!)} .about').innerText.startsWith('Agent suspended')`);
+      await organisation.ask('POST', `/owner/agents/${busy.agentId}/resume`, {});
+      const approver = await open(1, await organisation.addOwner('approver'));
+      await look(approver, id!);
+      expect(await count(approver, '.suspend')).toBe(0);
+    });
+
+    test('a viewer finds and opens, and selects nothing', async () => {
+      await hold(busy, 6);
+      const viewer = await open(6, await organisation.addOwner('viewer'));
+      expect(await count(viewer, '.pick')).toBe(0);
+      await viewer.press('j', 'x', 'a', 'd');
+      expect(await count(viewer, 'dialog, #selection')).toBe(0);
+    });
+
+    describe('of five hundred', () => {
+      let page: Page;
+      /** `each(at)`: in what the copies differ. */
+      const fill = async (total: number, each: (at: number) => object) => {
+        const { db } = world.running.broker.store;
+        const [first] = await hold(busy, 1);
+        const row = await db.selectFrom('approvals').selectAll().where('id', '=', first!).executeTakeFirstOrThrow();
+        const copies = Array.from({ length: total - 1 }, (_, at) => ({
+          ...row,
+          id: uuidv4(),
+          created_at: row.created_at + 1 + at,
+          expires_at: row.expires_at + 1 + at,
+          ...each(at),
+        }));
+        for (let at = 0; at < copies.length; at += 100)
+          await db
+            .insertInto('approvals')
+            .values(copies.slice(at, at + 100))
+            .execute();
+      };
+      const asked = (path: string) =>
+        page.value<number>(
+          `performance.getEntriesByType('resource').filter(({ name }) => name.includes('${path}')).length`,
+        );
+
+      test('all different: fifty are drawn, more when asked for, and few requests read them', async () => {
+        await fill(500, (at) => ({ scope: `demo:write.${at}` }));
+        page = await open(500);
+        expect(await count(page, '.card')).toBe(50);
+        expect(await textOf(page, '#show-more')).toBe('Show more (450 not shown)');
+        // Read at the start, and once more when news begin: three pages of calls, one each of everything else.
+        expect(await asked('/owner/approvals?')).toBeLessThanOrEqual(6);
+        expect(await asked('/owner/')).toBeLessThanOrEqual(16);
+        expect(await page.value(`document.querySelectorAll('*').length`)).toBeLessThan(1_800);
+        await page.press(...Array(51).fill('j'));
+        await page.until(`document.querySelectorAll('.card').length === 100`);
+        await page.click('#words');
+        await page.type('demo:write.498');
+        await page.until(`document.querySelector('#fitting').innerText === '1 of 500'`);
+        expect(await count(page, '.card')).toBe(1);
+      });
+
+      test('all equal: one line, selected and denied together in five requests', async () => {
+        await fill(500, () => ({}));
+        page = await open(500);
+        expect(await count(page, '.card')).toBe(0);
+        expect(await page.value(`document.querySelectorAll('*').length`)).toBeLessThan(400);
+        await page.click('.group .opener');
+        await page.until(`document.querySelectorAll('.group .card').length === 50`);
+        await page.click('.group > .card-head .pick input');
+        await page.until(`document.querySelector('#selection').innerText.includes('500 selected')`);
+        await page.click('#deny-selected');
+        await page.until(`document.querySelectorAll('dialog .several li').length === 500`);
+        await page.value('performance.clearResourceTimings()');
+        await page.click('#deny');
+        await page.until(`document.querySelector('#said').innerText.includes('500 denied.')`, 50_000);
+        const decided = await page.value(
+          `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/owner/approvals/decide')).length`,
+        );
+        expect(decided).toBe(5);
+        await page.until(`${WAITING} === 0`);
+        const { body } = await organisation.ask('GET', '/owner/approvals?status=pending');
+        expect(body.approvals).toEqual([]);
+      });
+    });
+
+    beforeAll(() => {
+      world.upstream.answer = undefined;
+    });
+  },
+);

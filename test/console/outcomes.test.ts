@@ -1,0 +1,117 @@
+/** Whether a connection works is what somebody found out: a stored secret alone is "Not tried yet". */
+import { describe, expect, test } from 'vitest';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, says } from '../world/console.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+type Outcome = { at: string; ok: boolean; upstream_status: number | null; detail?: string };
+type Listed = { id: string; last_test: Outcome | null; last_use: Outcome | null; lacks_consent_for: string[] };
+
+describe.each(STORES)(`what is known of a connection, on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const listed = async (): Promise<Listed> =>
+    (await organisation.ask('GET', '/owner/connections')).body.connections.find(
+      (one: { platform: string }) => one.platform === 'demo',
+    );
+  const answers = (status: number) => {
+    world.upstream.answer = (_request, response) => response.writeHead(status).end('{}');
+  };
+  const test_ = async () => await organisation.ask('POST', `/owner/connections/${(await listed()).id}/test`, {});
+
+  test('nothing, while nobody tried it', async () => {
+    expect(await listed()).toMatchObject({ last_test: null, last_use: null });
+  });
+
+  test('what the last test found, until the credential is another one', async () => {
+    answers(401);
+    await test_();
+    const { id, last_test } = await listed();
+    expect(last_test).toMatchObject({ ok: false, upstream_status: 401 });
+    expect(last_test?.detail).toContain('it refused the credential');
+    expect(Math.abs(Date.parse(last_test!.at) - Date.now())).toBeLessThan(60_000);
+    answers(200);
+    await test_();
+    expect((await listed()).last_test).toMatchObject({ ok: true, upstream_status: 200 });
+    await organisation.ask('POST', `/owner/connections/${id}/secret`, { secret: 'another_secret_of_ours' });
+    expect((await listed()).last_test).toBe(null);
+  });
+
+  test('a test that reached nobody is no secret', async () => {
+    await organisation.platform({ id: 'private', manifest: { base_url: 'https://10.1.2.3/' }, secret: null });
+    const id = await organisation.connection('private');
+    await organisation.ask('POST', `/owner/connections/${id}/test`, {});
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const one = connections.find((each: Listed) => each.id === id);
+    expect(one.last_test).toMatchObject({ ok: false, upstream_status: null });
+    expect(one.last_test.detail).toContain('not one that this broker may connect to');
+  });
+
+  test('what the last call showed: 2xx works, 401 does not, and 404 tells nothing', async () => {
+    const agent = await organisation.agent();
+    await agent.act(READ);
+    expect((await listed()).last_use).toMatchObject({ ok: true, upstream_status: 200 });
+    answers(404);
+    await agent.act(READ);
+    expect((await listed()).last_use).toMatchObject({ ok: true, upstream_status: 200 });
+    answers(401);
+    await agent.act(READ);
+    const { id, last_use } = await listed();
+    expect(last_use).toMatchObject({ ok: false, upstream_status: 401 });
+    await organisation.ask('POST', `/owner/connections/${id}/secret`, { secret: 'another_secret_of_ours' });
+    expect((await listed()).last_use).toBe(null);
+  });
+
+  test('which scopes need more than the platform granted', async () => {
+    const manifest = { needs: { 'demo:write': ['write', 'admin'], 'demo:read': ['read'] } };
+    await organisation.platform({ id: 'needy', manifest, secret: null });
+    const id = await organisation.connection('needy', { upstreamScopes: ['read'] });
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const lacks = Object.fromEntries(connections.map((each: Listed) => [each.id, each.lacks_consent_for]));
+    expect(lacks[id]).toEqual(['demo:write']);
+    expect(lacks[(await listed()).id]).toEqual([]);
+  });
+});
+
+describe.skipIf(withoutChromium)(
+  `the badge of a connection${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+    const badge = (words: string, kind: string) =>
+      page.until(
+        `((one) => one?.innerText.replace(/\\s+/g, ' ').startsWith('${words}') && one.dataset.kind === '${kind}')(document.querySelector('#connections .badge'))`,
+      );
+
+    test('is green only when it worked; Test tries it', async () => {
+      await page.open(`${world.running.baseUrl}/console/connections`);
+      await isLive(page);
+      await badge('Not tried yet', '');
+      world.upstream.answer = (_request, response) => response.writeHead(401).end('{}');
+      await page.click('#connections .test');
+      await says(page, 'it refused the credential');
+      await badge('Refused just now', 'bad');
+      expect(await page.value(`document.querySelector('#connections .outcome').innerText`)).toContain(
+        'Last test: The platform answered 401',
+      );
+      world.upstream.answer = (_request, response) => response.writeHead(404).end('{}');
+      await page.click('#connections .test');
+      await badge('Reached just now', '');
+      world.upstream.answer = undefined;
+      await page.click('#connections .test');
+      await badge('Worked just now', 'good');
+    });
+
+    test('whoever may not test has no button', async () => {
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+      await viewer.open(`${world.running.baseUrl}/console/connections`);
+      await viewer.until(`document.querySelector('#connections .badge') !== null`);
+      expect(await viewer.value(`document.querySelector('#connections .test')`)).toBe(null);
+      expect(viewer.complaints).toEqual([]);
+    });
+  },
+);

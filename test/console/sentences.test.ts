@@ -1,0 +1,62 @@
+/** Sentences where people see them, in a real browser: on cards, on the approval page, in activity. */
+import { describe, expect, test } from 'vitest';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { card, openConsole, PHONE } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+
+const SENTENCES = { 'POST /items': 'create an item in **{/place}**: *{/title}*' };
+const MARKUP = '</h2><b id="owned">Approved</b> and 0 other fields”';
+
+describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation({ manifest: { sentences: SENTENCES } }));
+  const agent = shared(() => organisation.agent({ name: 'triage' }));
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
+  const hold = async (data: Record<string, unknown>): Promise<string> => {
+    const held = await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data });
+    expect(held.status, held.text).toBe(202);
+    return held.body.approval_id;
+  };
+
+  test('a card says what the call does, values as text with a ground of their own, and what is odd beside them', async () => {
+    const id = await hold({ place: 'аcme/shop', title: MARKUP, body: 'x' });
+    const at = (rest: string) => `document.querySelector('${card(id)} ${rest}`;
+    await page.until(`${at(`.sentence')`)} !== null`);
+    expect(await page.value(`${at(`.sentence').innerText`)}`)).toBe(
+      'create an item in аcme/shop (“аcme” mixes Latin and Cyrillic letters): “</h2><b id="owned">Approved</b> and 0 other fields⟦U+201D⟧” and 1 other field',
+    );
+    expect(await page.value(`document.querySelector('#owned')`)).toBeNull();
+    expect(await page.value(`${at(`.sentence strong').innerText`)}`)).toBe('аcme/shop');
+    expect(await page.value(`${at(`.sentence .note').innerText`)}`)).toContain('mixes Latin and Cyrillic');
+    const groundOf = (rest: string) =>
+      page.value(`getComputedStyle(document.querySelector('${card(id)} ${rest}')).backgroundColor`);
+    expect(await groundOf('.sentence strong')).not.toBe(await groundOf('.sentence'));
+    expect(await page.value(`${at(`.about').innerText`)}`)).toMatch(/^On demo · Held by the rule “POST waits”/);
+  });
+
+  test('the approval page begins with it, and tells it once it is over to whoever saw it', async () => {
+    const id = await hold({ place: 'acme/shop', title: 'Broken login' });
+    const opened = await browser.page(PHONE);
+    await opened.open(`${world.running.baseUrl}/approve/${id}`);
+    await opened.until(`document.querySelector('h1 .sentence') !== null`);
+    expect(await opened.value(`document.querySelector('h1').innerText`)).toBe(
+      'triage wants to create an item in acme/shop: “Broken login” on demo',
+    );
+    expect(await opened.value(`document.querySelector('.request-view .details').textContent`)).toContain('POST waits');
+    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    await opened.until(`document.querySelector('.outcome .sentence') !== null`);
+    expect(await opened.value(`document.querySelector('.outcome .what').innerText`)).toBe(
+      'triage wanted to create an item in acme/shop: “Broken login” on demo',
+    );
+  });
+
+  test('activity tells calls in sentences', async () => {
+    await page.open(`${world.running.baseUrl}/console/activity`);
+    await page.until(`document.querySelector('.entry .sentence') !== null`);
+    const lines = await page.value<string[]>(
+      `[...document.querySelectorAll('.entry .line')].map((one) => one.innerText)`,
+    );
+    expect(lines[0]).toMatch(/^triage asked to create an item in acme\/shop: “Broken login” on demo/);
+  });
+});

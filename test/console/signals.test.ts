@@ -1,0 +1,222 @@
+/** What the console says of a call is what became of it: no success that was none, and who decided where somebody did. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { approve, card, isLive, look, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
+
+describe.skipIf(withoutChromium)(
+  `what the console shows as a success${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = shared(() => organisation.agent({ name: 'triage' }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+
+    const platformAnswers = (status: number) => {
+      world.upstream.answer = (_request, response) => {
+        response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"no"}');
+      };
+    };
+    const hold = async (more: object = {}) => {
+      const held = await agent.act({ ...WRITE, ...more });
+      expect(held.status, held.text).toBe(202);
+      return held.body.approval_id as string;
+    };
+    const go = async (path: string) => {
+      await page.open(world.running.baseUrl + path);
+      await isLive(page);
+    };
+    /** Badge and line of the newest rows. */
+    const rows = () =>
+      page.value<{ kind: string; badge: string; line: string }[]>(
+        `[...document.querySelectorAll('#activity .row')].map((one) => ({ kind: one.querySelector('.badge').dataset.kind, badge: one.querySelector('.badge').innerText, line: one.querySelector('.line').innerText }))`,
+      );
+
+    test.each([
+      [404, 'the platform refused it: status 404'],
+      [422, 'the platform refused it: status 422'],
+      [500, 'the platform failed: status 500'],
+      [302, 'the platform answered with a redirect, which is not followed: status 302'],
+    ])('an approved call that the platform answered with %i is not green', async (status, words) => {
+      platformAnswers(status);
+      const id = await hold();
+      await go('/console');
+      await look(page, id);
+      await approve(page);
+      await says(page, words);
+      expect(await page.value(`document.querySelector('${card(id)} .became').dataset.kind`)).toBe('wait');
+      await go('/console/activity?result=allowed');
+      await page.until(`document.querySelector('#activity .row') !== null`);
+      const [first] = await rows();
+      expect(first).toMatchObject({ kind: 'wait', badge: `Allowed · ${status}` });
+    });
+
+    test('nor is one whose answer says 200 and, in its body, that nothing was done', async () => {
+      const manifest = { scopes: { 'chat:write': ['POST /items'] }, failed_if: { at: '/ok', is: false } };
+      await organisation.platform({ id: 'chat', manifest });
+      const chatter = await organisation.agent({ name: 'chatter', grants: { chat: { scopeList: ['chat:write'] } } });
+      world.upstream.answer = (_request, response) =>
+        response.setHeader('content-type', 'application/json').end('{"ok":false,"error":"channel_not_found"}');
+      const held = await chatter.act({ ...WRITE, platform: 'chat', scope: 'chat:write' });
+      const id = held.body.approval_id as string;
+      await go('/console');
+      await look(page, id);
+      await approve(page);
+      await says(page, 'the platform answered with an error: status 200');
+      expect(await page.value(`document.querySelector('${card(id)} .became').dataset.kind`)).toBe('wait');
+      await go('/console/activity?result=allowed');
+      await page.until(`document.querySelector('#activity .row') !== null`);
+      expect((await rows())[0]).toMatchObject({ kind: 'wait', badge: 'Allowed · error' });
+      await page.click('#activity summary');
+      await page.until(
+        `document.querySelector('#activity .facts')?.innerText.includes('200, with an error in its body')`,
+      );
+      await page.open(`${world.running.baseUrl}/approve/${id}`);
+      await page.until(`document.querySelector('.outcome')?.dataset.kind === 'wait'`);
+      expect(await page.value(`document.querySelector('.outcome').innerText`)).toContain('channel_not_found');
+      world.upstream.answer = undefined;
+    });
+
+    test('one that the platform took is green, in the inbox and on record', async () => {
+      const id = await hold();
+      await go('/console');
+      await look(page, id);
+      await approve(page);
+      await says(page, 'and made: status 200');
+      expect(await page.value(`document.querySelector('${card(id)} .became').dataset.kind`)).toBe('good');
+      await go('/console/activity');
+      await page.until(`document.querySelector('#activity .row') !== null`);
+      expect((await rows())[0]).toMatchObject({ kind: 'good', badge: 'Allowed' });
+    });
+
+    test('one that is under way is not green, and says how it ended when it has', async () => {
+      let answer = () => {};
+      const asked = new Promise<void>((reached) => {
+        world.upstream.answer = (_request, response) => {
+          answer = () => response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
+          reached();
+        };
+      });
+      await go('/console');
+      const id = await hold();
+      await page.until(`document.querySelector('${card(id)}') !== null`);
+      const decided = organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      await asked;
+      const became = (words: string) =>
+        page.until(`((one) => one?.innerText.includes('${words}') && one.dataset.kind === 'wait')
+          (document.querySelector('${card(id)} .became'))`);
+      await became('The call is under way.');
+      answer();
+      await became('the platform refused it: status 404');
+      await decided;
+    });
+
+    test('a call that a person approved says who did, and how; one that no person saw says that a rule did', async () => {
+      await agent.act(READ);
+      await go('/console/activity');
+      await page.until(`document.querySelectorAll('#activity .row').length > 3`);
+      const { email } = organisation.owner;
+      const open = async (isRead: boolean) => {
+        const row = `[...document.querySelectorAll('#activity .row[data-result="allowed"]')].find((one) => one.innerText.includes('read /items') === ${isRead})`;
+        await page.value(`${row}.querySelector('summary').click()`);
+        await page.until(`${row}.querySelector('.facts') !== null`);
+        return await page.value<string>(`${row}.querySelector('.facts').innerText`);
+      };
+      const approved = await open(false);
+      expect(approved).toContain(`approved by ${email}, with the API`);
+      expect(approved).not.toContain('a rule allows it');
+      expect(await open(true)).toContain('a rule allows it');
+      const reason = (how: string) =>
+        page.value(`import('/console/activity/words.js').then(({ reasonInWords, actorOf }) => reasonInWords({
+          reason: 'approved', flags: { approval: { decided_by: 'o1', how: '${how}' } } }, actorOf({ flags: { approval: { decided_by: 'o1', how: '${how}' } } }, new Map([['o1', 'ann@acme.example']]))))`);
+      expect(await reason('passkey')).toBe('approved by ann@acme.example, with a passkey');
+    });
+
+    test('what the broker refuses and what a person denies have two names, and a row names who did it', async () => {
+      await agent.act({ ...READ, scope: 'demo:write' });
+      const id = await hold();
+      await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+      await organisation.ask('POST', '/owner/invites', { agent_name: 'newcomer' });
+      await go('/console/activity');
+      await page.until(`document.querySelectorAll('#activity .row').length > 3`);
+      const { email } = organisation.owner;
+      const shown = await rows();
+      expect(shown.find(({ line }) => line.includes('invite created'))).toMatchObject({
+        kind: '',
+        badge: 'Change',
+        line: `invite created by ${email}`,
+      });
+      expect(shown.find(({ badge }) => badge === 'Denied')?.line).toContain(`by ${email}`);
+      expect(shown.find(({ badge }) => badge === 'Refused')?.line).toContain('read /items');
+      expect(shown.map(({ badge }) => badge)).not.toContain('Event');
+    });
+
+    describe('by keyboard, through thirty', () => {
+      let ids: string[];
+      beforeAll(async () => {
+        ids = [];
+        // As high as the window when it is open.
+        const data = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`member_${at}`, `value ${at}`]));
+        for (let at = 0; at < 30; at++) ids.push(await hold({ data, reason: 'The parcel arrived broken.' }));
+        await go('/console');
+        await page.until(`document.querySelector('.group-count')?.innerText === '30 calls'`);
+        await page.press('j', 'Enter');
+        await page.until(`document.querySelectorAll('.card').length === 30`);
+      });
+      /** Where the opener that has the focus stands, and how high the window is. */
+      const inSight = async () => {
+        // Two frames: whatever scrolls after it was drawn has.
+        const at = await page.value<{ key: string; top: number; bottom: number; height: number }>(`(async () => {
+          await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+          const found = document.activeElement.closest('.card-head') ?? document.activeElement;
+          const { top, bottom } = found.getBoundingClientRect();
+          return { key: document.activeElement.closest('[data-entry]')?.dataset.entry ?? '', top, bottom, height: innerHeight };
+        })()`);
+        expect(at.top, JSON.stringify(at)).toBeGreaterThanOrEqual(0);
+        expect(at.bottom, JSON.stringify(at)).toBeLessThanOrEqual(at.height);
+        return at.key;
+      };
+      const focusAt = (id: string) =>
+        page.until(`document.activeElement.closest('[data-entry]')?.dataset.entry === 'approval-${id}'`);
+
+      test('what has the focus stays in the window, step by step', { timeout: 120_000 }, async () => {
+        await page.press(...Array(12).fill('j'));
+        await focusAt(ids[11]!);
+        await inSight();
+        for (let step = 11; step < 17; step++) {
+          await page.press('Enter');
+          await page.until(`document.querySelector('.approve:enabled') !== null`);
+          await inSight();
+          await page.press('a');
+          await page.until(`document.querySelector('dialog #approve') === document.activeElement`);
+          await page.press('Enter');
+          await focusAt(ids[step + 1]!);
+          expect(await inSight()).toBe(`approval-${ids[step + 1]}`);
+        }
+        for (let step = 17; step < 20; step++) {
+          await page.press('Enter');
+          await page.until(`document.querySelector('.decide .deny') !== null`);
+          await page.press('d');
+          await page.until(`document.querySelector('dialog #deny') !== null`);
+          await page.press('Enter');
+          await page.until(`document.querySelector('dialog') === null`);
+          await focusAt(ids[step + 1]!);
+          expect(await inSight()).toBe(`approval-${ids[step + 1]}`);
+        }
+        // Closing, too, and opening one above what is open.
+        await page.press('Enter');
+        await page.until(`document.querySelector('.decide') !== null`);
+        await page.press('Escape');
+        await page.until(`document.querySelector('.decide') === null`);
+        expect(await inSight()).toBe(`approval-${ids[20]}`);
+        await page.press('Enter');
+        await page.until(`document.querySelector('.decide') !== null`);
+        await page.press('j', 'Enter');
+        await page.until(`document.querySelector('#open-approval-${ids[21]}').ariaExpanded === 'true'`);
+        expect(await inSight()).toBe(`approval-${ids[21]}`);
+      });
+    });
+  },
+);

@@ -1,0 +1,194 @@
+/**
+ * The pages of docs/clients, line by line as they stand, on a newcomer's machine: from `git clone` to a call on GitHub that was
+ * approved on a phone. GitHub is a small server; the phone is Chromium with touch and an authenticator made of software.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { parse as parseJson } from 'jsonc-parser';
+import { parse as parseToml } from 'smol-toml';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse as parseYaml } from 'yaml';
+import { CLIENTS } from '../../bin/client-config.ts';
+import { ROOT } from '../world/checkout.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { shared } from '../world/given.ts';
+import { fencesOf } from '../world/markdown.ts';
+import { newcomer, withoutNewcomer } from '../world/newcomer.ts';
+import { startUpstream } from '../world/upstream.ts';
+
+const ADDRESS = 'https://github.com/agent-broker/agent-broker.git';
+const CLONE = `git clone ${ADDRESS} && cd agent-broker`;
+const TOKEN = 'github_pat_of_a_newcomer';
+/** The front page, and every client that `connect` knows; the first one clones, and the others go on with what it left. */
+const PAGES = ['README.md', ...CLIENTS.map((client) => `docs/clients/${client}.md`)];
+const PHONE = { width: 360, height: 740 };
+const skipped = withoutNewcomer ?? withoutChromium;
+
+/** The lines of a page's console blocks, without their prompts. */
+const linesOf = (page: string): string[] =>
+  fencesOf(readFileSync(join(ROOT, page), 'utf8'))
+    .filter(({ info }) => info === 'console')
+    .flatMap(({ text }) => text.split('\n').filter((line) => line.startsWith('$ ')))
+    .map((line) => line.slice(2));
+
+type Entry = { command: string; args: string[]; env: Record<string, string> };
+
+/** The entry that a client reads, in the file that `connect` says it changed: the first one by which it can be found in there. */
+function entryIn(printed: string): Entry {
+  const [file] = [...printed.matchAll(/\/\S+\.(?:json|toml|yaml)/g)]
+    .map(([path]) => path)
+    .filter((path) => !path.includes('/profiles/'));
+  const text = readFileSync(file!, 'utf8');
+  const whole: unknown = file!.endsWith('.toml')
+    ? parseToml(text)
+    : file!.endsWith('.yaml')
+      ? parseYaml(text)
+      : parseJson(text);
+  const find = (value: unknown): Record<string, unknown> | undefined => {
+    if (typeof value !== 'object' || value === null) return undefined;
+    const one = value as Record<string, unknown>;
+    return 'command' in one ? one : Object.values(one).map(find).find(Boolean);
+  };
+  const { command, args = [], env, environment } = find(whole)!;
+  const [program, ...words] = [command, args].flat() as string[];
+  return { command: program!, args: words, env: (env ?? environment) as Entry['env'] };
+}
+
+/** What is typed where `add github` asks. */
+const TOKEN_GIVEN = [
+  { shown: /How is github connected/, typed: '\r' },
+  // As soon as a token is spoken of: what is pasted before the question has ended is not shown either.
+  { shown: /personal access token/, typed: `${TOKEN}\r` },
+];
+
+describe.skipIf(skipped)(`docs/clients${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
+  const github = shared(async () => {
+    const server = await startUpstream();
+    server.answer = (request, response) => {
+      const isAllowed = request.headers.authorization === `Bearer ${TOKEN}`;
+      const body = request.url!.endsWith('/user')
+        ? { login: 'ann' }
+        : { number: 7, html_url: 'https://github.com/acme/shop/issues/7' };
+      const status = isAllowed ? (request.method === 'POST' ? 201 : 200) : 401;
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(isAllowed ? body : { message: 'Bad credentials' }));
+    };
+    return server;
+  });
+  const machine = shared(async () =>
+    newcomer(ADDRESS, { GITHUB_API_URL: github.url, AGENT_BROKER_ALLOW_PRIVATE: github.address }),
+  );
+  const phone = shared(async () => {
+    const page = await (await startBrowser()).page(PHONE);
+    await page.resize(PHONE, 'phone');
+    await page.authenticator();
+    return page;
+  });
+
+  /** What typing a line led to: a broker that runs and a platform that is there serve every page. */
+  const typed = new Map<string, Entry | undefined>();
+
+  test.each(PAGES)(
+    '%s',
+    async (page) => {
+      const took: string[] = [];
+      let startedAt = performance.now();
+      const lap = (what: string) => {
+        took.push(`${what} ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+        startedAt = performance.now();
+      };
+      const [clone, start, ...more] = linesOf(page);
+      expect([clone, start]).toEqual([CLONE, 'npm ci && npm start']);
+      if (!typed.has(CLONE)) {
+        await machine.start([CLONE, start!], /running at http:\S+[\s\S]*Console/);
+        lap('clone, install and start');
+      }
+      typed.set(CLONE, undefined);
+      // The second terminal stays in the folder that it goes to.
+      expect(more[0]).toMatch(/^cd agent-broker && /);
+      let entry: Entry | undefined;
+      for (const line of more.map((one) => one.replace('cd agent-broker && ', ''))) {
+        if (!typed.has(line)) {
+          typed.set(line, await perform(line));
+          lap(/agent-broker (\w+)/.exec(line)![1]!);
+        }
+        entry ??= typed.get(line);
+      }
+      await approvedCall(entry!);
+      lap('refused call and approved call');
+      console.log(`${page}: ${took.join(', ')}`);
+    },
+    300_000,
+  );
+
+  async function perform(line: string): Promise<Entry | undefined> {
+    const answers = line.endsWith('demo')
+      ? [{ shown: /press Enter/, typed: '\r' }]
+      : line.endsWith('add github')
+        ? TOKEN_GIVEN
+        : [];
+    const printed = await machine.type([line], 'agent-broker', answers);
+    if (line.includes(' connect ')) return entryIn(printed);
+    if (line.includes('owner link')) await enrol(phone, /http:\S+#sgn_\S+/.exec(printed)![0]);
+    else expect(printed).toContain(line.endsWith('demo') ? 'Of the refund, signed by key' : 'The credential is ann');
+    expect(printed).not.toContain(TOKEN);
+    return undefined;
+  }
+
+  async function enrol(page: Page, signIn: string): Promise<void> {
+    await page.open(signIn);
+    await page.until(`location.pathname === '/console'`);
+    await page.open(new URL('/console/passkeys', signIn).href);
+    await page.click('.enrol button');
+    await page.until(`document.querySelector('#passkeys .rename') !== null`);
+    await page.value(`fetch('/owner/sign-out', {
+      method: 'POST', headers: { 'X-Svc-Csrf': '1', 'Content-Type': 'application/json' }, body: '{}',
+    }).then(({ status }) => status)`);
+    // The console leads to sign-in once it notices; what is opened next has to be the last that is.
+    await page.open('about:blank');
+    await page.until(`location.href === 'about:blank'`);
+  }
+
+  /** As the client starts the server: asks for an issue in a repository that is allowed and one that is not. */
+  async function approvedCall(entry: Entry): Promise<void> {
+    const client = new Client({ name: 'walk', version: '1' });
+    const env = Object.fromEntries(
+      Object.entries(entry.env).map(([name, value]) => [
+        name,
+        value.replace(/\$?\{(userHome|env:HOME|HOME)\}/, machine.home),
+      ]),
+    );
+    await client.connect(
+      new StdioClientTransport({ command: entry.command, args: entry.args, env: { HOME: machine.home, ...env } }),
+    );
+    onTestFinished(() => client.close());
+    const issue = (repository: string) => ({
+      name: 'write_platform',
+      arguments: {
+        platform: 'codehost',
+        scope: 'codehost:issues.write',
+        method: 'POST',
+        endpoint: `/repos/${repository}/issues`,
+        data: { title: 'The cart loses its items' },
+        reason: 'You asked me to report it.',
+      },
+    });
+    const refused = await client.callTool(issue('evil/shop'));
+    expect(JSON.stringify(refused)).toContain('repo_not_allowed');
+    let address: string | undefined;
+    const made = client.callTool(issue('acme/shop'), {
+      onprogress: ({ message }) => {
+        address ??= /http:\/\/\S+\/approve\/[0-9a-f-]{36}/.exec(message ?? '')?.[0];
+      },
+    });
+    made.catch(() => {});
+    await expect.poll(() => address, { timeout: 30_000 }).toBeDefined();
+    await phone.open(address!);
+    await phone.click('.passkey');
+    expect(JSON.stringify(await made)).toContain('https://github.com/acme/shop/issues/7');
+    const posts = github.seen.splice(0).filter(({ method }) => method === 'POST');
+    expect(posts).toMatchObject([{ target: '/api/v3/repos/acme/shop/issues' }]);
+  }
+});

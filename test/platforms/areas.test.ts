@@ -1,0 +1,119 @@
+/** Which scope calls of model APIs, npm registries, clusters and object stores fall under, and which fall under none. */
+import { describe, expect, test } from 'vitest';
+import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import type { Method } from '../../broker/policy/facts.ts';
+import { classify } from '../../broker/policy/operation.ts';
+import { rulesOf } from './classified.ts';
+
+const POD = '/api/v1/namespaces/shop/pods/web-1';
+
+const AREAS: [BuiltinName, string, string][] = [
+  ['openai', 'GET /models/gpt-x', 'models.read'],
+  ['openai', 'DELETE /models/ft:gpt-x', 'models.delete'],
+  ['openai', 'POST /responses', 'inference.run'],
+  ['openai', 'POST /embeddings', 'inference.run'],
+  ['openai', 'DELETE /responses/resp_1', 'responses.delete'],
+  ['openai', 'GET /files/file-1/content', 'files.read'],
+  ['openai', 'POST /vector_stores/vs_1/search', 'vectorstores.read'],
+  ['openai', 'POST /batches', 'batches.write'],
+  ['openai', 'POST /fine_tuning/jobs', 'finetuning.write'],
+  ['anthropic', 'POST /v1/messages', 'inference.run'],
+  ['anthropic', 'POST /v1/messages/count_tokens', 'models.read'],
+  ['anthropic', 'GET /v1/messages/batches/b_1/results', 'batches.read'],
+  ['anthropic', 'POST /v1/messages/batches', 'batches.write'],
+  ['anthropic', 'DELETE /v1/files/f_1', 'files.delete'],
+  ['anthropic', 'POST /v1/sessions/s_1/events', 'sessions.write'],
+  ['anthropic', 'POST /v1/memory_stores/m_1/memory_versions/v_1/redact', 'memory.delete'],
+  ['npm', 'GET /react', 'packages.read'],
+  ['npm', 'GET /@acme%2Fapp', 'packages.read'],
+  ['npm', 'GET /@acme/app/1.0.0', 'packages.read'],
+  ['npm', 'GET /@acme/app/-/app-1.0.0.tgz', 'packages.read'],
+  ['npm', 'PUT /@acme/app', 'packages.publish'],
+  ['npm', 'PUT /react/-rev/7-abc', 'packages.unpublish'],
+  ['npm', 'DELETE /@acme%2Fapp/-/app-1.0.0.tgz/-rev/7-abc', 'packages.unpublish'],
+  ['npm', 'PUT /-/package/@acme%2Fapp/dist-tags/latest', 'tags.write'],
+  ['npm', 'POST /-/package/@acme%2Fapp/access', 'access.write'],
+  ['npm', 'GET /-/npm/v1/tokens', 'account.read'],
+  ['npm', 'PUT /-/org/acme/user', 'orgs.write'],
+  ['kubernetes', `GET ${POD}`, 'pods.read'],
+  ['kubernetes', 'GET /api/v1/pods', 'pods.read'],
+  ['kubernetes', `GET ${POD}/log`, 'logs.read'],
+  ['kubernetes', `POST ${POD}/eviction`, 'pods.delete'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/pods', 'pods.delete'],
+  ['kubernetes', 'GET /api/v1/secrets', 'secrets.read'],
+  ['kubernetes', 'GET /api/v1/namespaces/shop/secrets/db', 'secrets.read'],
+  ['kubernetes', 'PUT /api/v1/namespaces/shop/secrets/db', 'secrets.write'],
+  ['kubernetes', 'GET /api/v1/namespaces/shop/configmaps/web', 'config.read'],
+  ['kubernetes', 'PUT /apis/apps/v1/namespaces/shop/deployments/web', 'workloads.write'],
+  ['kubernetes', 'PUT /apis/apps/v1/namespaces/shop/statefulsets/db/scale', 'workloads.scale'],
+  ['kubernetes', 'POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings', 'rbac.write'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop', 'namespaces.delete'],
+  ['kubernetes', 'GET /apis/metrics.k8s.io/v1beta1/nodes', 'cluster.read'],
+  ['s3', 'GET /', 'buckets.read'],
+  ['s3', 'GET /reports?list-type=2&prefix=2026/', 'listing.read'],
+  ['s3', 'GET /reports/2026/11.json', 'objects.read'],
+  ['s3', 'GET /reports/2026/11.json?versionId=1', 'objects.read'],
+  ['s3', 'GET /reports/2026/11.json?acl', 'permissions.read'],
+  ['s3', 'PUT /reports/2026/11.json?partNumber=1&uploadId=u', 'objects.write'],
+  ['s3', 'PUT /reports/2026/11.json?acl', 'permissions.write'],
+  ['s3', 'PUT /reports?policy', 'permissions.write'],
+  ['s3', 'DELETE /reports?publicAccessBlock', 'permissions.write'],
+  ['s3', 'PUT /reports?lifecycle', 'config.write'],
+  ['s3', 'DELETE /reports/2026/11.json', 'objects.delete'],
+  ['s3', 'DELETE /reports/2026/11.json?versionId=1', 'versions.delete'],
+  ['s3', 'PUT /reports/2026/11.json?retention', 'locks.write'],
+  ['s3', 'POST /reports?delete', 'objects.delete'],
+  ['s3', 'POST /reports/2026/11.json?uploads', 'uploads.write'],
+];
+
+const NONE: [BuiltinName, string][] = [
+  ['openai', 'POST /realtime/client_secrets'],
+  ['openai', 'POST /chatkit/sessions'],
+  ['openai', 'GET /organization/admin_api_keys'],
+  ['openai', 'POST /files'],
+  ['openai', 'GET /v1/models'],
+  ['anthropic', 'GET /v1/organizations/api_keys'],
+  ['anthropic', 'GET /v1/vaults/v_1/credentials'],
+  ['anthropic', 'POST /v1/tunnels/t_1/reveal_token'],
+  ['anthropic', 'PUT /v1/messages'],
+  ['npm', 'POST /-/npm/v1/tokens'],
+  ['npm', 'PUT /-/user/org.couchdb.user:ann'],
+  ['npm', 'POST /-/npm/v1/user'],
+  ['npm', 'DELETE /react'],
+  // Another spelling of what is in another scope.
+  ['npm', 'GET /-%2Fnpm%2Fv1%2Ftokens'],
+  ['npm', 'PUT /react%2F-rev%2F7-abc'],
+  ...['exec', 'attach', 'portforward', 'proxy', 'proxy/admin', 'ephemeralcontainers'].flatMap((into) =>
+    ['GET', 'POST', 'PUT', 'DELETE'].map((method): [BuiltinName, string] => ['kubernetes', `${method} ${POD}/${into}`]),
+  ),
+  ['kubernetes', 'GET /api/v1/nodes/n1/proxy/pods'],
+  ['kubernetes', 'GET /api/v1/namespaces/shop/services/web/proxy'],
+  ['kubernetes', 'POST /api/v1/namespaces/shop/serviceaccounts/web/token'],
+  ['kubernetes', 'POST /apis/certificates.k8s.io/v1/certificatesigningrequests'],
+  ['kubernetes', `PATCH ${POD}`],
+  ['kubernetes', 'GET /api/v1/namespaces/shop/Secrets/db'],
+  ['kubernetes', 'DELETE /api/v1/namespaces'],
+  ['s3', 'PUT /'],
+  ['s3', 'PATCH /reports/2026/11.json'],
+  // Two that need two scopes.
+  ['s3', 'PUT /reports/2026/11.json?acl&tagging'],
+];
+
+function scopesOf(name: BuiltinName, operation: string): readonly string[] | 'none' {
+  const [method, endpoint = ''] = operation.split(' ') as [Method, string];
+  const [path = '', query = ''] = endpoint.split('?');
+  const found = classify(rulesOf(name), { method, path, query, headers: {}, body: undefined });
+  return found.kind === 'classified' ? found.scopes : 'none';
+}
+
+describe('each area has a scope of its own', () => {
+  test.each(AREAS)('%s: %s is %s', (name, operation, scope) => {
+    expect(scopesOf(name, operation)).toEqual([`${name}:${scope}`]);
+  });
+});
+
+describe('in no scope', () => {
+  test.each(NONE)('%s: %s', (name, operation) => {
+    expect(scopesOf(name, operation)).toBe('none');
+  });
+});

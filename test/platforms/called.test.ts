@@ -1,0 +1,216 @@
+/** Built-in platforms, called by an agent through the broker: what a small server of theirs on loopback sees. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import { presetsOf } from '../../broker/platforms/presets.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { CANARY } from '../world/world.ts';
+import { manifestOf } from './classified.ts';
+
+type Call = { method: string; endpoint: string; scope: string; data?: unknown; headers?: Record<string, string> };
+/** `credential`: how the platform gets it, in headers. `refused`: a call that the preset does not allow, and one that no scope covers. */
+type Case = {
+  name: BuiltinName;
+  preset: string;
+  credential: Record<string, string | RegExp>;
+  /** Of the connection, if it is not one text. */
+  secret?: string;
+  answer: (target: string) => unknown;
+  read: Call;
+  write: Call & { sentence: string };
+  refused: Call[];
+};
+
+const CASES: Case[] = [
+  {
+    name: 'openai',
+    preset: 'inference',
+    credential: { authorization: `Bearer ${CANARY}` },
+    answer: (target) =>
+      target === '/models'
+        ? { object: 'list', data: [{ id: 'gpt-x' }] }
+        : { choices: [{ message: { content: 'Hi' } }] },
+    read: { method: 'GET', endpoint: '/models', scope: 'openai:models.read' },
+    write: {
+      method: 'POST',
+      endpoint: '/chat/completions',
+      scope: 'openai:inference.run',
+      data: { model: 'gpt-x', messages: [{ role: 'user', content: 'Hello' }] },
+      sentence: 'have gpt-x answer 1 messages',
+    },
+    refused: [
+      { method: 'DELETE', endpoint: '/files/file-1', scope: 'openai:files.delete' },
+      { method: 'POST', endpoint: '/realtime/client_secrets', scope: 'openai:inference.run', data: {} },
+      { method: 'GET', endpoint: '/organization/admin_api_keys', scope: 'openai:models.read' },
+    ],
+  },
+  {
+    name: 'anthropic',
+    preset: 'inference',
+    credential: { 'x-api-key': CANARY, 'anthropic-version': '2023-06-01' },
+    answer: (target) =>
+      target === '/v1/models' ? { data: [{ id: 'claude-x' }] } : { content: [{ type: 'text', text: 'Hi' }] },
+    read: { method: 'GET', endpoint: '/v1/models', scope: 'anthropic:models.read' },
+    write: {
+      method: 'POST',
+      endpoint: '/v1/messages',
+      scope: 'anthropic:inference.run',
+      data: { model: 'claude-x', max_tokens: 9, messages: [{ role: 'user', content: 'Hello' }] },
+      sentence: 'have claude-x answer 1 messages and 1 other field',
+    },
+    refused: [
+      { method: 'DELETE', endpoint: '/v1/files/file_1', scope: 'anthropic:files.delete' },
+      { method: 'GET', endpoint: '/v1/organizations/api_keys', scope: 'anthropic:models.read' },
+      { method: 'GET', endpoint: '/v1/vaults/v_1/credentials', scope: 'anthropic:models.read' },
+    ],
+  },
+  {
+    name: 'npm',
+    preset: 'publish',
+    credential: { authorization: `Bearer ${CANARY}` },
+    answer: (target) => (target.startsWith('/@acme') ? { name: '@acme/app', 'dist-tags': { latest: '1.0.0' } } : {}),
+    read: { method: 'GET', endpoint: '/@acme%2Fapp', scope: 'npm:packages.read' },
+    write: {
+      method: 'PUT',
+      endpoint: '/@acme%2Fapp',
+      scope: 'npm:packages.publish',
+      data: { name: '@acme/app', description: 'An app', versions: {}, _attachments: {} },
+      sentence: 'publish @acme%2Fapp: “An app” and 3 other fields',
+    },
+    refused: [
+      { method: 'DELETE', endpoint: '/@acme%2Fapp/-rev/1-abc', scope: 'npm:packages.unpublish' },
+      { method: 'DELETE', endpoint: '/@acme%2Fapp/-rev/1-abc', scope: 'npm:packages.publish' },
+      // Another spelling of what is in another scope.
+      { method: 'PUT', endpoint: '/app%2F-rev%2F1-abc', scope: 'npm:packages.publish', data: {} },
+      { method: 'GET', endpoint: '/-%2Fnpm%2Fv1%2Ftokens', scope: 'npm:packages.read' },
+      { method: 'POST', endpoint: '/-/npm/v1/tokens', scope: 'npm:packages.publish', data: { password: 'x' } },
+      { method: 'PUT', endpoint: '/-/user/org.couchdb.user:ann', scope: 'npm:packages.publish', data: {} },
+    ],
+  },
+  {
+    name: 'kubernetes',
+    preset: 'operate',
+    credential: { authorization: `Bearer ${CANARY}` },
+    answer: (target) => (target.endsWith('/pods') ? { kind: 'PodList', items: [] } : { kind: 'Scale' }),
+    read: { method: 'GET', endpoint: '/api/v1/namespaces/shop/pods', scope: 'kubernetes:pods.read' },
+    write: {
+      method: 'PUT',
+      endpoint: '/apis/apps/v1/namespaces/shop/deployments/web/scale',
+      scope: 'kubernetes:workloads.scale',
+      data: { spec: { replicas: 3 } },
+      sentence: 'scale the deployment web in shop to 3',
+    },
+    refused: [
+      { method: 'GET', endpoint: '/api/v1/namespaces/shop/secrets/db', scope: 'kubernetes:secrets.read' },
+      { method: 'GET', endpoint: '/api/v1/namespaces/shop/secrets/db', scope: 'kubernetes:pods.read' },
+      ...['exec', 'attach', 'portforward', 'proxy', 'proxy/admin'].map((into) => ({
+        method: 'GET',
+        endpoint: `/api/v1/namespaces/shop/pods/web-1/${into}`,
+        scope: 'kubernetes:pods.read',
+      })),
+      {
+        method: 'POST',
+        endpoint: '/api/v1/namespaces/shop/pods/web-1/exec',
+        scope: 'kubernetes:pods.delete',
+        data: {},
+      },
+      {
+        method: 'POST',
+        endpoint: '/api/v1/namespaces/shop/serviceaccounts/web/token',
+        scope: 'kubernetes:workloads.write',
+        data: {},
+      },
+      {
+        method: 'PUT',
+        endpoint: '/api/v1/namespaces/shop/pods/web-1/ephemeralcontainers',
+        scope: 'kubernetes:workloads.write',
+        data: {},
+      },
+      { method: 'DELETE', endpoint: '/api/v1/namespaces/shop', scope: 'kubernetes:namespaces.delete' },
+    ],
+  },
+  {
+    name: 's3',
+    preset: 'write',
+    secret: JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY }),
+    credential: {
+      authorization:
+        /^AWS4-HMAC-SHA256 Credential=AKIACANARY0123456789\/\d{8}\/us-east-1\/s3\/aws4_request, SignedHeaders=/,
+      'x-amz-content-sha256': /^[0-9a-f]{64}$/,
+    },
+    answer: (target) => (target.endsWith('.json') ? { total: 3 } : {}),
+    read: { method: 'GET', endpoint: '/reports/2026/11.json', scope: 's3:objects.read' },
+    write: {
+      method: 'PUT',
+      endpoint: '/reports/2026/12.json',
+      scope: 's3:objects.write',
+      data: { total: 4 },
+      sentence: 'write 2026/12.json in the bucket reports, or what the query names of it with 1 field',
+    },
+    refused: [
+      { method: 'DELETE', endpoint: '/reports/2026/11.json', scope: 's3:objects.delete' },
+      // What the query asks for is another operation.
+      { method: 'PUT', endpoint: '/reports/2026/11.json?acl', scope: 's3:objects.write', data: {} },
+      { method: 'PUT', endpoint: '/reports/2026/11.json?ACL=', scope: 's3:objects.write', data: {} },
+      { method: 'PUT', endpoint: '/reports/2026/11.json?legal-hold', scope: 's3:objects.write', data: {} },
+      { method: 'GET', endpoint: '/reports?policy', scope: 's3:listing.read' },
+      { method: 'GET', endpoint: '/reports/?policy', scope: 's3:listing.read' },
+      { method: 'GET', endpoint: '/reports?list-type=2&encryption', scope: 's3:listing.read' },
+      { method: 'PUT', endpoint: '/reports', scope: 's3:buckets.write', data: {} },
+    ],
+  },
+];
+
+const world = givenWorld();
+const organisation = shared(() => world.organisation());
+
+describe.each(CASES)('$name', ({ name, preset, credential, secret = CANARY, answer, read, write, refused }) => {
+  const agent = shared(async () => {
+    const manifest = { ...manifestOf(name), base_url: world.upstream.url };
+    await organisation.platform({ id: name, manifest, secret });
+    const scopeList = presetsOf(manifest).find((one) => one.name === preset)?.scopes ?? [];
+    // As every organisation has it from its start: reads pass, all else is held.
+    const policy = await organisation.policy([
+      { effect: 'allow', methods: ['GET'] },
+      { effect: 'require_approval', methods: ['POST', 'PUT', 'PATCH', 'DELETE'] },
+    ]);
+    return await organisation.agent({ policy, grants: { [name]: { scopeList } } });
+  });
+  const act = ({ headers = {}, ...call }: Call) => agent.act({ platform: name, headers, ...call });
+
+  beforeEach(async () => {
+    await world.forgive();
+    world.upstream.answer = (request: IncomingMessage, response: ServerResponse) => {
+      const known = Object.entries(credential).every(([header, value]) => {
+        const sent = String(request.headers[header]);
+        return typeof value === 'string' ? sent === value : value.test(sent);
+      });
+      response.writeHead(known ? 200 : 401, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(known ? answer(request.url ?? '') : { error: 'no credential' }));
+    };
+  });
+
+  test('a read of the preset reaches it with the credential, and the agent gets the answer', async () => {
+    const answered = await act(read);
+    expect([answered.status, answered.body.data], answered.text).toEqual([200, answer(read.endpoint)]);
+    expect(world.upstream.seen).toMatchObject([{ method: read.method, target: read.endpoint }]);
+    expect(answered.text).not.toContain(CANARY);
+  });
+
+  test('a change is held, and told in a sentence; once approved it is made', async () => {
+    const { sentence, ...call } = write;
+    const held = await act(call);
+    expect([held.status, held.body.sentence], held.text).toEqual([202, sentence]);
+    expect(world.upstream.seen).toEqual([]);
+    const decided = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    expect(decided.status, decided.text).toBe(200);
+    expect(world.upstream.seen).toMatchObject([{ method: call.method, target: call.endpoint }]);
+    expect(JSON.parse(world.upstream.seen[0]!.body)).toEqual(call.data);
+  });
+
+  test.each(refused)('$method $endpoint under $scope is refused', async (call) => {
+    const answered = await act(call);
+    expect(answered.status, answered.text).toBe(403);
+    expect(world.upstream.seen).toEqual([]);
+  });
+});

@@ -1,0 +1,58 @@
+/**
+ * Writes the lists of all operations of GitHub, Slack and Stripe anew, from the packages that package.json beside it names:
+ * `npm run coverage:platforms` installs those and runs this. Then it says which share of them the built-in manifests classify.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { coverageOf, LISTED } from './count.ts';
+
+const MODULES = join(import.meta.dirname, 'node_modules');
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+
+const READERS: Record<(typeof LISTED)[number], { from: string; read(): string[] }> = {
+  github: { from: '@octokit/openapi', read: githubOperations },
+  slack: { from: '@slack/web-api', read: slackMethods },
+  stripe: { from: 'stripe', read: stripeOperations },
+};
+
+for (const name of LISTED) {
+  const { from, read } = READERS[name];
+  const { version } = JSON.parse(readFileSync(join(MODULES, from, 'package.json'), 'utf8')) as { version: string };
+  const operations = [...new Set(read())].sort();
+  writeFileSync(join(import.meta.dirname, `${name}.txt`), `${[`# ${from} ${version}`, ...operations].join('\n')}\n`);
+  const { counted, all, left } = coverageOf(name);
+  console.log(`${name}: ${counted} of ${all} (${((100 * counted) / all).toFixed(1)} %) by ${from} ${version}`);
+  for (const operation of left) console.log(`  in no scope: ${operation}`);
+}
+
+/** `GET /repos/{owner}/{repo}`, and `deprecated` behind it where the document says so. */
+function githubOperations(): string[] {
+  const text = readFileSync(join(MODULES, '@octokit/openapi/generated/api.github.com.json'), 'utf8');
+  const { paths } = JSON.parse(text) as { paths: Record<string, Record<string, { deprecated?: boolean }>> };
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => METHODS.includes(method))
+      .map(([method, { deprecated }]) => `${method.toUpperCase()} ${path}${deprecated ? ' deprecated' : ''}`),
+  );
+}
+
+/** `chat.postMessage`: Slack takes GET and POST for each. */
+function slackMethods(): string[] {
+  const text = readFileSync(join(MODULES, '@slack/web-api/dist/methods.js'), 'utf8');
+  const bound = /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*)?\w+: bindApiCall\w*\(this, '([^']+)'\)/g;
+  return [...text.matchAll(bound)].map(
+    ([, comment = '', method]) => `${method}${comment.includes('@deprecated') ? ' deprecated' : ''}`,
+  );
+}
+
+/** `GET /v1/customers/{id}`, as Stripe's client asks it. */
+function stripeOperations(): string[] {
+  const folder = join(MODULES, 'stripe/esm/resources');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js'));
+  const asked = /_makeRequest\(\s*'([A-Z]+)',\s*(['`])([^'`]*)\2/g;
+  return files.flatMap((file) =>
+    [...readFileSync(join(folder, file), 'utf8').matchAll(asked)].map(
+      ([, method, , path = '']) => `${method} ${path.replaceAll(/\$\{encodeURIComponent\((\w+)\)\}/g, '{$1}')}`,
+    ),
+  );
+}

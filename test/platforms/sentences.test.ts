@@ -1,0 +1,257 @@
+/** What the built-in platforms say of calls. */
+import { describe, expect, test } from 'vitest';
+import { exportPlatform } from '../../broker/config-plan/export-platform.ts';
+import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import { compileManifest } from '../../broker/platforms/manifest.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { plainSentence } from '../../broker/sentences/part.ts';
+import { compileSentences, sentenceOfPath } from '../../broker/sentences/sentences.ts';
+import { said } from '../sentences/said.ts';
+import { manifestOf } from './classified.ts';
+
+const platformOf = (name: BuiltinName) => {
+  const manifest = manifestOf(name);
+  return { rules: compileManifest(name, manifest), sentences: compileSentences(manifest) };
+};
+/** Templates for calls that no scope lists by themselves: what is read often, and narrower forms of a wide operation. */
+const BESIDE_SCOPES = [
+  'PUT /repos/*/*/branches/*/protection',
+  'DELETE /repos/*/*/branches/*/protection',
+  'GET /git/*/*/info/refs',
+];
+
+const isRead = (operation: string) => /^(?:GET|query) /.test(operation);
+
+describe.each(BUILTIN_NAMES)('%s', (name) => {
+  const { scopes, sentences = {} } = manifestOf(name);
+  const operations = new Set(Object.values(scopes).flat());
+  const platform = platformOf(name);
+
+  test('every operation that is no read has a template, and every template an operation', () => {
+    expect([...operations].filter((one) => !isRead(one) && !Object.hasOwn(sentences, one))).toEqual([]);
+    expect(Object.keys(sentences).filter((one) => !operations.has(one) && !BESIDE_SCOPES.includes(one))).toEqual([]);
+  });
+
+  test('each tells as much as path and method do where no more is on record', () => {
+    const http = Object.keys(sentences).filter((one) => /^[A-Z]+ /.test(one));
+    const bare = http.filter((operation) => {
+      const [method = '', pattern = ''] = operation.split(' ');
+      const path = pattern.replaceAll('**', 'x').replaceAll('*', 'x');
+      return sentenceOfPath(platform, { method, path }).template === null;
+    });
+    expect(bare).toEqual([]);
+  });
+
+  test('with nothing in it, no call is said to have more than it has', () => {
+    for (const operation of Object.keys(sentences)) {
+      const [method = '', pattern = ''] = operation.split(' ');
+      if (!pattern.startsWith('/')) continue;
+      const path = pattern.replaceAll('**', 'x').replaceAll('*', 'x');
+      const text = said(platform, `${method} ${path}`);
+      expect(text, operation).not.toMatch(/ {2}|^ | $|other field|[[\]{}*]/);
+    }
+  });
+});
+
+const raw = (text: string) => Buffer.from(text).toString('base64url');
+const SENT = { raw: raw('To: Ann <ann@acme.example>\r\nCc: bob@acme.example\r\nSubject: Hello\r\n\r\nHi') };
+
+test.each<[BuiltinName, string, JsonObject | undefined, string]>([
+  [
+    'github',
+    'POST /repos/acme/shop/issues',
+    { title: 'Broken login', body: 'x', labels: ['bug'] },
+    'create an issue in acme/shop: “Broken login” and 2 other fields',
+  ],
+  ['github', 'POST /repos/acme/shop/issues/7/comments', { body: 'On it' }, 'comment on acme/shop#7: “On it”'],
+  ['github', 'PATCH /repos/acme/shop/issues/7', { state: 'closed' }, 'change issue acme/shop#7, state: closed'],
+  [
+    'github',
+    'PUT /repos/acme/shop/pulls/7/merge',
+    { merge_method: 'squash', sha: 'abc' },
+    'merge pull request acme/shop#7 by squash and 1 other field',
+  ],
+  [
+    'github',
+    'POST /repos/acme/shop/pulls',
+    { head: 'agent/x', base: 'main', title: 'Fix' },
+    'open a pull request in acme/shop from agent/x into main: “Fix”',
+  ],
+  [
+    'github',
+    'PUT /repos/acme/shop/contents/src/a.ts',
+    { message: 'Fix', content: 'eA==', branch: 'main' },
+    'write src/a.ts in acme/shop on branch main: “Fix” and 1 other field',
+  ],
+  [
+    'github',
+    'PUT /repos/acme/shop/contents/.github/workflows/ci.yml',
+    { message: 'CI', content: 'eA==' },
+    'write the workflow ci.yml in acme/shop: “CI” and 1 other field',
+  ],
+  ['github', 'DELETE /repos/acme/shop', undefined, 'delete the repository acme/shop'],
+  ['github', 'POST /repos/acme/shop/transfer', { new_owner: 'evil' }, 'give the repository acme/shop away to evil'],
+  [
+    'github',
+    'PATCH /repos/acme/shop',
+    { visibility: 'public' },
+    'change the settings of acme/shop, visibility: public',
+  ],
+  [
+    'github',
+    'PUT /repos/acme/shop/collaborators/mallory',
+    { permission: 'admin' },
+    'give mallory access to acme/shop as admin',
+  ],
+  [
+    'github',
+    'DELETE /repos/acme/shop/branches/main/protection',
+    undefined,
+    'end the protection of the branch main of acme/shop',
+  ],
+  ['github', 'DELETE /repos/acme/shop/git/refs/heads/main', undefined, 'delete the ref heads/main in acme/shop'],
+  [
+    'github',
+    'POST /repos/acme/shop/actions/workflows/deploy.yml/dispatches',
+    { ref: 'main', inputs: { a: 1 } },
+    'run the workflow deploy.yml of acme/shop on main and 1 other field',
+  ],
+  [
+    'github',
+    'PUT /repos/acme/shop/actions/secrets/TOKEN',
+    { encrypted_value: 'eA==', key_id: '1' },
+    'set the secret TOKEN of the workflows of acme/shop with 2 fields',
+  ],
+  [
+    'github',
+    'POST /graphql',
+    {
+      query: 'mutation($i: CreateIssueInput!) { createIssue(input: $i) { clientMutationId } }',
+      variables: { i: { repositoryId: 'R_1', title: 'T', body: 'B' } },
+    },
+    'create an issue in R_1: “T” and 1 other field',
+  ],
+  ['slack', 'POST /chat.postMessage', { channel: 'C1', text: 'Hello @channel' }, 'post to C1: “Hello @channel”'],
+  ['slack', 'POST /chat.postMessage', { channel: 'C1', blocks: [{ type: 'section' }] }, 'post to C1 and 1 other field'],
+  [
+    'slack',
+    'POST /files.completeUploadExternal',
+    { files: [{ id: 'F1' }], channel_id: 'C1' },
+    'share uploaded files (1) with C1',
+  ],
+  [
+    'slack',
+    'POST /conversations.inviteShared',
+    { channel: 'C1', emails: ['x@evil.example'] },
+    'invite x@evil.example from elsewhere to C1',
+  ],
+  [
+    'gmail',
+    'POST /gmail/v1/users/me/messages/send',
+    SENT,
+    'send mail to “Ann <ann@acme.example>” and bob@acme.example: “Hello”',
+  ],
+  [
+    'gmail',
+    'POST /gmail/v1/users/me/settings/filters',
+    { criteria: { from: 'bank' }, action: { forward: 'x@evil.example' } },
+    'create a filter for mail from bank, which forwards to x@evil.example',
+  ],
+  ['gmail', 'POST /gmail/v1/users/me/messages/batchDelete', { ids: ['1', '2', '3'] }, 'delete 3 messages for good'],
+  [
+    'google-calendar',
+    'POST /calendars/primary/events',
+    {
+      summary: 'Lunch',
+      start: { dateTime: '2026-01-01T12:00:00Z' },
+      end: {},
+      attendees: [{ email: 'ann@acme.example' }],
+    },
+    'create an event in primary at 2026-01-01T12:00:00Z, with ann@acme.example: “Lunch” and 1 other field',
+  ],
+  [
+    'google-calendar',
+    'POST /calendars/c@acme.example/acl',
+    { role: 'owner', scope: { type: 'user', value: 'x@evil.example' } },
+    'share the calendar c@acme.example with x@evil.example as owner and 1 other field',
+  ],
+  ['notion', 'POST /pages', { parent: { page_id: 'p1' }, properties: {} }, 'create a page in p1 and 1 other field'],
+  ['notion', 'PATCH /pages/p1', { in_trash: true }, 'change page p1, in the bin: true'],
+  ['linear', 'POST /', { query: 'mutation { issueDelete(id: "ENG-1") { success } }' }, 'delete issue ENG-1'],
+  [
+    'linear',
+    'POST /',
+    {
+      query: 'mutation($i: IssueCreateInput!) { issueCreate(input: $i) { success } }',
+      variables: { i: { teamId: 'T', title: 'Bug', priority: 1 } },
+    },
+    'create an issue in team T: “Bug” and 1 other field',
+  ],
+  [
+    'jira',
+    'POST /rest/api/3/issue',
+    { fields: { project: { key: 'OPS' }, summary: 'Down', issuetype: { name: 'Bug' } } },
+    'create an issue in OPS: “Down” and 1 other field',
+  ],
+  ['jira', 'DELETE /rest/api/3/project/OPS', undefined, 'delete project OPS'],
+  ['stripe', 'POST /v1/refunds', { charge: 'ch_1' }, 'refund all of charge ch_1'],
+  [
+    'stripe',
+    'POST /v1/refunds',
+    { payment_intent: 'pi_1', amount: 4500 },
+    'refund 4500 (no currency given) of payment pi_1',
+  ],
+  ['stripe', 'POST /v1/payouts', { amount: '4500', currency: 'eur' }, 'pay out 45.00 EUR'],
+  ['stripe', 'POST /v1/charges', { amount: 500, currency: 'jpy', customer: 'cus_1' }, 'charge 500 JPY for cus_1'],
+  ['stripe', 'POST /v1/charges', { amount: 500, currency: 'isk', source: 'tok_1' }, 'charge 5.00 ISK from tok_1'],
+  [
+    'stripe',
+    'POST /v1/charges',
+    { amount: 500, currency: 'ugx', source: 'tok_1' },
+    'charge 500 (in a unit of UGX that is not known) from tok_1',
+  ],
+  [
+    'stripe',
+    'POST /v1/payment_intents',
+    { amount: 500, currency: 'mga', confirm: true },
+    'prepare a payment of 500 MGA, and charge at once: true',
+  ],
+  ['npm', 'DELETE /@acme/app/-rev/3-abc', undefined, 'take @acme/app out of the registry, with all versions'],
+  ['npm', 'PUT /-/package/@acme/app/dist-tags/latest', undefined, 'tag a version of @acme/app as latest'],
+  ['npm', 'PUT /-/package/app/dist-tags/latest', undefined, 'tag a version of app as latest'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets/db', undefined, 'delete the secret db in shop'],
+  [
+    'kubernetes',
+    'POST /apis/apps/v1/namespaces/shop/deployments',
+    { metadata: { name: 'web' } },
+    'create the deployment web in shop',
+  ],
+  [
+    'kubernetes',
+    'DELETE /apis/networking.k8s.io/v1/namespaces/shop/ingresses/web',
+    undefined,
+    'delete the ingress web in shop',
+  ],
+  ['stripe', 'DELETE /v1/customers/cus_1', undefined, 'delete customer cus_1, with all subscriptions'],
+  [
+    'stripe',
+    'POST /v1/webhook_endpoints',
+    { url: 'https://evil.example/x', enabled_events: ['*'] },
+    'have events sent elsewhere: https://evil.example/x and 1 other field',
+  ],
+])('%s %s %j: %s', (name, operation, body, expected) => {
+  expect(said(platformOf(name), operation, body)).toBe(expected);
+});
+
+test('a sentence of one’s own replaces one of the built-in platform, and is exported as that alone', () => {
+  const entry = { use: 'github', sentences: { 'POST /repos/*/*/issues': 'file a bug in **{1}/{2}**' } };
+  const manifest = parsePlatformEntry(entry).data!;
+  expect(Object.keys(manifest.sentences ?? {})).toEqual(Object.keys(manifestOf('github').sentences ?? {}));
+  expect(exportPlatform(manifest)).toEqual(entry);
+});
+
+test('git is told by what it does', () => {
+  const text = (path: string) => plainSentence(sentenceOfPath(platformOf('github'), { method: 'POST', path }));
+  expect(text('/git/acme/shop/git-receive-pack')).toBe('push to acme/shop, by git');
+});

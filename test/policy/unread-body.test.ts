@@ -1,0 +1,118 @@
+/** A body that was not read as a whole may hold anything: whoever has to know it decides against the agent. */
+import { describe, expect, test } from 'vitest';
+import { decide } from '../../broker/policy/decide.ts';
+import { type CallAsk, type Constraints, type Facts, type RuleSource, UnreadBody } from '../../broker/policy/facts.ts';
+import { classify } from '../../broker/policy/operation.ts';
+import { rulesOf } from '../platforms/classified.ts';
+import { ALLOW_ALL, call, facts, grant, guardrailsOf, NOW, policyOf } from './world.ts';
+
+const UNREAD = new UnreadBody('a body of application/octet-stream is not read');
+
+const judge = (rules: RuleSource[], changes: Partial<Facts> = {}) =>
+  decide(
+    facts({ policy: policyOf(...rules), ...changes }),
+    {
+      platformId: 'crm',
+      scope: 'crm:contacts.write',
+      call: call({ method: 'POST', path: '/contacts', body: UNREAD }),
+    },
+    NOW,
+  );
+
+describe('rules', () => {
+  test.each([
+    'request.body.amount > 1000',
+    'has(request.body.amount) && request.body.amount > 1000',
+    'size(request.body) > 3',
+    '"amount" in request.body',
+  ])('a rule that denies when %s denies, and says why', (when) => {
+    expect(judge([ALLOW_ALL, { effect: 'deny', when }])).toMatchObject({
+      kind: 'deny',
+      reason: 'denied_by_policy',
+      detail: expect.stringContaining('because its condition failed'),
+    });
+  });
+
+  test('a rule that allows does not', () => {
+    expect(judge([{ effect: 'allow', when: '!has(request.body.amount)' }])).toMatchObject({ kind: 'deny' });
+  });
+
+  test('a guardrail that holds holds', () => {
+    const guardrails = guardrailsOf({ name: 'large', effect: 'require_approval', when: 'request.body.amount > 1' });
+    expect(judge([ALLOW_ALL], { guardrails })).toMatchObject({ kind: 'hold' });
+  });
+
+  test('a condition that leaves the body alone is decided', () => {
+    expect(judge([{ effect: 'allow', when: 'request.endpoint == "/contacts"' }])).toMatchObject({ kind: 'allow' });
+  });
+});
+
+describe('limits of a grant', () => {
+  const limited = (constraints: Constraints, asked: Partial<CallAsk>, scope: string, platformId = 'codehost') => {
+    const rules = rulesOf(platformId === 'codehost' ? 'github' : 'gmail');
+    return decide(
+      facts({
+        platform: { platformId, name: platformId, suspended: false, defaultConnectionId: 'c', rules },
+        grants: [grant({ platformId, scopes: [scope], constraints })],
+      }),
+      { platformId, scope, call: call({ method: 'POST', body: UNREAD, ...asked }) },
+      NOW,
+    );
+  };
+
+  test('recipients cannot be checked', () => {
+    const mail = { path: '/gmail/v1/users/me/messages/send' };
+    const sent = limited({ recipients: ['ann@acme.example'] }, mail, 'gmail:messages.send', 'gmail');
+    expect(sent).toMatchObject({ kind: 'deny', reason: 'recipient_not_allowed' });
+  });
+
+  test.each<[string, Partial<CallAsk>, string]>([
+    ['what an issue is linked to', { path: '/repos/acme/app/issues' }, 'codehost:issues.write'],
+    ['the name of a new repository', { path: '/orgs/acme/repos' }, 'codehost:repos.create'],
+  ])('repositories: %s cannot be told', (_what, asked, scope) => {
+    const constraints = { repos: ['acme/*'], allow_repo_creation: true };
+    expect(limited(constraints, asked, scope)).toMatchObject({ kind: 'deny' });
+    expect(limited(constraints, { ...asked, body: { name: 'app' } }, scope)).not.toMatchObject({
+      reason: 'repo_not_allowed',
+    });
+  });
+
+  test('refs: a ref in the body is not known', () => {
+    const asked = { path: '/repos/acme/app/git/refs' };
+    const body = { ref: 'refs/heads/agent/x', sha: 'abc' };
+    expect(limited({ refs: ['agent/*'] }, asked, 'codehost:contents.write')).toMatchObject({
+      reason: 'repo_not_allowed',
+    });
+    expect(limited({ refs: ['agent/*'] }, { ...asked, body }, 'codehost:contents.write')).toMatchObject({
+      kind: 'allow',
+    });
+  });
+});
+
+test('an operation whose contents decide what it needs falls under no scope', () => {
+  const put = call({ method: 'PUT', path: '/repos/acme/app/contents/a.txt', body: UNREAD });
+  const rules = rulesOf('github');
+  const found = classify(rules, call({ method: 'POST', path: '/repos/acme/app/git/trees', body: UNREAD }));
+  expect(found).toEqual({ kind: 'unclassified', why: expect.stringContaining(UNREAD.why) });
+  expect(classify(rules, { ...put, body: { content: 'eA==' } })).toMatchObject({ kind: 'classified' });
+});
+
+test('a GraphQL document that was not read is malformed', () => {
+  expect(classify(rulesOf('linear'), call({ method: 'POST', path: '/', body: UNREAD }))).toEqual({
+    kind: 'malformed',
+    error: expect.stringContaining(UNREAD.why),
+  });
+});
+
+describe('S3, whose operations are named in the query', () => {
+  test.each([
+    ['PUT', '/bucket/key', '', ['s3:objects.write']],
+    ['PUT', '/bucket/key', 'x-id=PutObject', ['s3:objects.write']],
+    ['PUT', '/bucket/key', 'acl', ['s3:permissions.write']],
+    ['PUT', '/bucket/', 'policy', ['s3:permissions.write']],
+    ['PUT', '/bucket/', '', ['s3:buckets.write']],
+  ] as const)('%s %s?%s is in a scope, whatever is sent', (method, path, query, scopes) => {
+    const found = classify(rulesOf('s3'), call({ method, path, query, body: UNREAD }));
+    expect(found).toMatchObject({ kind: 'classified', scopes });
+  });
+});

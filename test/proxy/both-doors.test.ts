@@ -1,0 +1,121 @@
+/** The raw door and POST /v1/actions give one answer about every operation of every built-in platform. */
+import { describe, expect, test } from 'vitest';
+import { rawAction } from '../../broker/calls/raw-request.ts';
+import { inferScope } from '../../broker/calls/raw-scope.ts';
+import { askOf, readCall } from '../../broker/calls/read-call.ts';
+import type { LoadedFacts } from '../../broker/facts/facts.ts';
+import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import { decide } from '../../broker/policy/decide.ts';
+import type { Facts, Method, RuleSource, Verdict } from '../../broker/policy/facts.ts';
+import { judgeBody } from '../../broker/proxy/read-body.ts';
+import { manifestOf, rulesOf } from '../platforms/classified.ts';
+import { facts, grant, NOW, policyOf } from '../policy/world.ts';
+import { makeRandom } from '../world/random.ts';
+
+const RULES: RuleSource[] = [
+  { effect: 'allow' },
+  { effect: 'require_approval', methods: ['DELETE'] },
+  { effect: 'deny', when: 'has(request.body.amount) && request.body.amount == 13' },
+];
+
+const BODIES = ['', '{}', '{"amount":13}', '{"amount":12,"channel":"C1","ref":"refs/heads/x","paths":["a"]}'];
+
+const DOCUMENTS = [
+  '{"query":"query { issues { nodes { id } } }"}',
+  '{"query":"query { viewer { login } }"}',
+  '{"query":"mutation { issueCreate(input: {}) { success } }"}',
+  '{"query":"mutation { anything }"}',
+  '{"query":"{"}',
+];
+
+type Told = Pick<Verdict, 'kind' | 'reason'> | 'invalid';
+
+describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
+  const manifest = manifestOf(name);
+  const rules = rulesOf(name);
+  const operations = [...rules.scopes].flatMap(([scope, all]) =>
+    all.flatMap((one) => (one.kind === 'http' ? [{ scope, method: one.method, path: pathOf(one.path.segments) }] : [])),
+  );
+  if (rules.kind === 'graphql' || rules.graphqlPath !== undefined)
+    for (const scope of rules.scopes.keys()) operations.push({ scope, method: 'POST', path: rules.graphqlPath ?? '/' });
+  const platformOf = (scopes: readonly string[]): LoadedFacts => {
+    const found: Facts = facts({
+      platform: { platformId: 'crm', name, suspended: false, defaultConnectionId: 'c', rules },
+      grants: [grant({ scopes })],
+      policy: policyOf(...RULES),
+    });
+    return { facts: found, platform: { manifest, rules } as LoadedFacts['platform'], connections: new Map() };
+  };
+
+  const byActions = (loaded: LoadedFacts, method: Method, endpoint: string, scope: string, body: string): Told => {
+    const data = body === '' ? undefined : JSON.parse(body);
+    const action = { platform: 'crm', endpoint, method, scope, ...(data && { data }) };
+    const read = readCall(action, loaded, { isGit: false });
+    return read.ok ? told(decide(loaded.facts, askOf(action, read.call), NOW)) : 'invalid';
+  };
+  const byProxy = (loaded: LoadedFacts, method: Method, endpoint: string, body: string): Told & { scope?: string } => {
+    const bodyHeaders = { 'content-type': 'application/json' };
+    const judged = judgeBody(bodyHeaders, Buffer.from(body));
+    if (!judged.ok) return 'invalid';
+    const bytes = Buffer.from(body);
+    const raw = {
+      method,
+      bodyHeaders,
+      body: body === '' ? ({ kind: 'none' } as const) : ({ kind: 'whole', bytes } as const),
+      judged: judged.judged,
+    };
+    const asked = rawAction(raw, { platform: 'crm', endpoint, headers: {}, connectionId: 'c' });
+    const { connection_id: _, ...action } = asked;
+    const read = readCall(action, loaded, { isGit: false, raw });
+    if (!read.ok) return 'invalid';
+    const { scope } = inferScope(loaded.facts, askOf(action, { ...read.call, raw }));
+    return { ...told(decide(loaded.facts, askOf({ ...action, scope }, { ...read.call, raw }), NOW)), scope };
+  };
+
+  const bodiesOf = (method: Method, path: string): readonly string[] => {
+    if (method === 'GET') return [''];
+    return path === (rules.graphqlPath ?? '') || rules.kind === 'graphql' ? DOCUMENTS : BODIES;
+  };
+
+  test('a call is allowed, held or refused alike', () => {
+    expect(operations.length).toBeGreaterThan(0);
+    const random = makeRandom(42);
+    const scopes = [...rules.scopes.keys()];
+    const kinds = new Set<string>();
+    for (const { scope: own, method, path } of operations)
+      for (const body of bodiesOf(method, path)) {
+        const others = Array.from({ length: 3 }, () => scopes[Math.floor(random() * scopes.length)] ?? own);
+        const granted = [...new Set(random() < 0.7 ? [own, ...others] : others)];
+        const loaded = platformOf(granted);
+        const raw = byProxy(loaded, method, path, body);
+        const told = granted.map((scope) => byActions(loaded, method, path, scope, body));
+        const where = `${method} ${path} ${body} with ${granted.join(', ')}`;
+        if (raw === 'invalid') {
+          expect(
+            told.every((one) => one === 'invalid'),
+            where,
+          ).toBe(true);
+          continue;
+        }
+        kinds.add(raw.kind);
+        // With the scope that was found both say the same, and no other scope would have got more.
+        if (granted.includes(raw.scope ?? ''))
+          expect(byActions(loaded, method, path, raw.scope ?? '', body), where).toEqual({
+            kind: raw.kind,
+            reason: raw.reason,
+          });
+        const best =
+          ['allow', 'hold', 'deny'].find((kind) => told.some((one) => one !== 'invalid' && one.kind === kind)) ??
+          'deny';
+        expect(raw.kind, where).toBe(best);
+      }
+    expect(kinds).toContain('deny');
+    expect(kinds).toContain('allow');
+  });
+});
+
+const told = ({ kind, reason }: Verdict): Exclude<Told, 'invalid'> => ({ kind, reason }) as Exclude<Told, 'invalid'>;
+
+/** A path that a pattern matches. */
+const pathOf = (segments: readonly string[]): string =>
+  `/${segments.map((one) => (one === '**' ? 'a/b' : one.replaceAll('*', 'x1'))).join('/')}`;

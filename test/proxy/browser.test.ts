@@ -1,0 +1,51 @@
+/** A link into `/proxy` with a token in it, opened by an owner who is signed in: nothing runs on the console's origin, nothing is sent. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { openPage, withoutChromium } from '../world/chromium.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const PATH = '/proxy/demo-main/items';
+
+describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.demoOrganisation();
+    agent = await organisation.agent({ rules: ALLOW_ALL });
+    // What a hostile platform, or one that stores what strangers write, would like the owner's browser to run.
+    world.upstream.answer = (_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'taken=1' })
+        .end(`<script>document.title = 'ran'; fetch('/owner/me')</script>`);
+  });
+
+  test('is refused, by address and from a page of the broker, and nothing runs', async () => {
+    const { baseUrl, broker } = world.running;
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open((await signInLink(broker, organisation.owner)).url);
+    await page.until(`location.pathname === '/console'`);
+    const { host } = new URL(baseUrl);
+    for (const userinfo of [`x:${agent.token()}@`, `${agent.token()}@`, '']) {
+      await page.open(`http://${userinfo}${host}${PATH}`);
+      await page.until(`location.pathname.startsWith('/proxy/') && document.readyState === 'complete'`);
+      expect(await page.value(`document.body.innerText`)).toContain('for programs, not for browsers');
+      expect(await page.value(`document.title`)).not.toBe('ran');
+    }
+    // Nor does a page of the broker's own origin get anything there with the token: the owner's cookie goes along.
+    await page.open(`${baseUrl}/console/base.css`);
+    const fetched = `fetch('${PATH}', { headers: { 'x-svc-authorization': 'Bearer ${agent.token()}' } }).then((one) => one.status)`;
+    expect(await page.value(fetched)).toBe(403);
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  test('an answer that reaches a browser all the same does not run: a frame of it is a sandbox', async () => {
+    const { baseUrl } = world.running;
+    const answer = await fetch(`${baseUrl}${PATH}`, { headers: { authorization: `Bearer ${agent.token()}` } });
+    expect(answer.headers.get('set-cookie')).toBeNull();
+    expect(answer.headers.get('content-security-policy')).toBe("sandbox; default-src 'none'; frame-ancestors 'none'");
+    expect(world.upstream.seen.length).toBe(1);
+  });
+});

@@ -1,0 +1,272 @@
+/** The raw door: what any client of a platform sends is decided, sent as it is, and answered as the platform answers. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { JSON_TYPE, rawClient } from './raw-client.ts';
+
+describe.each(STORES)(`the raw door on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent({ rules: ALLOW_ALL });
+  });
+  const ask = rawClient(() => agent);
+  const lastSeen = () => world.upstream.seen.at(-1);
+
+  test('a read is answered as the platform answers, and recorded', async () => {
+    world.upstream.answer = (_, response) => {
+      response.setHeader('content-type', 'text/plain; charset=utf-8');
+      response.setHeader('x-ratelimit-remaining', '7');
+      response.writeHead(203);
+      response.end('plain text');
+    };
+    const answer = await ask('GET', '/proxy/demo-main/items/7?a=%20b');
+    world.upstream.answer = undefined;
+    expect(answer).toMatchObject({ status: 203, text: 'plain text' });
+    expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect(answer.headers.get('x-ratelimit-remaining')).toBe('7');
+    expect(lastSeen()).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
+    expect(lastSeen()?.headers.authorization).toBe(`Bearer ${CANARY}`);
+    const { row, receipt } = await evidenceOf(world, agent, answer.headers.get('x-svc-audit-id') ?? '');
+    expect(row).toMatchObject({
+      state: 'final',
+      result: 'allowed',
+      platform_id: 'demo',
+      scope: 'demo:read',
+      method: 'GET',
+      path: '/items/7',
+      upstream_status: 203,
+    });
+    expect(receipt).toBeDefined();
+  });
+
+  test.each(['POST', 'PATCH'])('the bytes of a %s are sent as they came', async (method) => {
+    const body = '{ "title" :  "x", "n": 1.10 }';
+    const path = method === 'POST' ? '/proxy/demo-main/items' : '/proxy/demo-main/items/1';
+    const answer = await ask(method, path, { body, headers: { 'content-type': JSON_TYPE } });
+    expect(answer.status).toBe(200);
+    expect(lastSeen()).toMatchObject({ method, body });
+    expect(lastSeen()?.headers['content-type']).toBe(JSON_TYPE);
+  });
+
+  test('a HEAD is judged as a GET and sent as it is', async () => {
+    const answer = await ask('HEAD', '/proxy/demo-main/items');
+    expect(answer).toMatchObject({ status: 200, text: '' });
+    expect(lastSeen()).toMatchObject({ method: 'HEAD' });
+    const { row } = await evidenceOf(world, agent, answer.headers.get('x-svc-audit-id') ?? '');
+    expect(row).toMatchObject({ method: 'GET', result: 'allowed' });
+  });
+
+  test('an upload is streamed, and rules know nothing of it', async () => {
+    const body = 'x'.repeat(3 * 1024 * 1024);
+    const answer = await ask('POST', '/proxy/demo-main/items', {
+      body,
+      headers: { 'content-type': 'application/octet-stream' },
+    });
+    expect(answer.status).toBe(200);
+    expect(lastSeen()?.body.length).toBe(body.length);
+    const limited = await organisation.agent({
+      rules: [{ effect: 'allow' }, { effect: 'deny', when: 'has(request.body.amount) && request.body.amount > 1000' }],
+    });
+    const denied = await rawClient(() => limited)('POST', '/proxy/demo-main/items', {
+      body,
+      headers: { 'content-type': 'application/octet-stream' },
+    });
+    expect(denied).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
+    const allowed = await rawClient(() => limited)('POST', '/proxy/demo-main/items', { body: '{"amount":1000}' });
+    expect(allowed.status).toBe(200);
+  });
+
+  test('an event stream goes on as it comes', async () => {
+    let proceed = () => {};
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: one\n\n');
+      proceed = () => response.end('data: two\n\n');
+    };
+    const response = await fetch(`${agent.baseUrl}/proxy/demo-main/items`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    const reader = response.body!.getReader();
+    const first = await reader.read();
+    expect(String(new TextDecoder().decode(first.value))).toBe('data: one\n\n');
+    proceed();
+    const second = await reader.read();
+    expect(new TextDecoder().decode(second.value)).toBe('data: two\n\n');
+    expect((await reader.read()).done).toBe(true);
+    world.upstream.answer = undefined;
+    const { row } = await evidenceOf(world, agent, response.headers.get('x-svc-audit-id') ?? '');
+    expect(row).toMatchObject({
+      state: 'final',
+      result: 'allowed',
+      flags: expect.stringContaining('"ended":"complete"'),
+    });
+  });
+
+  test.each<[string, (token: string) => Record<string, string>]>([
+    [
+      'X-Svc-Authorization',
+      (token) => ({ 'x-svc-authorization': `Bearer ${token}`, authorization: 'Bearer sk_placeholder' }),
+    ],
+    ['Authorization: Bearer', (token) => ({ authorization: `Bearer ${token}` })],
+    ['Authorization: token', (token) => ({ authorization: `token ${token}` })],
+    ['Basic, as the password', (token) => ({ authorization: `Basic ${btoa(`x:${token}`)}` })],
+    ['Basic, as the user', (token) => ({ authorization: `Basic ${btoa(`${token}:`)}` })],
+  ])('the token may stand in %s, and never goes on', async (_, headersOf) => {
+    const token = agent.token();
+    const answer = await ask('GET', '/proxy/demo-main/items', { headers: headersOf(token), bare: true });
+    expect(answer.status).toBe(200);
+    expect(JSON.stringify(lastSeen()?.rawHeaders)).not.toContain(token);
+  });
+
+  test('the token may stand in the header of the platform’s own key, and in no other', async () => {
+    await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X-Api-Key' } } });
+    const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { keyed: {}, demo: {} } });
+    const headers = () => ({ 'x-api-key': holder.token() });
+    const own = await ask('GET', '/proxy/keyed-main/items', { headers: headers(), bare: true });
+    expect(own.status).toBe(200);
+    expect(lastSeen()?.headers['x-api-key']).toBe(CANARY);
+    const other = await ask('GET', '/proxy/demo-main/items', { headers: headers(), bare: true });
+    expect(other).toMatchObject({ status: 401, body: { error: 'invalid_token' } });
+    const none = await ask('GET', '/proxy/demo-main/items', { bare: true });
+    expect(none).toMatchObject({ status: 401, body: { error: 'missing_token' } });
+    expect(none.headers.get('www-authenticate')).toBe('Bearer');
+  });
+
+  describe('refusals', () => {
+    test.each<[string, string, string, Record<string, unknown>]>([
+      ['an endpoint in no scope', 'GET', '/proxy/demo-main/secret', { error: 'endpoint_scope_mismatch' }],
+      ['a dot segment', 'GET', '/proxy/demo-main/items/%2e%2e/x', { error: 'invalid_endpoint' }],
+      ['a connection without a grant', 'GET', '/proxy/other/items', { error: 'not_found' }],
+    ])('%s', async (_, method, path, body) => {
+      const before = world.upstream.seen.length;
+      const answer = await ask(method, path);
+      expect(answer.body).toMatchObject({ ...body, detail: expect.any(String) });
+      expect(answer.headers.get('content-type')).toBe('application/problem+json');
+      expect(answer.headers.get('x-should-retry')).toBe('false');
+      expect(world.upstream.seen.length).toBe(before);
+      await world.forgive();
+    });
+
+    test('a scope that is not granted is named', async () => {
+      const reader = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: { scopeList: ['demo:read'] } } });
+      const answer = await rawClient(() => reader)('DELETE', '/proxy/demo-main/items/1');
+      expect(answer).toMatchObject({ status: 403, body: { error: 'scope_not_granted' } });
+      expect(answer.body.detail).toContain('demo:delete');
+    });
+
+    test('in the form of the platform’s own errors', async () => {
+      await organisation.platform({
+        id: 'shaped',
+        manifest: { error_body: { error: { message: '{detail}', type: '{code}', status: '{status}' } } },
+      });
+      const holder = await organisation.agent({ rules: [{ effect: 'deny' }], grants: { shaped: {} } });
+      const answer = await rawClient(() => holder)('GET', '/proxy/shaped-main/items');
+      expect(answer.body).toEqual({
+        error: { message: expect.stringContaining('denied_by_policy'), type: 'denied_by_policy', status: 403 },
+      });
+    });
+
+    test.each([
+      [200, { ok: false, error: '{code}' }],
+      [403, { error: '{code}' }],
+    ])('with the status %i, if the platform tells of errors in the body, as %j', async (status, error_body) => {
+      const id = `telling-${status}`;
+      await organisation.platform({ id, manifest: { error_body, failed_if: { at: '/ok', is: false } } });
+      const holder = await organisation.agent({ rules: [{ effect: 'deny' }], grants: { [id]: {} } });
+      const answer = await rawClient(() => holder)('GET', `/proxy/${id}-main/items`);
+      expect(answer).toMatchObject({ status, body: { error: 'denied_by_policy' } });
+    });
+
+    test.each<[string, Parameters<typeof ask>[2]]>([
+      ['in the body', { body: 'TOKEN' }],
+      ['in another header', { headers: { accept: 'TOKEN' } }],
+    ])('the token %s', async (_, given) => {
+      const token = agent.token();
+      const filled = JSON.parse(JSON.stringify(given).replaceAll('TOKEN', token));
+      const headers = { 'x-svc-authorization': token, ...filled.headers };
+      const answer = await ask('POST', '/proxy/demo-main/items', { ...filled, headers, bare: true });
+      expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+      expect(answer.text).not.toContain(token);
+      await world.forgive();
+    });
+
+    test.each(['OPTIONS', 'TRACE'])('%s', async (method) => {
+      const answer = await ask(method, '/proxy/demo-main/items').catch(() => undefined);
+      // fetch itself refuses TRACE.
+      if (method === 'OPTIONS') expect(answer).toMatchObject({ status: 405 });
+    });
+  });
+
+  test('nothing of an answer can act on the console’s origin', async () => {
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, {
+        'content-type': 'text/html',
+        'set-cookie': 'a=b',
+        'clear-site-data': '"*"',
+        refresh: '0;url=/x',
+        'access-control-allow-origin': '*',
+        'service-worker-allowed': '/',
+        link: '</style.css>; rel=preload, </v1/items?page=2>; rel="next"',
+        'x-svc-audit-id': 'forged',
+        'content-security-policy': 'default-src *',
+      });
+      response.end('<script>alert(1)</script>');
+    };
+    const answer = await ask('GET', '/proxy/demo-main/items');
+    world.upstream.answer = undefined;
+    const headers = Object.fromEntries(answer.headers);
+    expect(headers).toMatchObject({
+      'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+      link: `<${agent.baseUrl}/proxy/demo-main/items?page=2>; rel="next"`,
+    });
+    for (const name of [
+      'set-cookie',
+      'clear-site-data',
+      'refresh',
+      'access-control-allow-origin',
+      'service-worker-allowed',
+    ])
+      expect(headers, name).not.toHaveProperty(name);
+    expect(headers['x-svc-audit-id']).not.toContain('forged');
+  });
+
+  test.each<[string, string]>([
+    ['sec-fetch-mode', 'navigate'],
+    ['sec-fetch-dest', 'document'],
+    ['service-worker', 'script'],
+  ])('a browser that sends %s: %s is refused before anything is asked', async (name, value) => {
+    const before = world.upstream.seen.length;
+    const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: value } });
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get('www-authenticate')).toBeNull();
+    expect(world.upstream.seen.length).toBe(before);
+  });
+
+  test('a credential that comes back is taken out, in whatever form', async () => {
+    const forms = [
+      CANARY,
+      Buffer.from(CANARY).toString('base64'),
+      [...CANARY].map((c) => `&#${c.charCodeAt(0)};`).join(''),
+    ];
+    for (const form of forms) {
+      world.upstream.answer = (_, response) => {
+        response.setHeader('content-type', 'text/plain');
+        response.setHeader('x-echo', CANARY);
+        response.end(`before ${form} after`);
+      };
+      const answer = await ask('GET', '/proxy/demo-main/items');
+      expect(answer.text).not.toContain(form);
+      expect(JSON.stringify([...answer.headers])).not.toContain(CANARY);
+    }
+    world.upstream.answer = undefined;
+  });
+});

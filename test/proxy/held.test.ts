@@ -1,0 +1,158 @@
+/** A held call over a client that knows nothing of approvals: it waits, is refused with the link, and joins when it is sent again. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+describe.each(STORES)(`held raw calls on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+  });
+  const ask = rawClient(() => agent);
+  let calls = 0;
+  /** A write that no other test makes. */
+  const write = (headers: Record<string, string> = {}, body = JSON.stringify({ n: calls })) =>
+    ask('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': '0', ...headers } });
+  const fresh = () => {
+    calls++;
+    return JSON.stringify({ n: calls });
+  };
+  const made = (body: string) => world.upstream.seen.filter((one) => one.body === body).length;
+  const idOf = (answer: Answer) => {
+    expect(answer, answer.text).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
+    return answer.body.approval_id as string;
+  };
+  const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+  const pending = async (): Promise<string[]> =>
+    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
+      (one: { approval_id: string }) => one.approval_id,
+    );
+  const deny = (id: string, note: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, { note });
+
+  test('is refused with the link, and the same request gets the one result once it was approved', async () => {
+    const body = fresh();
+    const refused = await write({}, body);
+    const id = idOf(refused);
+    expect(refused.body).toMatchObject({
+      approval_url: `${world.running.baseUrl}/approve/${id}`,
+      detail: expect.stringContaining(`/approve/${id}`),
+    });
+    expect(Object.fromEntries(refused.headers)).toMatchObject({
+      'x-should-retry': 'false',
+      'stripe-should-retry': 'false',
+      'retry-after': '30',
+    });
+    expect(idOf(await write({ 'user-agent': 'another/2' }, body))).toBe(id);
+    await approve(id);
+    const answer = await write({}, body);
+    expect(answer, answer.text).toMatchObject({ status: 200, body: { method: 'POST', body } });
+    expect(made(body)).toBe(1);
+    // It was delivered: the next is another call.
+    expect(idOf(await write({}, body))).not.toBe(id);
+  });
+
+  test('a request that waits gets the answer as soon as it was approved', async () => {
+    const body = fresh();
+    const waiting = write({ 'x-svc-wait': '20' }, body);
+    const id = idOf(await write({}, body));
+    await approve(id);
+    expect(await waiting).toMatchObject({ status: 200, body: { body } });
+    expect(made(body)).toBe(1);
+  });
+
+  test('a denial is told, and answers the same request for ten minutes', async () => {
+    const body = fresh();
+    const id = idOf(await write({}, body));
+    await deny(id, 'not today');
+    const denied = await write({}, body);
+    expect(denied).toMatchObject({ status: 403, body: { error: 'approval_denied', approval_id: id } });
+    expect(denied.body.detail).toContain('not today');
+    world.clock.skewMs += 10 * 60_000 + 1_000;
+    expect(idOf(await write({}, body))).not.toBe(id);
+    world.clock.skewMs = 0;
+    expect(made(body)).toBe(0);
+  });
+
+  test('requests at the same time are one call, and with other keys several', async () => {
+    const body = fresh();
+    const same = await Promise.all([write({}, body), write({}, body), write({}, body)]);
+    expect(new Set(same.map(idOf)).size).toBe(1);
+    const other = fresh();
+    const before = await pending();
+    const first = write({ 'x-svc-wait': '20', 'idempotency-key': 'one' }, other);
+    let mine: string | undefined;
+    await expect
+      .poll(async () => {
+        mine = (await pending()).find((id) => !before.includes(id));
+        return mine;
+      })
+      .toBeDefined();
+    const separate = idOf(await write({ 'idempotency-key': 'two' }, other));
+    expect(separate).not.toBe(mine);
+    await approve(separate);
+    expect(await write({ 'idempotency-key': 'two' }, other)).toMatchObject({ status: 200 });
+    expect(made(other)).toBe(1);
+    // The first still waits, for its own.
+    await approve(mine ?? '');
+    expect((await first).status).toBe(200);
+    expect(made(other)).toBe(2);
+  });
+
+  test('with another key it joins, when nobody waits for it any more', async () => {
+    const body = fresh();
+    const id = idOf(await write({ 'idempotency-key': 'one' }, body));
+    expect(idOf(await write({ 'idempotency-key': 'two' }, body))).toBe(id);
+  });
+
+  test('the exact bytes are held, with their media type, and an answer that is no JSON comes back as it was', async () => {
+    const body = Buffer.from([0, 1, 2, 250, 251, calls++ % 256]);
+    const send = () =>
+      ask('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': '0', 'content-type': 'image/x-icon' } });
+    const id = idOf(await send());
+    let sent: { type: string | undefined; bytes: string } | undefined;
+    world.upstream.answer = (request, response, text) => {
+      sent = { type: request.headers['content-type'], bytes: text };
+      response.writeHead(201, { 'content-type': 'text/csv', etag: '"v1"' });
+      response.end('a,b\n1,2\n');
+    };
+    await approve(id);
+    const answer = await send();
+    world.upstream.answer = undefined;
+    expect(sent).toEqual({ type: 'image/x-icon', bytes: body.toString('utf8') });
+    expect(answer).toMatchObject({ status: 201, text: 'a,b\n1,2\n' });
+    expect(answer.headers.get('content-type')).toBe('text/csv');
+    expect(answer.headers.get('etag')).toBe('"v1"');
+    expect(answer.headers.get('content-security-policy')).toContain('sandbox');
+  });
+
+  test('what is too large to be kept cannot be held', async () => {
+    const answer = await ask('POST', '/proxy/demo-main/items', { body: JSON.stringify({ a: 'x'.repeat(1_100_000) }) });
+    expect(answer).toMatchObject({ status: 403, body: { error: 'approval_required_unsupported' } });
+  });
+
+  test('a halted agent gets nothing that was approved before', async () => {
+    const body = fresh();
+    const id = idOf(await write({}, body));
+    await approve(id);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    expect(await write({}, body)).toMatchObject({ status: 403, body: { error: 'agent_halted' } });
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    expect(await write({}, body)).toMatchObject({ status: 200 });
+  });
+
+  test('after a restart the result waits for whoever sends the request again', async () => {
+    const body = fresh();
+    const id = idOf(await write({}, body));
+    await approve(id);
+    await world.restart();
+    expect(await write({}, body)).toMatchObject({ status: 200 });
+    expect(made(body)).toBe(1);
+  });
+});

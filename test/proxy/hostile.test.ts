@@ -1,0 +1,235 @@
+/** What no client library would send to the raw door: two readings of one request, upgrades, bodies that lie, streams that break. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { exchange } from '../world/raw.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.demoOrganisation();
+  agent = await organisation.agent({ rules: ALLOW_ALL });
+});
+const port = () => Number(new URL(world.running.baseUrl).port);
+const head = (line: string, ...headers: string[]) =>
+  [
+    line,
+    `Host: 127.0.0.1:${port()}`,
+    `Authorization: Bearer ${agent.token()}`,
+    ...headers,
+    'Connection: close',
+    '',
+    '',
+  ].join('\r\n');
+const ask = rawClient(() => agent);
+
+describe('one request is read in one way', () => {
+  test.each<[string, () => string]>([
+    [
+      'Content-Length beside Transfer-Encoding',
+      () =>
+        `${head('POST /proxy/demo-main/items HTTP/1.1', 'Content-Length: 6', 'Transfer-Encoding: chunked')}0\r\n\r\nGET /x`,
+    ],
+    [
+      'two lengths',
+      () => `${head('POST /proxy/demo-main/items HTTP/1.1', 'Content-Length: 2', 'Content-Length: 3')}{}x`,
+    ],
+    ['a length that is no number', () => `${head('POST /proxy/demo-main/items HTTP/1.1', 'Content-Length: +2')}{}`],
+    ['another transfer coding', () => `${head('POST /proxy/demo-main/items HTTP/1.1', 'Transfer-Encoding: gzip')}x`],
+    [
+      'a chunk size that is no number',
+      () => `${head('POST /proxy/demo-main/items HTTP/1.1', 'Transfer-Encoding: chunked')}zz\r\n{}\r\n0\r\n\r\n`,
+    ],
+    ['a header that is folded', () => head('GET /proxy/demo-main/items HTTP/1.1', 'X-A: b\r\n c')],
+    [
+      'a bare line feed',
+      () => head('GET /proxy/demo-main/items HTTP/1.1', 'X-A: b\nX-Svc-B: c').replace('\r\n\r\n', '\n\n'),
+    ],
+    ['the form of a proxy', () => head('GET http://api.example/proxy/demo-main/items HTTP/1.1')],
+    ['CONNECT', () => head('CONNECT api.example:443 HTTP/1.1')],
+    ['an unknown expectation', () => head('GET /proxy/demo-main/items HTTP/1.1', 'Expect: 200-ok')],
+    ['a GET with a body', () => `${head('GET /proxy/demo-main/items HTTP/1.1', 'Content-Length: 2')}{}`],
+  ])('%s', async (_, bytes) => {
+    const before = world.upstream.seen.length;
+    const answer = await exchange(port(), bytes());
+    expect(answer.status, answer.head).toBeGreaterThanOrEqual(400);
+    expect(world.upstream.seen.length).toBe(before);
+    await world.forgive();
+  });
+
+  test('trailers are not sent on', async () => {
+    const bytes = `${head('POST /proxy/demo-main/items HTTP/1.1', 'Transfer-Encoding: chunked', 'Content-Type: application/json', 'Trailer: X-Svc-Reason')}2\r\n{}\r\n0\r\nX-Http-Method-Override: DELETE\r\n\r\n`;
+    expect((await exchange(port(), bytes)).status).toBe(200);
+    expect(world.upstream.seen.at(-1)).toMatchObject({ body: '{}', method: 'POST' });
+    expect(JSON.stringify(world.upstream.seen.at(-1)?.rawHeaders).toLowerCase()).not.toContain('override');
+  });
+
+  test('an upgrade is refused', async () => {
+    const bytes = head('GET /proxy/demo-main/items HTTP/1.1', 'Upgrade: websocket').replace(
+      'Connection: close',
+      'Connection: Upgrade, close',
+    );
+    const answer = await exchange(port(), bytes);
+    expect(answer.status).toBe(501);
+    expect(answer.body).toContain('not_implemented');
+  });
+});
+
+describe('headers', () => {
+  test.each([
+    'x-http-method-override',
+    'x-original-url',
+    'x-forwarded-for',
+    'cookie2',
+    'x-real-ip',
+    'proxy-authorization',
+    'x-anything',
+  ])('%s is not sent on', async (name) => {
+    const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: 'x' } });
+    expect(answer.status).toBe(200);
+    expect(world.upstream.seen.at(-1)?.headers).not.toHaveProperty(name);
+  });
+
+  test('what a manifest names is, and never what it forbids', async () => {
+    await organisation.platform({
+      id: 'named',
+      manifest: { client_headers: ['x-goog-*', 'demo-version'], forbidden_headers: ['x-goog-user'] },
+    });
+    const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { named: {} } });
+    const headers = {
+      'demo-version': '3',
+      'x-goog-field': 'a',
+      'x-goog-user': 'b',
+      range: 'bytes=0-1',
+      'if-none-match': '"x"',
+    };
+    await rawClient(() => holder)('GET', '/proxy/named-main/items', { headers });
+    const { headers: sent } = world.upstream.seen.at(-1) ?? { headers: {} };
+    expect(sent).toMatchObject({
+      'demo-version': '3',
+      'x-goog-field': 'a',
+      range: 'bytes=0-1',
+      'if-none-match': '"x"',
+    });
+    expect(sent).not.toHaveProperty('x-goog-user');
+  });
+});
+
+describe('bodies', () => {
+  const write = (body: string | Buffer, type: string, rules: readonly unknown[], coding?: string) =>
+    organisation.agent({ rules }).then((by) =>
+      rawClient(() => by)('POST', '/proxy/demo-main/items', {
+        body,
+        headers: { 'content-type': type, ...(coding !== undefined && { 'content-encoding': coding }) },
+      }),
+    );
+  const NO_MORE = [{ effect: 'allow' }, { effect: 'deny', when: 'has(request.body.to) && request.body.to != "ann"' }];
+
+  test.each<[string, string, string, string?]>([
+    ['as a text', '{"to":"eve"}', 'text/plain'],
+    ['as bytes', '{"to":"eve"}', 'application/octet-stream'],
+    [
+      'in parts',
+      '--x\r\ncontent-disposition: form-data; name="to"\r\n\r\neve\r\n--x--\r\n',
+      'multipart/form-data; boundary=x',
+    ],
+    ['in a coding, in which it is another', '{"to":"ann"}', 'application/json', 'gzip'],
+    ['in another charset, in which it may be another', '{"to":"ann"}', 'application/json; charset=utf-7'],
+    ['in a list', '[{"to":"eve"}]', 'application/json'],
+    ['without a type', '{"to":"eve"}', ' '],
+    ['in a form', 'to=eve', 'application/x-www-form-urlencoded'],
+    ['twice in a form', 'to=ann&to=eve', 'application/x-www-form-urlencoded'],
+    ['in a form, with stray brackets', 'to=ann&to[=eve', 'application/x-www-form-urlencoded'],
+  ])('a rule is not walked past with what it denies %s', async (_, body, type, coding) => {
+    const before = world.upstream.seen.length;
+    expect(await write(body, type, NO_MORE, coding)).toMatchObject({
+      status: 403,
+      body: { error: 'denied_by_policy' },
+    });
+    expect(world.upstream.seen.length).toBe(before);
+  });
+
+  test.each(['to=ann', 'to=ann&a%5Bb%5D=1&c%5B%5D=x'])('what it allows passes: %s', async (body) => {
+    expect((await write(body, 'application/x-www-form-urlencoded', NO_MORE)).status).toBe(200);
+  });
+
+  test('JSON that two parsers read differently is refused', async () => {
+    expect(await write('{"to":"ann","to":"eve"}', 'application/json', NO_MORE)).toMatchObject({ status: 400 });
+  });
+
+  test('a form that names another method is refused', async () => {
+    const answer = await write('_method=DELETE', 'application/x-www-form-urlencoded', ALLOW_ALL);
+    expect(answer).toMatchObject({ status: 400 });
+  });
+
+  test('a body that breaks off is not sent, and is on record', async () => {
+    const before = world.upstream.seen.length;
+    const socket = connect(port(), '127.0.0.1');
+    const leaver = await organisation.agent({ rules: ALLOW_ALL, name: 'leaver' });
+    socket.write(
+      `POST /proxy/demo-main/items HTTP/1.1\r\nHost: 127.0.0.1:${port()}\r\nAuthorization: Bearer ${leaver.token()}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"a":`,
+    );
+    await once(socket, 'connect');
+    const mine = async () =>
+      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
+        (row) => row.agent_id === leaver.id,
+      );
+    setTimeout(() => socket.destroy(), 50);
+    await expect
+      .poll(mine, { timeout: 5_000 })
+      .toMatchObject([{ state: 'final', result: 'errored', reason: 'request_cut' }]);
+    expect(world.upstream.seen.length).toBe(before);
+  });
+});
+
+describe('answers', () => {
+  const answering = async (answer: NonNullable<World['upstream']['answer']>) => {
+    world.upstream.answer = answer;
+    try {
+      return await ask('GET', '/proxy/demo-main/items');
+    } finally {
+      world.upstream.answer = undefined;
+    }
+  };
+
+  test('the credential is taken out across pieces of a stream', async () => {
+    const answer = await answering((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const half = Math.floor(CANARY.length / 2);
+      response.write(`data: ${CANARY.slice(0, half)}`);
+      setTimeout(() => response.end(`${CANARY.slice(half)}\n\n`), 30);
+    });
+    expect(answer.text).not.toContain(CANARY);
+    expect(answer.text).toMatch(/^data: .+\n\n$/);
+  });
+
+  test('one that breaks off is not taken for whole, and the row says so', async () => {
+    const broken = answering((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: one\n\n');
+      setTimeout(() => response.destroy(), 30);
+    });
+    await expect(broken).rejects.toThrow();
+    const rows = async () =>
+      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
+        (row) => row.agent_id === agent.id,
+      );
+    await expect.poll(async () => (await rows()).at(0)?.flags).toContain('"ended":"upstream_closed"');
+  });
+
+  test('a redirect of the platform leads through the broker, any other without its query', async () => {
+    const to = async (location: string) =>
+      (await answering((_, response) => response.writeHead(302, { location }).end())).headers.get('location');
+    const door = `${agent.baseUrl}/proxy/demo-main`;
+    expect(await to('/v1/items/2?a=b')).toBe(`${door}/items/2?a=b`);
+    expect(await to(`${world.upstream.url}/v1/items/3`)).toBe(`${door}/items/3`);
+    expect(await to(`${world.upstream.url}/v2/items`)).toBe(`${world.upstream.url}/v2/items`);
+    expect(await to('https://files.example/a?X-Amz-Signature=secret')).toBe('https://files.example/a');
+  });
+});

@@ -1,0 +1,71 @@
+/** A held raw call on two replicas, one of which is killed: whatever the client repeats, there is one call at the platform. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { type Replica, startReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let other: Replica;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.demoOrganisation();
+    agent = await organisation.agent();
+    other = await startReplica(world);
+    return () => other.process.signal('SIGKILL');
+  });
+  const ask = (by: TestAgent, body: string, wait: string) =>
+    rawClient(() => by)('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': wait } });
+  const made = (body: string) => world.upstream.seen.filter((one) => one.body === body).length;
+  const pending = async (): Promise<string[]> =>
+    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
+      (one: { approval_id: string }) => one.approval_id,
+    );
+  const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+
+  test('the same request at both at the same moment is held once', async () => {
+    const body = '{"both":1}';
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => ask(i % 2 ? agent : other.asks(agent), body, '0')),
+    );
+    expect(answers.map(({ status, text }) => [status, text])).toEqual(answers.map(({ text }) => [403, text]));
+    const ids = new Set(answers.map((one) => one.body.approval_id));
+    expect(ids.size).toBe(1);
+    await approve([...ids][0]);
+    expect(await ask(other.asks(agent), body, '0')).toMatchObject({ status: 200 });
+    expect(made(body)).toBe(1);
+  });
+
+  test('the one at which it waits is killed, and the other has the one result', async () => {
+    const body = '{"killed":1}';
+    const before = await pending();
+    const waiting = ask(other.asks(agent), body, '60').then(
+      () => 'answered',
+      () => 'lost',
+    );
+    let id: string | undefined;
+    await expect
+      .poll(
+        async () => {
+          id = (await pending()).find((one) => !before.includes(one));
+          return id;
+        },
+        { timeout: 5_000 },
+      )
+      .toBeDefined();
+    other.process.signal('SIGKILL');
+    expect(await waiting).toBe('lost');
+    const refused = await ask(agent, body, '0');
+    expect(refused).toMatchObject({ status: 403, body: { error: 'approval_pending', approval_id: id } });
+    await approve(id ?? '');
+    expect(await ask(agent, body, '5')).toMatchObject({ status: 200, body: { body } });
+    expect(made(body)).toBe(1);
+    // Delivered: what comes now is another call.
+    expect((await ask(agent, body, '0')).body.approval_id).not.toBe(id);
+    expect(made(body)).toBe(1);
+  });
+});

@@ -1,0 +1,98 @@
+/** The sidecar of a run on loopback, as other programs of the machine and pages of browsers find it. */
+import { request } from 'node:http';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+import { profileOf, sh, startRun } from './run-world.ts';
+
+type Answered = { status: number; text: string };
+
+describe('the sidecar of a run', () => {
+  let world: World;
+  let sidecar: URL;
+  let key: string;
+  beforeAll(async () => {
+    world = await startWorld();
+    const organisation = await world.organisation();
+    for (const id of ['demo', 'openai']) await organisation.platform({ id });
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {}, openai: {} } });
+    const started = startRun(profileOf(agent), [
+      '--connection',
+      'demo-main',
+      ...sh('echo "$AGENT_BROKER_RUN_URL $AGENT_BROKER_RUN_KEY."; exec sleep 600'),
+    ]);
+    const [, url = '', shown = ''] = /^(\S+) (\S+)\.\n/.exec(await started.written(/\n/)) ?? [];
+    sidecar = new URL(url);
+    key = shown;
+  });
+
+  const ask = (path: string, headers: Record<string, string>) =>
+    new Promise<Answered>((resolve, reject) => {
+      const asking = request({ host: sidecar.hostname, port: sidecar.port, path, headers }, async (response) => {
+        let text = '';
+        for await (const chunk of response) text += chunk;
+        resolve({ status: response.statusCode ?? 0, text });
+      });
+      asking.on('error', reject);
+      asking.end();
+    });
+  const PATH = '/proxy/demo-main/items';
+  const shown = () => ({ authorization: `Bearer ${key}` });
+
+  test('it listens on loopback alone, and its key is made for the run', () => {
+    expect(sidecar.hostname).toBe('127.0.0.1');
+    expect(key).toMatch(/^[A-Z2-7]{32}$/);
+  });
+
+  test('the placeholder is taken where keys stand, and goes no further', async () => {
+    const places: Record<string, string>[] = [
+      shown(),
+      // One that the broker sends on.
+      { 'accept-language': key },
+      { authorization: `token ghp_${key}` },
+      { authorization: `lin_api_${key}` },
+      { authorization: `Basic ${btoa(`x:${key}`)}` },
+      { authorization: `Basic ${btoa(`sk_test_${key}:`)}` },
+      { 'x-api-key': `sk-ant-api03-${key}` },
+      {
+        authorization: `AWS4-HMAC-SHA256 Credential=AKIA${key}/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=0`,
+      },
+    ];
+    for (const headers of places) {
+      expect(await ask(PATH, headers)).toMatchObject({ status: 200 });
+      expect(JSON.stringify(world.upstream.seen.at(-1))).not.toContain(key);
+    }
+    expect(await ask(`/~${key}${PATH}`, {})).toMatchObject({ status: 200 });
+    expect(JSON.stringify(world.upstream.seen.at(-1))).not.toContain(key);
+  });
+
+  const notServed: [string, number, string, () => Record<string, string>][] = [
+    ['nothing shown', 401, PATH, () => ({})],
+    ['another placeholder', 401, PATH, () => ({ authorization: `Bearer ${'A'.repeat(32)}` })],
+    ['a part of it', 401, PATH, () => ({ authorization: `Bearer ${key.slice(1)}` })],
+    ['it in the query', 401, `${PATH}?key=KEY`, () => ({})],
+    ['a part of it in the path', 401, `/~${'A'.repeat(32)}${PATH}`, () => ({})],
+    ['a token of an agent', 401, PATH, () => ({ 'x-svc-authorization': 'Bearer eyJ.eyJ.x' })],
+    ['another host', 403, PATH, () => ({ ...shown(), host: 'evil.example' })],
+    ['another port', 403, PATH, () => ({ ...shown(), host: '127.0.0.1:1' })],
+    ['the host of the Unix socket', 403, PATH, () => ({ ...shown(), host: 'api.github.com' })],
+    ['a page of a browser', 403, PATH, () => ({ ...shown(), origin: 'null' })],
+    ['a browser', 403, PATH, () => ({ ...shown(), 'sec-fetch-site': 'cross-site' })],
+    ['a connection that was not chosen', 404, '/proxy/openai-main/items', shown],
+    ['the API of the broker', 404, '/v1/agents/me', shown],
+    ['a way out', 404, '/proxy/demo-main/../../v1/agents/me', shown],
+    ['an encoded way out', 404, '/proxy/demo-main/%2e%2E/%2e%2e/v1/agents/me', shown],
+    ['a longer name', 404, '/proxy/demo-main2/items', shown],
+    ['git without a code host', 404, '/git/acme/app/info/refs', shown],
+    ['an absolute address', 404, 'http://evil.example/proxy/demo-main/items', shown],
+  ];
+  test.each(notServed)('%s: %i', async (_, status, path, headersOf) => {
+    const before = world.upstream.seen.length;
+    const answer = await ask(path.replace('KEY', key), headersOf());
+    expect(answer, answer.text).toMatchObject({ status });
+    expect(JSON.parse(answer.text)).toMatchObject({ error: expect.any(String), detail: expect.any(String) });
+    // Of its own, without a word to the broker.
+    expect(answer.text).toMatch(/Only the command of this run|Browsers are not|The Host header|No such address here/);
+    expect(answer.text).not.toContain(key);
+    expect(world.upstream.seen.length).toBe(before);
+  });
+});

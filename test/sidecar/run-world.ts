@@ -1,0 +1,76 @@
+/** `agent-broker run` of an agent of a real broker, with real commands. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { BIN } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+export type Started = {
+  child: ChildProcess;
+  ended: Promise<Ended>;
+  /** Resolves with what was written so far once it matches; rejects if it ends before. */
+  written(pattern: RegExp): Promise<string>;
+};
+
+/** The file of the agent's profile. */
+export function profileOf(agent: TestAgent, url = agent.baseUrl): string {
+  const file = join(newFolder(), 'profile.json');
+  const content = {
+    url,
+    agent_id: agent.agentId,
+    owner_id: agent.ownerId,
+    private_key: agent.keys.privateKey.export({ format: 'pem', type: 'pkcs8' }),
+  };
+  writeFileSync(file, JSON.stringify(content), { mode: 0o600 });
+  return file;
+}
+
+/** Starts `agent-broker run <words>`. `env`: all of its environment but PATH and HOME. */
+export function startRun(profile: string, words: readonly string[], env: Record<string, string> = {}): Started {
+  const child = spawn(process.execPath, [BIN, 'run', '--profile', profile, ...words], {
+    cwd: newFolder(),
+    env: { PATH: process.env.PATH ?? '', HOME: newFolder(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  const watchers = new Set<() => void>();
+  child.stdout?.on('data', (chunk) => {
+    stdout += chunk;
+    for (const look of watchers) look();
+  });
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  const ended = new Promise<Ended>((done) =>
+    child.on('close', (code, signal) => done({ code, signal, stdout, stderr })),
+  );
+  afterFile(() => {
+    // Which it passes on to its command.
+    child.kill('SIGTERM');
+    return ended;
+  });
+  const written = (pattern: RegExp) =>
+    new Promise<string>((resolve, reject) => {
+      const look = () => {
+        if (!pattern.test(stdout)) return;
+        watchers.delete(look);
+        resolve(stdout);
+      };
+      watchers.add(look);
+      look();
+      void ended.then(() => reject(new Error(`it ended before: ${stdout}${stderr}`)));
+    });
+  return { child, ended, written };
+}
+
+/** The same, to its end. */
+export const run = (profile: string, words: readonly string[], env?: Record<string, string>): Promise<Ended> =>
+  startRun(profile, words, env).ended;
+
+/** A shell's lines as the command. */
+export const sh = (lines: string): string[] => ['--', 'sh', '-c', lines];
+/** A program of Node's as the command. */
+export const js = (program: string): string[] => ['--', process.execPath, '--input-type=module', '-e', program];

@@ -1,0 +1,165 @@
+/** `agent-broker run`: unmodified commands use platforms through the broker, and hold nothing of the agent's. */
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { js, profileOf, run, sh, startRun } from './run-world.ts';
+
+describe('a command that is run', () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let profile: string;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    for (const id of ['openai', 'demo']) await organisation.platform({ id, manifest: { scopes: SCOPES } });
+    agent = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { openai: { scopeList: ALL }, demo: { scopeList: ALL } },
+    });
+    profile = profileOf(agent);
+  });
+  const SCOPES = { 'demo:all': ['GET /items', 'GET /items/*', 'POST /items', 'PATCH /items/*'] };
+  const ALL = ['demo:all'];
+  const lastSeen = () => world.upstream.seen.at(-1);
+
+  test('curl with the variables of a platform reaches it, signed and recorded', async () => {
+    const ended = await run(
+      profile,
+      sh('curl -sS -i -H "Authorization: Bearer $OPENAI_API_KEY" "$OPENAI_BASE_URL/items/7?a=%20b"'),
+    );
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toMatch(/^HTTP\/1.1 200 /);
+    expect(lastSeen()).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
+    expect(lastSeen()?.headers.authorization).toBe(`Bearer ${CANARY}`);
+    const auditId = /^x-svc-audit-id: (\S+)/im.exec(ended.stdout)?.[1] ?? '';
+    expect((await evidenceOf(world, agent, auditId)).row).toMatchObject({ result: 'allowed', platform_id: 'openai' });
+  });
+
+  test('a program with fetch posts and reads an answer as it comes', async () => {
+    let goOn = () => {};
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: one\n\n');
+      goOn = () => response.end('data: two\n\n');
+    };
+    const started = startRun(
+      profile,
+      js(`const { OPENAI_BASE_URL: url, OPENAI_API_KEY: key } = process.env;
+        const response = await fetch(url + '/items', { method: 'POST', body: '{"n":1.10}',
+          headers: { 'x-api-key': key, 'content-type': 'application/json' } });
+        for await (const part of response.body) process.stdout.write(part);`),
+    );
+    await started.written(/data: one/);
+    goOn();
+    const ended = await started.ended;
+    world.upstream.answer = undefined;
+    expect(ended).toMatchObject({ code: 0, stdout: 'data: one\n\ndata: two\n\n' });
+    expect(lastSeen()).toMatchObject({ method: 'POST', body: '{"n":1.10}' });
+  });
+
+  test('an upload goes on as it comes, and who leaves ends the call', async () => {
+    const upload = await run(
+      profile,
+      sh(
+        'head -c 3000000 /dev/zero | curl -sS -T - -X POST -H "Content-Type: application/octet-stream" -u "x:$AGENT_BROKER_RUN_KEY" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"',
+      ),
+    );
+    expect(upload, upload.stderr).toMatchObject({ code: 0 });
+    expect(lastSeen()?.body.length).toBe(3_000_000);
+    const cut = new Promise<void>((done) => {
+      world.upstream.answer = (_, response) => {
+        response.on('close', done);
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('data: one\n\n');
+      };
+    });
+    // It reads on no further, and stays.
+    const started = startRun(
+      profile,
+      js(`const { OPENAI_BASE_URL: url, OPENAI_API_KEY: key } = process.env;
+        const leaving = new AbortController();
+        const response = await fetch(url + '/items', { headers: { authorization: 'Bearer ' + key }, signal: leaving.signal });
+        await response.body.getReader().read();
+        leaving.abort();
+        setTimeout(() => {}, 600_000);`),
+    );
+    await cut;
+    started.child.kill('SIGTERM');
+    expect(await started.ended).toMatchObject({ code: 128 + 15 });
+    world.upstream.answer = undefined;
+  });
+
+  test('refusals of the broker come as they are', async () => {
+    const ended = await run(
+      profile,
+      sh('curl -sS -w "%{http_code}" -X DELETE -H "Authorization: Bearer $OPENAI_API_KEY" "$OPENAI_BASE_URL/items/1"'),
+    );
+    expect(ended.stdout).toMatch(/endpoint_scope_mismatch.*403$/s);
+  });
+
+  test('nothing of the agent’s is in the environment of the command, and no credential of the parent’s that is replaced', async () => {
+    const own = agent.keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+    const started = startRun(profile, sh('echo "$$ ready"; exec sleep 60'), {
+      AGENT_BROKER_PROFILE: profile,
+      AGENT_BROKER_PRIVATE_KEY: own,
+      AGENT_BROKER_OWNER_TOKEN: 'owner-token-of-the-parent',
+      OPENAI_API_KEY: 'sk-real-of-the-parent',
+      OPENAI_ADMIN_KEY: 'sk-admin-of-the-parent',
+      STRIPE_API_KEY: 'sk_live_not_granted',
+    });
+    const pid = /^(\d+) ready/.exec(await started.written(/ready/))?.[1];
+    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    started.child.kill('SIGTERM');
+    await started.ended;
+    const text = environment.join('\n');
+    expect(text).not.toMatch(/PRIVATE KEY|eyJ|of-the-parent|AGENT_BROKER_(?!RUN_)/);
+    expect(text).not.toContain(CANARY);
+    expect(text).toContain('STRIPE_API_KEY=sk_live_not_granted');
+    expect(text).toMatch(/^OPENAI_API_KEY=sk-[A-Z2-7]{32}$/m);
+    const strict = await run(profile, ['--strict', ...sh('env')], { STRIPE_API_KEY: 'sk_live_x', PLAIN: 'y' });
+    expect(strict.stdout).toContain('PLAIN=y');
+    expect(strict.stdout).not.toContain('sk_live_x');
+    const verbose = await run(profile, ['--verbose', ...sh('true')], { STRIPE_API_KEY: 'sk_live_x' });
+    expect(verbose.stderr).toMatch(/may be credentials: STRIPE_API_KEY\./);
+    expect(verbose.stderr).not.toContain('sk_live_x');
+  });
+
+  test.each([
+    ['its exit code', 'exit 7', 7],
+    ['128 and the number of the signal that ended it', 'kill -KILL $$', 137],
+  ])('its end is told: %s', async (_, lines, code) => {
+    expect(await run(profile, sh(lines))).toMatchObject({ code, signal: null, stderr: '' });
+  });
+
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('a %s is passed on', async (signal) => {
+    const lines = `process.on('${signal}', () => { console.log('got'); process.exit(3); });
+      setTimeout(() => {}, 60_000); console.log('ready');`;
+    const started = startRun(profile, js(lines));
+    await started.written(/ready/);
+    started.child.kill(signal);
+    expect(await started.ended).toMatchObject({ code: 3, stdout: 'ready\ngot\n' });
+  });
+
+  test('a command that is not there is 127', async () => {
+    const ended = await run(profile, ['--', 'no-such-command-anywhere']);
+    expect(ended).toMatchObject({ code: 127, stderr: 'agent-broker: no-such-command-anywhere: no such command.\n' });
+  });
+
+  test('what the agent cannot have is said before anything is started', async () => {
+    const nothing = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
+    const refused: [string, readonly string[], RegExp][] = [
+      [profileOf(nothing), [], /no grant on any connection/],
+      [profileOf(agent, 'http://127.0.0.1:9'), [], /does not answer/],
+      ['/nowhere/profile.json', [], /There is no agent profile at/],
+      [profile, ['--connection', 'crm'], /no grant on a connection crm\. It has: demo-main, openai-main\./],
+    ];
+    for (const [file, words, why] of refused) {
+      const ended = await run(file, [...words, ...sh('echo started')]);
+      expect(ended).toMatchObject({ code: 1, stdout: '' });
+      expect(ended.stderr).toMatch(why);
+    }
+  });
+});

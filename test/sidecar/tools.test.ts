@@ -1,0 +1,183 @@
+/** Tools as they are installed, run by `agent-broker run`; one that is not installed is left out, and says so. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { github } from '../../broker/platforms/builtin/github.ts';
+import { kubernetes } from '../../broker/platforms/builtin/kubernetes.ts';
+import { npm } from '../../broker/platforms/builtin/npm.ts';
+import { GIT_ENVIRONMENT } from '../world/git-host.ts';
+import { type GitWorld, startGitWorld } from '../world/git-world.ts';
+import { newFolder } from '../world/stores.ts';
+import { ALLOW_ALL, CANARY, startWorld, type World } from '../world/world.ts';
+import { profileOf, run, sh } from './run-world.ts';
+
+const isThere = (tool: string, ...words: string[]) => spawnSync(tool, words).status === 0;
+const onlyWith = (tool: string, ...words: string[]) => {
+  if (isThere(tool, ...words)) return test;
+  console.warn(`${tool} is not installed, so it is not tested.`);
+  return test.skip;
+};
+
+const MANIFESTS = { codehost: github, npm, kubernetes };
+type Answers = Record<string, unknown>;
+
+describe('tools', () => {
+  let world: World;
+  let profile: string;
+  beforeAll(async () => {
+    world = await startWorld();
+    const organisation = await world.organisation();
+    for (const [id, manifest] of Object.entries(MANIFESTS))
+      await organisation.platform({ id, manifest: { ...manifest, base_url: world.upstream.url } });
+    const grants = Object.entries(MANIFESTS).map(([id, { scopes }]) => [id, { scopeList: Object.keys(scopes) }]);
+    profile = profileOf(await organisation.agent({ rules: ALLOW_ALL, grants: Object.fromEntries(grants) }));
+  });
+  afterEach(() => {
+    // Whatever came, came from the broker.
+    const keys = world.upstream.seen.map(({ headers }) => headers.authorization);
+    expect(keys.length).toBeGreaterThan(0);
+    expect(new Set(keys)).toEqual(new Set([`Bearer ${CANARY}`]));
+    world.upstream.seen.length = 0;
+    world.upstream.answer = undefined;
+  });
+
+  /** Answers by path, with JSON or bytes. */
+  function answerWith(answers: Answers, more?: (request: IncomingMessage, response: ServerResponse) => void): void {
+    world.upstream.answer = (request, response) => {
+      const found = answers[request.url ?? ''] ?? answers[(request.url ?? '').replace(/\?.*$/s, '')];
+      more?.(request, response);
+      response.setHeader('content-type', Buffer.isBuffer(found) ? 'application/octet-stream' : 'application/json');
+      response.writeHead(found === undefined ? 404 : 200);
+      response.end(Buffer.isBuffer(found) ? found : JSON.stringify(found ?? {}));
+    };
+  }
+
+  onlyWith('gh', '--version')('gh asks the API, page by page, with REST and GraphQL', async () => {
+    const issues = [{ title: 'one' }];
+    const graphql = { data: { viewer: { login: 'octo' } } };
+    const path = '/repos/acme/app/issues';
+    answerWith({ [path]: issues, '/graphql': graphql }, ({ url }, response) => {
+      if (url?.startsWith(path) && !url.includes('&page=2'))
+        response.setHeader('link', `<${world.upstream.url}${path}?per_page=100&page=2>; rel="next"`);
+    });
+    const ended = await run(
+      profile,
+      sh(`gh api --paginate repos/acme/app/issues --jq '.[].title' && gh api graphql -f query='{ viewer { login } }'`),
+    );
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toBe(`one\none\n${JSON.stringify(graphql)}`);
+    expect(world.upstream.seen.map(({ method, target }) => `${method} ${target}`)).toEqual([
+      `GET ${path}?per_page=100`,
+      `GET ${path}?per_page=100&page=2`,
+      'POST /graphql',
+    ]);
+  });
+
+  test('an address in an answer leads through the sidecar again', async () => {
+    world.upstream.answer = (_, response) => {
+      response.writeHead(301, { location: `${world.upstream.url}/repositories/7` });
+      response.end();
+    };
+    const ended = await run(
+      profile,
+      sh(
+        'curl -sS -o /dev/null -w "%{redirect_url}" -H "Authorization: token $GH_TOKEN" "$GITHUB_API_URL/repos/acme/app"; echo; echo "$GITHUB_API_URL"',
+      ),
+    );
+    const [redirected, api] = ended.stdout.split('\n');
+    expect(api).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/proxy\/codehost-main$/);
+    expect(redirected).toBe(`${api}/repositories/7`);
+  });
+
+  test('the Unix socket is its user’s alone, asks for the placeholder, too, and is gone with the rest', async () => {
+    answerWith({ '/user': { login: 'octo' } });
+    const temporary = newFolder();
+    const ended = await run(
+      profile,
+      sh(`cd "$(dirname "$GH_CONFIG_DIR")"; stat -c %a . socket gh/config.yml npmrc
+        ask() { curl -sS -o /dev/null -w '%{http_code}\\n' "$@"; }
+        ask --unix-socket socket http://api.github.com/user
+        ask --unix-socket socket -H "Authorization: token $GH_TOKEN" http://api.github.com/user
+        ask --unix-socket socket -H "Authorization: token $GH_TOKEN" http://evil.example/user
+        ask -H "Host: api.github.com" -H "Authorization: token $GH_TOKEN" "$AGENT_BROKER_RUN_URL/user"`),
+      { TMPDIR: temporary },
+    );
+    expect(ended.stdout.split('\n')).toEqual(['700', '600', '600', '600', '401', '200', '403', '403', '']);
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  onlyWith('npm', '--version')('npm installs a package', async () => {
+    const folder = newFolder();
+    mkdirSync(join(folder, 'package'));
+    writeFileSync(join(folder, 'package/package.json'), '{"name":"left","version":"1.0.0"}');
+    execFileSync('tar', ['-czf', 'left.tgz', 'package'], { cwd: folder });
+    const bytes = readFileSync(join(folder, 'left.tgz'));
+    const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
+    const dist = { tarball: `${world.upstream.url}/left/-/left-1.0.0.tgz`, integrity };
+    answerWith({
+      '/left': {
+        name: 'left',
+        'dist-tags': { latest: '1.0.0' },
+        versions: { '1.0.0': { name: 'left', version: '1.0.0', dist } },
+      },
+      '/left/-/left-1.0.0.tgz': bytes,
+    });
+    const ended = await run(
+      profile,
+      sh('echo "{}" > package.json; npm install --no-audit --no-fund left && cat node_modules/left/package.json'),
+      { npm_config_update_notifier: 'false' },
+    );
+    expect(ended, ended.stderr).toMatchObject({ code: 0 });
+    expect(ended.stdout).toContain('"name":"left"');
+    expect(world.upstream.seen.map(({ target }) => target)).toEqual(['/left', '/left/-/left-1.0.0.tgz']);
+  });
+
+  onlyWith(
+    'kubectl',
+    'version',
+    '--client',
+  )('kubectl lists pods', async () => {
+    const pods = { name: 'pods', singularName: '', namespaced: true, kind: 'Pod', verbs: ['get', 'list'] };
+    answerWith({
+      '/api': { kind: 'APIVersions', versions: ['v1'] },
+      '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [] },
+      '/api/v1': { kind: 'APIResourceList', groupVersion: 'v1', resources: [pods] },
+      '/api/v1/namespaces/default/pods': {
+        kind: 'PodList',
+        apiVersion: 'v1',
+        items: [{ kind: 'Pod', apiVersion: 'v1', metadata: { name: 'web-0', namespace: 'default' } }],
+      },
+    });
+    const ended = await run(profile, sh('kubectl get pods -o name; stat -c %a "$KUBECONFIG"'));
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'pod/web-0\n600\n' });
+  });
+});
+
+describe('git', () => {
+  let given: GitWorld;
+  beforeAll(async () => {
+    given = await startGitWorld('sqlite');
+    given.host.repository('acme/app');
+  });
+
+  test('clones and pushes with addresses of the code host, and settings of the parent’s stay', async () => {
+    const profile = profileOf(await given.agent());
+    const ended = await run(
+      profile,
+      sh(`set -e; git clone -q https://github.com/acme/app; cd app; git switch -q -c agent/x; echo y > y; git add y
+        git commit -qm y; git push -q origin agent/x; git ls-remote git@github.com:acme/app agent/x | cut -f 2; git config --get acme.kept`),
+      { ...GIT_ENVIRONMENT, GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'acme.kept', GIT_CONFIG_VALUE_0: 'yes' },
+    );
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '', stdout: 'refs/heads/agent/x\nyes\n' });
+  });
+
+  test('a refusal says why', async () => {
+    const profile = profileOf(await given.agent({ constraints: { repos: ['acme/other'] } }));
+    const ended = await run(profile, sh('git clone -q https://github.com/acme/app'), GIT_ENVIRONMENT);
+    expect(ended.code).toBe(128);
+    expect(ended.stderr).toContain("acme/app is not in the agent's allowed repositories");
+  });
+});

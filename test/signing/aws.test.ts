@@ -1,0 +1,247 @@
+/** Requests that are signed with AWS Signature Version 4, as a server verifies them that knows nothing of what signed them. */
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { signRequest } from '../../broker/egress/sign-request.ts';
+import type { Payload } from '../../broker/egress/signable.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { awsProblem } from './aws-verifier.ts';
+import { callOf, givenSigningWorld } from './signing-world.ts';
+
+const S3 = { type: 'aws_sigv4', region: 'eu-central-1', service: 's3' } as const;
+const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
+const TEMPORARY = { ...KEY, session_token: 'FwoGZXIvYXdzEXAMPLE//session-token==' };
+
+describe.each(STORES)(`AWS Signature Version 4 on %s${postgresNote}`, (store) => {
+  const { host, world, organisation, apply, agent: newAgent } = givenSigningWorld(store);
+  const now = () => world.running.broker.clock();
+  const signed = async (auth: { type: 'aws_sigv4'; region: string; service: string } = S3, key: typeof KEY = KEY) => {
+    const answer = await apply(auth, key);
+    expect(answer.status, answer.text).toBe(200);
+    host.verify = (received) => awsProblem(received, key, { ...auth, now: now() });
+    return await newAgent();
+  };
+
+  test.each<[string, string, object?]>([
+    ['GET', '/bucket/photo.jpg'],
+    ['GET', '/'],
+    ['GET', "/bucket/a%20b/%C3%BC!$&'()*,;=:@~_.-x%2B%25.txt"],
+    ['GET', '/bucket?list-type=2&prefix=a%2Fb&delimiter=%2F&max-keys=10'],
+    ['GET', '/bucket?z=1&versions&a=&a=b&a=B&A=~*!()&b=%C3%BC%20%26%3D&c=x:y/z?q=1&d[]=$,;@'],
+    ['PUT', '/bucket/key', { data: { text: 'ü', n: [1, null] } }],
+    ['DELETE', '/bucket/key?versionId=null'],
+  ])('%s %s, for S3 and for services that escape the path twice', async (method, endpoint, more = {}) => {
+    for (const auth of [S3, { ...S3, service: 'execute-api' }]) {
+      const agent = await signed(auth);
+      const answer = await agent.act(callOf(method, endpoint, more));
+      expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 200]);
+    }
+    expect(host.taken.map(({ target }) => target)).toEqual([endpoint, endpoint]);
+  });
+
+  test('with temporary credentials the session token goes along, signed, and is taken out of what comes back', async () => {
+    const agent = await signed(S3, TEMPORARY);
+    const answer = await agent.act(callOf('PUT', '/bucket/key', { data: { mine: TEMPORARY.secret_access_key } }));
+    expect(answer.status, answer.text).toBe(200);
+    expect(host.taken[0]?.headers['x-amz-security-token']).toBe(TEMPORARY.session_token);
+    expect(answer.body.data.sent['x-amz-security-token']).toBe('[redacted]');
+    // Whoever knows the key already learns nothing, and whoever guesses it neither.
+    expect(answer.text).not.toContain(TEMPORARY.secret_access_key);
+  });
+
+  test('what an agent signed, and what else it says to AWS, is left out; what the manifest says is signed', async () => {
+    host.verify = () => undefined;
+    const applied = await apply(S3, KEY, {
+      headers: { 'x-amz-storage-class': 'STANDARD' },
+      default_headers: { 'x-amz-acl': 'private' },
+    });
+    expect(applied.status, applied.text).toBe(200);
+    host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() });
+    const headers = {
+      Authorization: 'AWS4-HMAC-SHA256 Credential=mine',
+      'X-Amz-Date': '20200101T000000Z',
+      'X-Amz-Content-Sha256': 'UNSIGNED-PAYLOAD',
+      'X-Amz-Security-Token': 'mine',
+      'x-amz-copy-source': '/other/secret',
+      'x-amz-target': 'DynamoDB_20120810.DeleteTable',
+      'x-amz-acl': 'bucket-owner-read',
+      'if-none-match': '*',
+    };
+    const answer = await (await newAgent()).act(callOf('PUT', '/bucket/key', { headers, data: {} }));
+    expect(answer.status, answer.text).toBe(200);
+    expect(host.taken[0]?.headers).toMatchObject({
+      'x-amz-storage-class': 'STANDARD',
+      'x-amz-acl': 'bucket-owner-read',
+      'if-none-match': '*',
+    });
+    for (const name of ['x-amz-copy-source', 'x-amz-target', 'x-amz-security-token'])
+      expect(host.taken[0]?.headers).not.toHaveProperty(name);
+  });
+
+  test.each([
+    ['/bucket/a+b', 'the path holds a plus sign'],
+    ['/bucket?prefix=a+b', 'the query holds a plus sign'],
+    ['/bucket/key?X-Amz-Expires=60&x-amz-algorithm=AWS4-HMAC-SHA256', 'the query must not name X-Amz-Expires'],
+    ['/bucket/key?AWSAccessKeyId=mine&Signature=x', 'the query must not name AWSAccessKeyId'],
+  ])('%s is refused, and nothing is sent', async (endpoint, said) => {
+    const agent = await signed();
+    const answer = await agent.act(callOf('GET', endpoint));
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(said)]);
+    expect(host.taken).toEqual([]);
+    expect((await agent.act(callOf('GET', '/bucket/a%2Bb'))).status).toBe(200);
+  });
+
+  test('a call that was held is signed when it is sent', async () => {
+    await signed();
+    const held = await newAgent([{ effect: 'require_approval' }]);
+    const { body } = await held.act(callOf('PUT', '/bucket/key', { data: { a: 1 } }));
+    world.clock.skewMs = 20 * 60_000;
+    const approved = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
+    expect(approved.status, approved.text).toBe(200);
+    await expect.poll(() => host.taken.length, { timeout: 5_000 }).toBe(1);
+  });
+
+  test('the test of a connection says what is wrong with the signature', async () => {
+    await signed();
+    const { id } = (await organisation.ask('GET', '/owner/connections')).body.connections[0];
+    const tested = async () => (await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body;
+    expect(await tested()).toMatchObject({ ok: true, upstream_status: 200 });
+    host.verify = (received) => awsProblem(received, KEY, { ...S3, region: 'us-east-1', now: now() });
+    expect(await tested()).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining('Check region and service in auth.'),
+    });
+    host.verify = (received) => awsProblem(received, { ...KEY, secret_access_key: 'another' }, { ...S3, now: now() });
+    expect(await tested()).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining('Replace the secret; if it is right'),
+    });
+    host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() + 3600_000 });
+    expect(await tested()).toMatchObject({ ok: false, detail: expect.stringContaining("the broker's clock is wrong") });
+    host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() }) ?? 'AccessDenied';
+    expect(await tested()).toMatchObject({ ok: true, detail: expect.stringContaining('it takes the signature') });
+  });
+
+  test('each part of a secret may come from a place of its own, and an export says from where', async () => {
+    const text = (secret: object) =>
+      JSON.stringify({
+        platforms: { store: { kind: 'rest', base_url: host.url, auth: S3, scopes: { 'store:read': ['GET /**'] } } },
+        connections: { main: { platform: 'store', secret } },
+      });
+    const applying = (secret: object, values: object) =>
+      organisation.ask('POST', '/owner/governance/apply', { text: text(secret), values });
+    const secret = { access_key_id: { env: 'KEY_ID' }, secret_access_key: { file: 'keys/secret, of mine' } };
+    const values = { 'env:KEY_ID': KEY.access_key_id, 'file:keys/secret, of mine': KEY.secret_access_key };
+    const lacking = await applying({ access_key_id: { env: 'KEY_ID' } }, values);
+    expect([lacking.status, lacking.text]).toEqual([400, expect.stringContaining('has no secret_access_key')]);
+    const applied = await applying(secret, values);
+    expect(applied.status, applied.text).toBe(200);
+    host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() });
+    const agent = await organisation.agent({
+      rules: [{ effect: 'allow' }],
+      grants: { store: { scopeList: ['store:read'] } },
+    });
+    expect((await agent.act(callOf('GET', '/bucket/key'))).status).toBe(200);
+    const exported = await organisation.ask('GET', '/owner/governance');
+    expect(JSON.stringify(exported.body)).toContain('secret_access_key');
+    expect(exported.text).toContain('keys/secret, of mine');
+    expect(exported.text).not.toContain(KEY.secret_access_key);
+    const again = await applying(secret, values);
+    expect([again.status, again.body.changes ?? again.body.steps ?? []], again.text).toEqual([200, []]);
+  });
+
+  test('owners give a secret by the names of its parts', async () => {
+    await signed();
+    const { id } = (await organisation.ask('GET', '/owner/connections')).body.connections[0];
+    const give = (secret: unknown) => organisation.ask('POST', `/owner/connections/${id}/secret`, { secret });
+    expect((await give({ ...KEY, secret_access_key: 'another-secret-key' })).status).toBe(200);
+    const tested = async () => (await organisation.ask('POST', `/owner/connections/${id}/test`, {})).body.ok;
+    expect(await tested()).toBe(false);
+    expect((await give(KEY)).status).toBe(200);
+    expect(await tested()).toBe(true);
+    const refused = await give({ access_key_id: KEY.access_key_id, secret_acces_key: 'CANARY-CANARY' });
+    expect([refused.status, refused.body.detail]).toEqual([
+      400,
+      expect.stringContaining('secret: has no secret_access_key'),
+    ]);
+    expect(refused.text).not.toContain('CANARY');
+  });
+
+  test('a secret that is no access key is refused', async () => {
+    for (const [secret, said] of [
+      [
+        'CANARY-CANARY',
+        'has several parts: write a JSON object with access_key_id, secret_access_key, session_token (optional)',
+      ],
+      [
+        { access_key_id: 'AKIA/CANARY', secret_access_key: 'x'.repeat(40) },
+        'has the part access_key_id, which is not the id of an access key',
+      ],
+      [
+        { access_key_id: 'AKIACANARY', secret_access_key: 'short' },
+        'has the part secret_access_key, which is of fewer than 8 characters',
+      ],
+      [{ ...KEY, session_token: 'a\nCANARY' }, 'has the part session_token, which is not printable ASCII'],
+    ] as const) {
+      const answer = await apply(S3, secret);
+      expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(said)]);
+      expect(answer.text).not.toContain('CANARY');
+    }
+  });
+});
+
+describe('one request', () => {
+  const sign = async (url: string, payload: Payload, auth: object = {}, headers = {}) =>
+    await signRequest(
+      { method: 'GET', url: new URL(url), headers, payload },
+      { ...S3, ...auth },
+      new Secret(JSON.stringify(KEY)),
+      Date.UTC(2013, 4, 24),
+    );
+  const EMPTY = { kind: 'bytes', bytes: undefined } as const;
+
+  // "Signature Calculations for the Authorization Header", examples.
+  test.each([
+    ['/test.txt', { range: 'bytes=0-9' }, 'f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41'],
+    ['/?lifecycle', {}, 'fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543'],
+    ['/?max-keys=2&prefix=J', {}, '34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7'],
+  ])('of the documentation, %s, has the signature that stands there', async (target, headers, signature) => {
+    const signed = await sign(
+      `https://examplebucket.s3.amazonaws.com${target}`,
+      EMPTY,
+      { region: 'us-east-1' },
+      headers,
+    );
+    expect(signed).toMatchObject({
+      ok: true,
+      headers: { authorization: expect.stringContaining(`Signature=${signature}`) },
+    });
+  });
+
+  test('with a body that nobody has read goes with an unsigned payload, over TLS and where the manifest allows it', async () => {
+    const url = 'https://bucket.s3.example/key';
+    const signed = await sign(url, { kind: 'unread' }, { unsigned_payload: true });
+    if (!signed.ok) throw new Error(signed.detail);
+    expect(signed.headers['x-amz-content-sha256']).toBe('UNSIGNED-PAYLOAD');
+    const received = {
+      method: 'GET',
+      target: '/key',
+      headers: { ...signed.headers, host: 'bucket.s3.example' },
+      body: Buffer.from('any'),
+    };
+    const at = { ...S3, now: Date.UTC(2013, 4, 24) };
+    expect(awsProblem(received, KEY, { ...at, unsigned: true })).toBeUndefined();
+    expect(awsProblem(received, KEY, at)).toBe('XAmzContentSHA256Mismatch');
+    for (const [to, auth] of [
+      [url, {}],
+      ['http://bucket.s3.example/key', { unsigned_payload: true }],
+    ] as const)
+      expect(await sign(to, { kind: 'unread' }, auth)).toMatchObject({ ok: false, error: 'body_refused' });
+  });
+
+  test('whose body has more than 8 MiB is not signed', async () => {
+    const bytes = Buffer.alloc(8 * 1024 * 1024);
+    expect(await sign('https://a.example/', { kind: 'bytes', bytes })).toMatchObject({ ok: true });
+    const larger = { kind: 'bytes', bytes: Buffer.alloc(bytes.length + 1) } as const;
+    expect(await sign('https://a.example/', larger)).toMatchObject({ ok: false, error: 'body_refused' });
+  });
+});

@@ -1,0 +1,129 @@
+/**
+ * A platform on loopback with a token endpoint of its own, as strict as the RFCs: client credentials (RFC 6749 §4.4) by Basic or in the
+ * form, and JWT assertions of a service account (RFC 7523), whose signature, audience and times it verifies.
+ */
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { jwtVerify } from 'jose';
+import { afterFile } from '../world/after-file.ts';
+
+/** With characters that a form encodes (RFC 6749 §2.3.1). */
+export const CLIENT_ID = 'reports:client/1';
+export const CLIENT_SECRET = 's3cret +of%the client&';
+export const ACCOUNT = 'robot@acme.iam.example';
+export const KEY_ID = 'key-1';
+
+export type TokenPlatform = {
+  url: string;
+  address: string;
+  /** The private key of the account, in PKCS#8. */
+  pem: string;
+  /** What came with good proof, as form fields and, of an assertion, its claims. */
+  granted: { method: string; form: Record<string, string>; claims?: Record<string, unknown> }[];
+  /** Tokens that it takes, with their end. */
+  issued: Map<string, number>;
+  everIssued: Set<string>;
+  assertions: Set<string>;
+  calls: string[];
+  slowMs: number;
+  /** `expires_in`; undefined: not told. */
+  expiresIn: number | string | undefined;
+  /** Answers the token endpoint in its place. */
+  instead: { status: number; body: string } | undefined;
+  now: () => number;
+  reset(): void;
+};
+
+/** Starts one; it ends with the test file. */
+export async function startTokenPlatform(): Promise<TokenPlatform> {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+
+  const prove = async (authorization: string | undefined, form: Record<string, string>) => {
+    if (form.grant_type === 'client_credentials') {
+      const basic = /^Basic (.+)$/.exec(authorization ?? '')?.[1];
+      const pair = basic === undefined ? undefined : Buffer.from(basic, 'base64').toString().split(':');
+      const [id, secret] = pair
+        ? pair.map((part) => new URLSearchParams(`x=${part}`).get('x'))
+        : [form.client_id, form.client_secret];
+      if (id !== CLIENT_ID || secret !== CLIENT_SECRET) return { error: 'invalid_client', status: 401 };
+      return { method: basic === undefined ? 'post' : 'basic' };
+    }
+    if (form.grant_type !== 'urn:ietf:params:oauth:grant-type:jwt-bearer')
+      return { error: 'unsupported_grant_type', status: 400 };
+    platform.assertions.add(form.assertion ?? '');
+    try {
+      const { payload, protectedHeader } = await jwtVerify(form.assertion ?? '', publicKey, {
+        algorithms: ['RS256'],
+        issuer: ACCOUNT,
+        audience: `${platform.url}/token`,
+        currentDate: new Date(platform.now()),
+        requiredClaims: ['iat', 'exp', 'scope'],
+      });
+      if (payload.exp! - payload.iat! > 3600 || payload.iat! * 1000 > platform.now()) throw new Error('times');
+      return { method: 'assertion', claims: { ...payload, kid: protectedHeader.kid } };
+    } catch {
+      return { error: 'invalid_grant', status: 400 };
+    }
+  };
+
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const json = (status: number, value: unknown) =>
+      void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    const { pathname } = new URL(request.url ?? '', 'http://x');
+    if (pathname === '/token') {
+      const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()));
+      const proof = await prove(request.headers.authorization, form);
+      if (platform.instead) return void response.writeHead(platform.instead.status).end(platform.instead.body);
+      // As some servers do, it repeats what it got.
+      if ('error' in proof) return json(proof.status!, { error: proof.error, error_description: JSON.stringify(form) });
+      const { assertion, ...rest } = form;
+      platform.granted.push({ ...proof, form: rest });
+      if (platform.slowMs > 0) await new Promise((resolve) => setTimeout(resolve, platform.slowMs));
+      const token = `tok_${randomBytes(18).toString('hex')}`;
+      const life = platform.expiresIn === undefined ? 3600 : Number(platform.expiresIn);
+      platform.issued.set(token, platform.now() + life * 1000);
+      platform.everIssued.add(token);
+      return json(200, {
+        access_token: token,
+        token_type: 'Bearer',
+        ...(platform.expiresIn !== undefined && { expires_in: platform.expiresIn }),
+      });
+    }
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    platform.calls.push(token);
+    if ((platform.issued.get(token) ?? 0) <= platform.now()) return json(401, { error: 'who are you' });
+    return json(200, { echo: `you sent ${token}` });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const platform: TokenPlatform = {
+    url: `http://127.0.0.1:${port}`,
+    address: `127.0.0.1:${port}`,
+    pem: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+    granted: [],
+    issued: new Map(),
+    everIssued: new Set(),
+    assertions: new Set(),
+    calls: [],
+    slowMs: 0,
+    expiresIn: 3600,
+    instead: undefined,
+    now: () => Date.now(),
+    reset: () => {
+      platform.granted.length = 0;
+      platform.issued.clear();
+      platform.calls.length = 0;
+      platform.slowMs = 0;
+      platform.expiresIn = 3600;
+      platform.instead = undefined;
+    },
+  };
+  afterFile(() => {
+    server.closeAllConnections();
+    return new Promise<void>((resolve) => server.close(() => resolve()));
+  });
+  return platform;
+}

@@ -1,0 +1,58 @@
+/** Whether a page can be used by everybody: what axe finds, whether it fits its window, and the order of its headings. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect } from 'vitest';
+import type { Page } from './chromium.ts';
+
+/** axe-core as a script for pages. It is read, not imported: it is no module of ours. */
+const axe = () => readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+type Finding = { id: string; help: string; nodes: { target: string[]; failureSummary: string }[] };
+
+/**
+ * What axe finds in the page as it is now: the rules of WCAG 2.2 A and AA, and best practices, such as the order of headings.
+ * `within`: a CSS selector of the part that is looked at.
+ */
+export async function axeFindings(page: Page, within = ':root'): Promise<string[]> {
+  // A page's policy lets no script in but its own; what the debugger evaluates is no script of the page.
+  if (!(await page.value<boolean>(`typeof globalThis.axe === 'object'`))) await page.value(`${axe()};0`);
+  const findings = await page.value<Finding[]>(
+    `axe.run(${JSON.stringify(within)}, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(
+      ({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ target, failureSummary }) => ({ target, failureSummary })) })))`,
+  );
+  return findings.map(
+    ({ id, help, nodes }) =>
+      `${id}: ${help}\n${nodes.map(({ target, failureSummary }) => `  ${target.join(' ')}: ${failureSummary}`).join('\n')}`,
+  );
+}
+
+/** Elements that stick out of the window at its right, the page's own scroll width first. */
+export const overflowing = (page: Page): Promise<string[]> =>
+  page.value(`(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth <= clientWidth) return [];
+    const out = [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > clientWidth + 0.5);
+    return ['page ' + scrollWidth + ' > ' + clientWidth, ...out.slice(0, 5).map((one) => one.tagName + '.' + one.className)];
+  })()`);
+
+const PHONES = [
+  { width: 360, height: 740 },
+  { width: 320, height: 568 },
+] as const;
+
+/** Holds the page as it is now to all of it, on phones of 360 and 320 pixels, in light and dark. */
+export async function expectAccessible(page: Page, name: string, within?: string): Promise<void> {
+  for (const size of PHONES)
+    for (const scheme of ['light', 'dark'] as const) {
+      await page.resize(size, 'phone');
+      await page.prefer(scheme);
+      // A colour on its way is no colour that anybody reads.
+      await page.until(
+        `document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getTiming().iterations === Infinity)`,
+      );
+      const where = `${name} at ${size.width}, ${scheme}`;
+      expect(await overflowing(page), where).toEqual([]);
+      expect(await axeFindings(page, within), where).toEqual([]);
+    }
+  await page.prefer('light');
+}

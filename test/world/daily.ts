@@ -1,0 +1,114 @@
+/** A broker as its operator runs it, a small platform behind it, and what agents do there, for tests of the daily commands. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { afterFile } from './after-file.ts';
+import { type Ran, runCommand, type Served, startServe } from './command.ts';
+import { newFolder } from './stores.ts';
+import { startUpstream, type Upstream } from './upstream.ts';
+
+export type Asked = { method?: string; endpoint?: string; data?: object; reason?: string; scope?: string };
+
+export type Daily = {
+  folder: string;
+  env: Record<string, string>;
+  upstream: Upstream;
+  url(): string;
+  run(...words: string[]): Promise<Ran>;
+  /** Runs a command that has to end well; answers its JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the command prints.
+  json(...words: string[]): Promise<any>;
+  /** Makes an agent that may read and write on the platform `codehost`; answers its id. */
+  agent(name: string, ...words: string[]): Promise<string>;
+  /** A call of an agent; its answer. */
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the broker answers.
+  act(name: string, call: Asked): Promise<{ status: number; body: any }>;
+  /** The same of a call that is held; answers the id of the approval. */
+  hold(name: string, call?: Asked): Promise<string>;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the broker answers.
+  owner(method: string, path: string, body?: object): Promise<{ status: number; body: any }>;
+  /** Ends the broker and starts it again, on the same port. */
+  restart(whileDown?: () => Promise<void>): Promise<void>;
+};
+
+/** Issues of repositories: reading is allowed, writing waits, deleting never passes. */
+const governance = (upstream: string) => `
+organisation: acme
+platforms:
+  codehost: { use: github, base_url: "${upstream}" }
+connections:
+  main: { platform: codehost, secret: { env: CODEHOST_TOKEN } }
+policies:
+  careful:
+    rules:
+      - { effect: allow, scopes: ["codehost:*.read"] }
+      - { effect: require_approval, methods: [POST, PUT, PATCH] }
+      - { effect: deny, methods: [DELETE] }
+`;
+
+export async function startDaily(): Promise<Daily> {
+  const folder = newFolder();
+  const upstream = await startUpstream();
+  afterFile(() => upstream.close());
+  const env = { AGENT_BROKER_DATA: join(folder, 'data') };
+  const run = (...words: string[]) =>
+    runCommand(words, { cwd: folder, env: { ...env, CODEHOST_TOKEN: 'codehost-token-0123456789' } });
+  let served: Served;
+  const start = async (more: Record<string, string>) => {
+    const own = { ...env, AGENT_BROKER_ALLOW_PRIVATE: upstream.address, ...more };
+    served = await startServe(['--no-sandbox'], { cwd: folder, env: own }, 'Console');
+  };
+  await start({});
+  writeFileSync(join(folder, 'governance.yaml'), governance(upstream.url));
+  const applied = await run('apply', 'governance.yaml');
+  expect(applied.code, applied.stderr).toBe(0);
+  const token = (await run('owner', 'token')).stdout.trim();
+  const sent = async (path: string, bearer: string, method: string, body?: object) => {
+    const response = await fetch(served.url + path, {
+      method,
+      headers: { authorization: `Bearer ${bearer}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  const daily: Daily = {
+    folder,
+    env,
+    upstream,
+    url: () => served.url,
+    run,
+    json: async (...words) => {
+      const { code, stdout, stderr } = await run(...words, '--json');
+      expect(code, stderr).toBe(0);
+      return JSON.parse(stdout);
+    },
+    agent: async (name, ...words) => {
+      const terms = words.length > 0 ? words : ['--grant', 'codehost=codehost:issues.read,codehost:issues.write'];
+      const out = ['--out', join(folder, `${name}.json`)];
+      return (await daily.json('agent', 'create', name, ...out, '--policy', 'careful', ...terms)).agent_id;
+    },
+    act: async (name, call) => {
+      const bearer = (await run('token', '--profile', join(folder, `${name}.json`))).stdout.trim();
+      const asked = {
+        platform: 'codehost',
+        endpoint: '/repos/acme/shop/issues',
+        method: 'GET',
+        scope: 'codehost:issues.read',
+      };
+      return await sent('/v1/actions', bearer, 'POST', { ...asked, ...call });
+    },
+    hold: async (name, call = {}) => {
+      const asked = { method: 'POST', scope: 'codehost:issues.write', data: { title: 'Broken cup' }, ...call };
+      const { status, body } = await daily.act(name, asked);
+      expect(status, JSON.stringify(body)).toBe(202);
+      return body.approval_id;
+    },
+    owner: async (method, path, body) => await sent(path, token, method, body),
+    restart: async (whileDown) => {
+      await served.stop();
+      await whileDown?.();
+      await start({ PORT: new URL(served.url).port });
+    },
+  };
+  return daily;
+}

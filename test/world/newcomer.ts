@@ -1,0 +1,98 @@
+/** A newcomer's machine: an empty home, the checkout behind its public address, and terminals in which lines are typed. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { afterFile } from './after-file.ts';
+import { ROOT } from './checkout.ts';
+import { newFolder } from './stores.ts';
+import { type AtTerminal, LAST, missingScript, shellAtTerminal } from './terminal.ts';
+
+/** What cannot be had here; undefined when all is there. */
+export const withoutNewcomer: string | undefined = (() => {
+  if (missingScript) return missingScript;
+  for (const tool of ['git', 'npm', 'bash'])
+    try {
+      execFileSync(tool, ['--version'], { stdio: 'ignore' });
+    } catch {
+      return `${tool} is not installed`;
+    }
+  try {
+    execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, stdio: 'ignore' });
+  } catch {
+    return 'this is no git checkout';
+  }
+  return undefined;
+})();
+if (withoutNewcomer && process.env.CI) throw new Error(withoutNewcomer);
+
+export type Newcomer = {
+  home: string;
+  /** Types lines into a terminal in this folder of the home, and answers what they printed; throws when one fails. */
+  type(lines: readonly string[], folder?: string, answers?: readonly Answering[]): Promise<string>;
+  /** The same, for what goes on running: answers what it printed until `text`. */
+  start(lines: readonly string[], text: RegExp): Promise<string>;
+};
+
+/** What a person types once a terminal shows something. */
+export type Answering = { shown: RegExp; typed: string };
+
+/** `address`: where the pages clone from; it leads to this checkout. `env`: more of the environment. */
+export function newcomer(address: string, env: Record<string, string>): Newcomer {
+  const home = newFolder();
+  const npm = (...words: string[]) =>
+    execFileSync('npm', ['config', 'get', ...words])
+      .toString()
+      .trim();
+  const bare = join(newFolder(), 'bare.git');
+  execFileSync('git', ['clone', '-q', '--bare', ROOT, bare]);
+  // What is not committed yet is part of what is tested.
+  const stash = execFileSync('git', ['stash', 'create'], { cwd: ROOT }).toString().trim();
+  execFileSync('git', ['push', '-q', bare, `${stash || 'HEAD'}:refs/heads/tested`], { cwd: ROOT });
+  execFileSync('git', ['symbolic-ref', 'HEAD', 'refs/heads/tested'], { cwd: bare });
+  writeFileSync(join(home, '.gitconfig'), `[url "file://${bare}"]\n  insteadOf = ${address}\n`);
+  const environment = {
+    HOME: home,
+    // The Node and the tools of the machine, not those of the checkout.
+    PATH: process.env
+      .PATH!.split(delimiter)
+      .filter((folder) => !folder.includes('node_modules'))
+      .join(delimiter),
+    PORT: '0',
+    LOG_LEVEL: 'warn',
+    DRAIN_SECONDS: '0',
+    // Only what `npm ci` left in its cache: nothing is asked over the network.
+    npm_config_cache: npm('cache'),
+    npm_config_registry: npm('registry'),
+    npm_config_offline: 'true',
+    npm_config_update_notifier: 'false',
+    npm_config_progress: 'false',
+    ...env,
+  };
+  const open = (lines: readonly string[], folder: string): AtTerminal => {
+    const file = join(newFolder(), 'typed.sh');
+    writeFileSync(file, `set -e\n${lines.join('\n')}\n`);
+    return shellAtTerminal(`bash ${file}`, { cwd: join(home, folder), env: environment });
+  };
+  return {
+    home,
+    type: async (lines, folder = '.', answers = []) => {
+      const terminal = open(lines, folder);
+      for (const { shown, typed } of answers) {
+        await terminal.shows(shown);
+        terminal.type(typed);
+      }
+      const { code, stdout } = await terminal.ended;
+      if (code !== 0) throw new Error(`${lines.join('\n')}\nended with ${code}\n${stdout.slice(-LAST)}`);
+      return stdout.replaceAll('\r\n', '\n');
+    },
+    start: async (lines, text) => {
+      const terminal = open(lines, '.');
+      afterFile(async () => {
+        // As when its window is closed: the shell, npm and the broker end.
+        terminal.type('\u0003');
+        await terminal.ended;
+      });
+      return await terminal.shows(text);
+    },
+  };
+}

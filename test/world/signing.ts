@@ -1,0 +1,54 @@
+/** Held calls, whoever may decide them by passkey, and what is true when that is refused. */
+import { expect } from 'vitest';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { Answer, TestAgent } from './agent.ts';
+import { expectEnvelope, withoutCalls } from './evidence.ts';
+import { fresh, givenWorld } from './given.ts';
+import { Authenticator } from './software-authenticator.ts';
+import type { StoreKind } from './stores.ts';
+
+/** A call that is held, whose body, query and reason nobody learns who may only sign. */
+export const HELD = {
+  platform: 'demo',
+  endpoint: '/items?notify=1',
+  method: 'POST',
+  scope: 'demo:write',
+  data: { title: 'do not tell' },
+  reason: 'because',
+};
+
+/** An organisation with an agent, anew for each test. To be called where tests are declared. */
+export function givenSigning(store: StoreKind) {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+  const heldCall = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+  return {
+    world,
+    organisation,
+    agent,
+    heldCall,
+    db: () => world.running.broker.store.db,
+    made: (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>
+      new Authenticator(world.running.baseUrl, options),
+    /** Has a call held. Answers the id of its approval. */
+    hold: async (by: TestAgent = agent): Promise<string> => {
+      const answer = await withoutCalls(world, () => by.act(HELD));
+      expect(answer.status, answer.text).toBe(202);
+      return answer.body.approval_id;
+    },
+    own: async (by?: OwnerTable) => (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys,
+    events: async (reason: string) =>
+      (await organisation.ask('GET', '/owner/audit?limit=200')).body.rows.filter(
+        (row: { reason: string }) => row.reason === reason,
+      ),
+    /** Refused, nothing decided, nothing sent. */
+    refused: async (id: string, ask: () => Promise<Answer>, status: number, code: string): Promise<Answer> => {
+      const before = (await heldCall(id)).status;
+      const answer = await withoutCalls(world, ask);
+      expectEnvelope(answer, status, code);
+      expect((await heldCall(id)).status).toBe(before);
+      return answer;
+    },
+  };
+}
