@@ -43,6 +43,11 @@ const LONG = [
   'test/agents/registration.crash.test.ts',
   'test/agents/registration.stream.test.ts',
 ];
+/** They run only where their variable is set: pictures are for people to look at, and the client programs are 1 GB. */
+const ON_DEMAND = [
+  ...(process.env.PICTURES ? [] : ['test/console/pictures.test.ts', 'test/console/pictures.many.test.ts']),
+  ...(process.env.CLIENT_PROGRAMS ? [] : ['test/cli/client-programs.test.ts']),
+];
 const asked = process.env.CI || process.env.ALL_TESTS || process.argv.some((word) => word.startsWith('test/'));
 
 export default defineConfig({
@@ -53,7 +58,7 @@ export default defineConfig({
     globalSetup: ['test/world/build-programs.ts'],
     setupFiles: ['test/world/each-file.ts'],
     reporters: ['default', new LeftOut(asked ? [] : LONG)],
-    exclude: [...configDefaults.exclude, ...(asked ? [] : LONG)],
+    exclude: [...configDefaults.exclude, ...ON_DEMAND, ...(asked ? [] : LONG)],
     // CI shares its machine with others: a test that hangs is told late there, and none fails for being slow.
     testTimeout: process.env.CI ? 60_000 : 20_000,
     hookTimeout: process.env.CI ? 60_000 : 30_000,

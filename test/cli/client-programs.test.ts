@@ -15,9 +15,9 @@ import { makeKeyPair } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
-const programs = process.env.CLIENT_PROGRAMS;
-const binOf = (name: string) => join(programs ?? '', 'node_modules', '.bin', name);
-const skipped = (path: string) => (programs && existsSync(path) ? undefined : 'not installed; see CLIENT_PROGRAMS');
+const programs = process.env.CLIENT_PROGRAMS!;
+const binOf = (name: string) => join(programs, 'node_modules', '.bin', name);
+const skipped = (path: string) => (existsSync(path) ? undefined : 'not installed; see CLIENT_PROGRAMS');
 
 /** A home folder with what its user has there, and our entry; of an agent whose profile is there. */
 async function connected(client: ClientId, mine: string) {
@@ -96,7 +96,7 @@ describe('what connect writes is read by', { timeout: 120_000 }, () => {
     },
   );
 
-  const yaml = skipped(join(programs ?? '', 'node_modules', '@continuedev', 'config-yaml'));
+  const yaml = skipped(join(programs, 'node_modules', '@continuedev', 'config-yaml'));
   test.skipIf(yaml)(`Continue, @continuedev/config-yaml 1.42.0${yaml ? ` (skipped: ${yaml})` : ''}`, async () => {
     const mine = 'name: Mine\nversion: 1.0.0\nschema: v1\n# mine\nmcpServers:\n  - name: other\n    command: CANARY\n';
     const { text, profile, undo } = await connected('continue', mine);

@@ -15,83 +15,84 @@ const SIZES = [
   ['1280', { width: 1280, height: 800 }, 'window'],
 ] as const;
 
-const unasked = process.env.PICTURES ? undefined : 'set PICTURES=1 to have them taken';
-const skipped = withoutChromium ?? unasked;
-
-describe.skipIf(skipped)(`pictures of thirty${skipped ? ` (skipped: ${skipped})` : ''}`, { timeout: 120_000 }, () => {
-  const world = givenWorld();
-  const organisation = shared(() => world.organisation({ name: 'Acme' }));
-  const browser = shared(() => startBrowser());
-  const call = async (agent: TestAgent, request: object) => {
-    const held = await agent.act({ platform: 'sandbox', method: 'POST', ...request });
-    expect(held.status, held.text).toBe(202);
-  };
-  beforeAll(async () => {
-    await organisation.platform({ id: 'sandbox', manifest: SANDBOX_MANIFEST });
-    const policy = await organisation.policy(RULES, 'careful');
-    const grants = { sandbox: { scopeList: SCOPES } };
-    const support = await organisation.agent({ name: 'support', policy, grants });
-    const release = await organisation.agent({ name: 'release-bot', policy, grants });
-    for (let at = 0; at < 24; at++)
+describe.skipIf(withoutChromium)(
+  `pictures of thirty${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 120_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.organisation({ name: 'Acme' }));
+    const browser = shared(() => startBrowser());
+    const call = async (agent: TestAgent, request: object) => {
+      const held = await agent.act({ platform: 'sandbox', method: 'POST', ...request });
+      expect(held.status, held.text).toBe(202);
+    };
+    beforeAll(async () => {
+      await organisation.platform({ id: 'sandbox', manifest: SANDBOX_MANIFEST });
+      const policy = await organisation.policy(RULES, 'careful');
+      const grants = { sandbox: { scopeList: SCOPES } };
+      const support = await organisation.agent({ name: 'support', policy, grants });
+      const release = await organisation.agent({ name: 'release-bot', policy, grants });
+      for (let at = 0; at < 24; at++)
+        await call(support, {
+          endpoint: '/refunds',
+          scope: 'sandbox:refunds.create',
+          data: { payment: `pay_${20_931 + at}`, amount: 35_000 + at * 35_000, currency: 'EUR' },
+          reason: 'The parcel arrived broken; the customer sent a photo.',
+        });
       await call(support, {
-        endpoint: '/refunds',
-        scope: 'sandbox:refunds.create',
-        data: { payment: `pay_${20_931 + at}`, amount: 35_000 + at * 35_000, currency: 'EUR' },
-        reason: 'The parcel arrived broken; the customer sent a photo.',
+        endpoint: '/mail',
+        scope: 'sandbox:mail.send',
+        data: { to: ['jo@customer.example'], subject: 'Your parcel', text: 'Hello Jo,\n\nthe refund is on its way.' },
+        reason: 'Answer to ticket 4711.',
       });
-    await call(support, {
-      endpoint: '/mail',
-      scope: 'sandbox:mail.send',
-      data: { to: ['jo@customer.example'], subject: 'Your parcel', text: 'Hello Jo,\n\nthe refund is on its way.' },
-      reason: 'Answer to ticket 4711.',
+      for (let at = 1; at <= 5; at++)
+        await call(release, {
+          endpoint: '/issues',
+          scope: 'sandbox:issues.write',
+          data: { title: `Release 2.${at}: check the notes` },
+          reason: 'The release is out.',
+        });
     });
-    for (let at = 1; at <= 5; at++)
-      await call(release, {
-        endpoint: '/issues',
-        scope: 'sandbox:issues.write',
-        data: { title: `Release 2.${at}: check the notes` },
-        reason: 'The release is out.',
-      });
-  });
-  const take = async (page: Page, name: string) => {
-    for (const scheme of ['light', 'dark'] as const) {
-      await page.prefer(scheme);
-      await picture(page, `many-${name}-${scheme}`);
-    }
-    await page.prefer('light');
-  };
-
-  test.each(SIZES)('at %s', async (label, size, as) => {
-    const page = await openConsole(world, browser, organisation.owner, size);
-    await page.resize(size, as);
-    await page.until(`document.querySelectorAll('.group').length === 2`);
-    await take(page, label);
-    await page.click('.group .pick input');
-    await page.click('.group .opener');
-    await page.until(`document.querySelector('.group .card') !== null`);
-    await take(page, `selected-${label}`);
-    for (const what of ['approve', 'deny']) {
-      await page.click(`#${what}-selected`);
-      await page.until(`document.querySelector('dialog .several') !== null`);
-      await take(page, `${what}-${label}`);
-      if (what === 'approve') {
-        await page.click('dialog .several summary');
-        await page.until(`document.querySelector('dialog .request-view') !== null`);
-        await take(page, `approve-open-${label}`);
+    const take = async (page: Page, name: string) => {
+      for (const scheme of ['light', 'dark'] as const) {
+        await page.prefer(scheme);
+        await picture(page, `many-${name}-${scheme}`);
       }
-      await page.press('Escape');
-      await page.until(`document.querySelector('dialog') === null`);
-    }
-    expect(page.complaints).toEqual([]);
-    await page.close();
-  });
+      await page.prefer('light');
+    };
 
-  test('for the documentation', async () => {
-    const page = await openConsole(world, browser, organisation.owner);
-    await page.until(`document.querySelectorAll('.group').length === 2`);
-    await page.click('.card .opener');
-    await page.until(`document.querySelector('.decide') !== null`);
-    await page.value('document.activeElement.blur()');
-    await picture(page, `${import.meta.dirname}/../../docs/images/inbox`);
-  });
-});
+    test.each(SIZES)('at %s', async (label, size, as) => {
+      const page = await openConsole(world, browser, organisation.owner, size);
+      await page.resize(size, as);
+      await page.until(`document.querySelectorAll('.group').length === 2`);
+      await take(page, label);
+      await page.click('.group .pick input');
+      await page.click('.group .opener');
+      await page.until(`document.querySelector('.group .card') !== null`);
+      await take(page, `selected-${label}`);
+      for (const what of ['approve', 'deny']) {
+        await page.click(`#${what}-selected`);
+        await page.until(`document.querySelector('dialog .several') !== null`);
+        await take(page, `${what}-${label}`);
+        if (what === 'approve') {
+          await page.click('dialog .several summary');
+          await page.until(`document.querySelector('dialog .request-view') !== null`);
+          await take(page, `approve-open-${label}`);
+        }
+        await page.press('Escape');
+        await page.until(`document.querySelector('dialog') === null`);
+      }
+      expect(page.complaints).toEqual([]);
+      await page.close();
+    });
+
+    test('for the documentation', async () => {
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.until(`document.querySelectorAll('.group').length === 2`);
+      await page.click('.card .opener');
+      await page.until(`document.querySelector('.decide') !== null`);
+      await page.value('document.activeElement.blur()');
+      await picture(page, `${import.meta.dirname}/../../docs/images/inbox`);
+    });
+  },
+);

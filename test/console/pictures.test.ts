@@ -25,11 +25,7 @@ const RULES = [
   { name: 'refunds-wait', effect: 'require_approval', scopes: ['payments:refund'] },
 ];
 
-/** They take half a minute, and show nothing that the other tests of the console do not hold to. */
-const unasked = process.env.PICTURES ? undefined : 'set PICTURES=1 to have them taken';
-const skipped = withoutChromium ?? unasked;
-
-describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
+describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   let page: Page;
   const agents: Record<string, TestAgent> = {};
 
