@@ -7,7 +7,9 @@ export type RawToken = { kind: 'token'; token: string; header: string };
 
 /** Headers that are looked at first: `X-Svc-Authorization`, so that a client's own may hold anything; then the usual one. */
 export const OWN_HEADER = 'x-svc-authorization';
-const TOKEN = '[A-Za-z0-9._~+/=-]+';
+const TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
+const IN_OWN = /^(?:bearer )?([A-Za-z0-9._~+/=-]+)$/i;
+const IN_AUTHORIZATION = /^(bearer|token|basic) ([A-Za-z0-9._~+/=-]+)$/i;
 /** A token signed by an agent (RFC 7519), in any other header: some clients have a header of their own for their key. */
 const SIGNED = /^(?:[A-Za-z]{1,20} )?([A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})$/;
 
@@ -40,15 +42,15 @@ export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | {
   return MISSING;
 }
 
-const inOwn = (value: string): string | undefined => new RegExp(`^(?:bearer )?(${TOKEN})$`, 'i').exec(value)?.[1];
+const inOwn = (value: string): string | undefined => IN_OWN.exec(value)?.[1];
 
 function inAuthorization(value: string): string | undefined {
-  const [, scheme = '', rest = ''] = new RegExp(`^(bearer|token|basic) (${TOKEN})$`, 'i').exec(value) ?? [];
+  const [, scheme = '', rest = ''] = IN_AUTHORIZATION.exec(value) ?? [];
   if (scheme.toLowerCase() !== 'basic') return rest === '' ? undefined : rest;
   // RFC 7617. Some clients send their key as the user, with no password.
   const pair = Buffer.from(rest, 'base64').toString('utf8');
   const colon = pair.indexOf(':');
   const [user, password] = [pair.slice(0, colon), pair.slice(colon + 1)];
   const token = password === '' ? user : password;
-  return colon < 0 || !new RegExp(`^${TOKEN}$`).test(token) ? undefined : token;
+  return colon < 0 || !TOKEN.test(token) ? undefined : token;
 }

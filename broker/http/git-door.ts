@@ -21,6 +21,7 @@ import {
 import { refusedPush } from '../git/push-report.ts';
 import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
+import { leftEarly, linger } from './leaving.ts';
 import { GIT_HEADERS } from './line.ts';
 import { type Reply, send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
@@ -30,8 +31,6 @@ import { AnswerWriter } from './stream-answer.ts';
 
 type GitContext = Context<'git'>;
 
-/** Whoever still sends what nobody reads is cut off after so long. */
-const LINGER_MS = 5_000;
 /** No connection has this id. */
 const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 
@@ -39,11 +38,7 @@ const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 export async function serveGit(context: GitContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
-  const left = new AbortController();
-  // An answer that was written whole is closed, too, and to abort makes an error with its stack: only for who left before.
-  response.once('close', () => {
-    if (!response.writableFinished) left.abort();
-  });
+  const left = leftEarly(response);
   let body: ReadBody | undefined;
   try {
     const target = readTarget(request.method ?? '', request.url ?? '');
@@ -62,7 +57,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
       head: ({ auditId }) => ({ status: 200, headers: headersOf(target, auditId) }),
     });
     const taker: StreamTaker = (part) => writer.take(part);
-    const call: CallRequest = { ...asked, ...sentBy(context), lease, taker, left: left.signal };
+    const call: CallRequest = { ...asked, ...sentBy(context), lease, taker, left };
     let outcome: Outcome | undefined;
     await perform(services, who, call, (ended) => {
       outcome = ended;
@@ -111,15 +106,6 @@ function told({ request }: GitContext, body: ReadBody | undefined, reply: Reply)
   return report === undefined
     ? reply
     : { ...reply, status: 200, type: mediaTypeOf('git-receive-pack', 'result'), body: report };
-}
-
-/** Lets a client that still sends read its answer. */
-function linger(request: IncomingMessage): void {
-  if (request.complete || request.destroyed) return;
-  request.resume();
-  setTimeout(() => {
-    if (!request.complete) request.destroy();
-  }, LINGER_MS).unref();
 }
 
 async function takeBody(

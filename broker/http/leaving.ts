@@ -1,8 +1,29 @@
-/** When whoever is answered has left. */
-import type { ServerResponse } from 'node:http';
+/** Clients that leave before they have their answer, and those that go on sending. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Calls `then` when the reader has left or the answer is over; at once, when that was before. */
 export function leaving(response: ServerResponse, then: () => void): void {
   if (response.destroyed || response.closed) then();
   else response.once('close', then);
+}
+
+/** Whoever still sends what nobody reads is cut off after so long. */
+const LINGER_MS = 5_000;
+
+/** Lets a client that still sends read its answer. */
+export function linger(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return;
+  request.resume();
+  setTimeout(() => {
+    if (!request.complete) request.destroy();
+  }, LINGER_MS).unref();
+}
+
+/** Aborts when the client leaves before its answer was written whole: to abort makes an error with its stack, for them alone. */
+export function leftEarly(response: ServerResponse): AbortSignal {
+  const left = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) left.abort();
+  });
+  return left.signal;
 }

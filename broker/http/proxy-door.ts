@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import { readRawToken } from '../auth/raw-token.ts';
+import { type RawToken, readRawToken } from '../auth/raw-token.ts';
 import { familyOf } from '../calls/call.ts';
 import { findJoined, joinOf } from '../calls/held-raw.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
@@ -11,10 +11,12 @@ import { reloadPrincipal } from '../calls/reload.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { decideAgent } from '../policy/decide.ts';
+import { ALL_PLATFORMS } from '../policy/facts.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { asRefusal, Refusal } from './errors.ts';
+import { leftEarly, linger } from './leaving.ts';
 import { heldRefusal, openFor, waitForHeld, writeMade } from './proxy-held.ts';
 import { outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { type ReadRequest, readRequest, reasonOf, waitOf } from './proxy-request.ts';
@@ -25,8 +27,6 @@ import { AnswerWriter } from './stream-answer.ts';
 
 type RawContext = Context<'raw'>;
 
-/** Whoever still sends what nobody reads is cut off after so long. */
-const LINGER_MS = 5_000;
 /** Answers whose length is not told are held back so long, to be answered when they are on record. */
 const HELD_BACK_MS = 20;
 const HELD_BACK_BYTES = 1024 * 1024;
@@ -38,26 +38,25 @@ const MOST_JOINS = 3;
 
 /** What a request is about, once it is known which connection it names. */
 type Asked = {
-  who: AgentPrincipal;
   loaded: LoadedFacts;
   place: Place;
+  token: RawToken;
   target: RawTarget;
   platform: string;
   connectionId: string;
 };
 
+type Asking = { who: AgentPrincipal };
+
 /** Answers a request. Never rejects. */
 export async function serveProxy(context: RawContext, response: ServerResponse): Promise<void> {
   const { request, services, correlationId } = context;
   const lease = services.budget.lease(familyOf(context.who));
-  const left = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) left.abort();
-  });
+  const left = leftEarly(response);
   let asked: Asked | undefined;
   try {
     asked = await findAsked(context);
-    const refusal = await answer({ ...context, left: left.signal }, response, lease, asked);
+    const refusal = await answer({ ...context, left }, response, lease, asked);
     if (refusal) send(response, refusedReply(refusal, context, asked.loaded.platform?.manifest), correlationId);
   } catch (error) {
     fail(context, response, error, asked);
@@ -69,20 +68,22 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
 
 /** Throws Refusal where the request names no connection that the agent can use, or its token stood where none may. */
 async function findAsked(context: RawContext): Promise<Asked> {
-  const { request, services } = context;
+  const { request, services, who } = context;
   const target = readRawTarget(request.url ?? '');
   if (target === undefined)
     throw new Refusal('not_found', 'No such address: use /proxy/<connection>/<path of the platform>.');
-  const granted = context.who.rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
-  const found = granted.find(
+  const found = grantedOf(who.rows).find(
     (row) => row.connection_label === target.connection || row.connection_id === target.connection,
   );
-  if (found?.platform_id == null || found.connection_id === null) throw new Refusal('not_found', unknown(granted));
-  const who = await reloadPrincipal(services, context.who, found.platform_id);
+  if (found?.platform_id == null || found.connection_id === null) {
+    const { rows } = await reloadPrincipal(services, who, ALL_PLATFORMS);
+    throw new Refusal('not_found', unknown(grantedOf(rows)));
+  }
   const loaded = await services.loadFacts(who.rows, found.platform_id, services.broker.clock());
   const manifest = loaded.platform?.manifest;
-  const read = readRawToken(request);
-  const isIn = read.kind === 'token' ? read.header : '';
+  const token = readRawToken(request);
+  if (token.kind !== 'token') throw new Error('a request whose token was not read');
+  const isIn = token.header;
   const own = manifest?.auth.type === 'header' ? manifest.auth.name.toLowerCase() : undefined;
   if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== own)
     throw new Refusal(
@@ -91,10 +92,14 @@ async function findAsked(context: RawContext): Promise<Asked> {
     );
   const door = `${services.broker.baseUrl}/proxy/${encodeURIComponent(target.connection)}`;
   const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
-  return { who, loaded, place, target, platform: found.platform_id, connectionId: found.connection_id };
+  return { loaded, place, token, target, platform: found.platform_id, connectionId: found.connection_id };
 }
 
-function unknown(granted: AgentPrincipal['rows']): string {
+type Rows = AgentPrincipal['rows'];
+
+const grantedOf = (rows: Rows): Rows => rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
+
+function unknown(granted: Rows): string {
   const labels = [...new Set(granted.map((row) => row.connection_label))].sort();
   return labels.length === 0
     ? 'This agent has no grant on any connection. An owner can grant it one.'
@@ -109,10 +114,10 @@ async function answer(
   asked: Asked,
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
-  const { target, connectionId, loaded } = asked;
-  const read = await readRequest({ request, response, lease, target, services, who: asked.who });
+  const { target, connectionId, loaded, token } = asked;
+  const read = await readRequest({ request, response, lease, target, token });
   // A body may be long on its way, and what was known of the agent before it is not what decides.
-  const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : asked.who;
+  const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : context.who;
   const idempotencyKey = request.headers['idempotency-key'];
   const join = read.ok
     ? joinOf(read.raw, {
@@ -141,7 +146,7 @@ async function call(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  { who, target, place, platform, connectionId }: Asked,
+  { who, target, place, platform, connectionId }: Asked & Asking,
   read: ReadRequest,
   join: RawRequest['join'],
 ): Promise<Outcome | 'joined' | 'answered'> {
@@ -202,17 +207,17 @@ async function answerHeld(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  { who, place }: Asked,
+  { who, place }: Asked & Asking,
   approvalId: string,
   join: RawRequest['join'],
 ): Promise<RawRefusal | undefined> {
   // Who waits for a person holds no place among the calls.
   lease.release();
   const waiting = { ...context, who, approvalId, join, waitMs: waitOf(context.request.headers) };
-  const { end, expiresAt } = await waitForHeld(waiting);
-  if (end.kind !== 'made') return heldRefusal(waiting, { end, expiresAt });
-  if (await writeMade(waiting, response, end, place)) return undefined;
-  return heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, expiresAt });
+  const { end, found } = await waitForHeld(waiting);
+  if (end.kind !== 'made') return await heldRefusal(waiting, { end, found });
+  if (await writeMade(waiting, response, { end, found }, place)) return undefined;
+  return await heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, found });
 }
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
@@ -224,13 +229,4 @@ function fail(context: RawContext, response: ServerResponse, error: unknown, ask
     ? refusedReply(thrownRefusal(refused), context, asked?.loaded.platform?.manifest)
     : refusalReply(error, { path: '/proxy', dialect: 'problem' }, { services, correlationId }, who);
   send(response, reply, correlationId);
-}
-
-/** Lets a client that still sends read its answer. */
-function linger(request: RawContext['request']): void {
-  if (request.complete || request.destroyed) return;
-  request.resume();
-  setTimeout(() => {
-    if (!request.complete) request.destroy();
-  }, LINGER_MS).unref();
 }

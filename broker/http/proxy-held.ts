@@ -7,6 +7,7 @@ import { answeredHeaders } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { storedAnswer } from '../proxy/stored-result.ts';
 import { endHeldJoin, markHeldJoin } from '../store/held-joins.ts';
+import type { ApprovalTable } from '../store/schema.ts';
 import { ERRORS } from './errors.ts';
 import { approveUrl } from './held-call.ts';
 import type { RawRefusal } from './proxy-refusal.ts';
@@ -23,7 +24,7 @@ const MOST_OF_CALL = 4;
 export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 5_000);
 
 /** Waits until it was decided and made, or the time is over. */
-export async function waitForHeld(waiting: Waiting): Promise<{ end: HeldEnd; expiresAt: number }> {
+export async function waitForHeld(waiting: Waiting): Promise<{ end: HeldEnd; found: ApprovalTable }> {
   const { services, who, approvalId, request, left, join } = waiting;
   const { broker } = services;
   const place = { organisation_id: who.agent.organisation_id, agent_id: who.agent.id, approval_id: approvalId };
@@ -43,7 +44,7 @@ export async function waitForHeld(waiting: Waiting): Promise<{ end: HeldEnd; exp
       isSettled: ({ isSettled }) => isSettled,
       changesAt: ({ found: { status, expires_at } }) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY),
     });
-    return { end, expiresAt: found.expires_at };
+    return { end, found };
   } finally {
     if (join && join.openMs > 0) await markHeldJoin(broker.store.db, place, 0);
     leave?.();
@@ -74,7 +75,7 @@ function enter({ limits, who, approvalId }: Waiting): (() => void) | undefined {
 export async function writeMade(
   { services, who, approvalId }: Waiting,
   response: ServerResponse,
-  { result, auditId }: Extract<HeldEnd, { kind: 'made' }>,
+  { end: { result, auditId }, found }: { end: Extract<HeldEnd, { kind: 'made' }>; found: ApprovalTable },
   place: Place,
 ): Promise<boolean> {
   const stored = storedAnswer(result);
@@ -85,7 +86,7 @@ export async function writeMade(
     'Cache-Control': 'no-store',
     'Content-Length': body.length,
     'X-Svc-Approval-Id': approvalId,
-    ...(auditId !== null && { 'X-Svc-Audit-Id': auditId }),
+    'X-Svc-Audit-Id': auditId ?? found.audit_id,
   });
   if (body.length > 1 && !response.write(body.subarray(0, -1)) && !response.destroyed)
     await Promise.race([once(response, 'drain'), once(response, 'close')]);
@@ -96,25 +97,29 @@ export async function writeMade(
   return true;
 }
 
-/** What a client is told of a held call that gave it no answer. */
-export function heldRefusal(
-  { services, approvalId }: Waiting,
-  {
-    end,
-    expiresAt,
-  }: { end: Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null }; expiresAt: number },
-): RawRefusal {
+/** A held call that gave its client no answer. `not_kept`: it was made. */
+type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null };
+
+/** What a client is told of it: of one that was made or tried once, since the next equal request is another call. */
+export async function heldRefusal(
+  { services, approvalId, who }: Waiting,
+  { end, found }: { end: NoAnswer; found: ApprovalTable },
+): Promise<RawRefusal> {
+  const { organisation_id, id: agent_id } = who.agent;
+  if (end.kind === 'failed' || end.kind === 'not_kept')
+    await endHeldJoin(services.broker.store.db, { organisation_id, agent_id, approval_id: approvalId });
   const url = approveUrl(services.broker, approvalId);
+  const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
     status: ERRORS[code],
     code,
     detail,
-    headers: { 'X-Svc-Approval-Id': approvalId, ...headers },
-    extra: { approval_id: approvalId, approval_url: url },
+    headers: { 'X-Svc-Approval-Id': approvalId, 'X-Svc-Audit-Id': auditId, ...headers },
+    extra: { approval_id: approvalId, approval_url: url, audit_id: auditId },
   });
   switch (end.kind) {
     case 'pending': {
-      const until = new Date(expiresAt).toISOString();
+      const until = new Date(found.expires_at).toISOString();
       return told(
         'approval_pending',
         `Nothing was sent yet: a person has to approve this call at ${url}. Send the very same request again after that, until ${until}, and it gets the answer; the call is made once.`,
@@ -133,7 +138,7 @@ export function heldRefusal(
     case 'not_kept':
       return told(
         'executed_result_not_kept',
-        `The call was made, and its answer was too large to be kept. Do not repeat it. Audit id: ${end.auditId}.`,
+        `The call was made, and its answer was too large to be kept. Do not repeat it. Audit id: ${auditId}.`,
       );
   }
 }

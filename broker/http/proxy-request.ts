@@ -1,13 +1,11 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { AgentPrincipal } from '../auth/principal.ts';
-import { readRawToken } from '../auth/raw-token.ts';
+import type { RawToken } from '../auth/raw-token.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import type { RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
 import { judgeBody, TOO_LONG, whyUnread } from '../proxy/read-body.ts';
-import type { Services } from '../services.ts';
 import { storable } from '../wire/action.ts';
 import { takeRawBody } from './proxy-body.ts';
 
@@ -22,19 +20,17 @@ type Asked = {
   response: ServerResponse;
   lease: CallLease;
   target: RawTarget;
-  services: Services;
-  who: AgentPrincipal;
+  token: RawToken;
 };
 
 const LATE_MS = 1_000;
 
 /** Reads what is judged of a request. Takes a place among the calls before a body, or slow senders could have any number of connections. */
-export async function readRequest({ request, response, lease, target }: Asked): Promise<ReadRequest> {
+export async function readRequest({ request, response, lease, target, token: found }: Asked): Promise<ReadRequest> {
   const begun = performance.now();
   const { method = '' } = request;
-  const read = readRawToken(request);
-  const [token, place] = read.kind === 'token' ? [read.token, read.header] : ['', ''];
-  const sent = { headers: headersOf(request.headers, place) };
+  const { token } = found;
+  const sent = { headers: headersOf(request.headers, found.header) };
   const ended = (
     of: { ok: true; raw: RawRequest } | { ok: false; code: NonNullable<Malformed['code']>; detail: string },
   ): ReadRequest => ({

@@ -119,6 +119,8 @@ export type Route<
   atOnce?: AtOnce;
   /** Which platforms' facts come with the authentication of an agent; absent: the one that the body names, if any. */
   facts?: typeof ALL_PLATFORMS | typeof GIT_PLATFORM;
+  /** The same, where the address says it. */
+  factsOf?: (request: IncomingMessage) => string;
   /** Where the body names the platform whose facts come along, if not in `platform`. */
   platformIn?: (body: JsonObject) => unknown;
   /**

@@ -43,7 +43,8 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
         parsed = await present(readBody, 'reader of bodies')(request, response);
         return parsed.ok ? parsed.platform : '';
       };
-      who = await authenticate(route, by, request, route.facts ?? (readBody ? askedPlatform : ''), source);
+      const facts = route.factsOf?.(request) ?? route.facts ?? (readBody ? askedPlatform : '');
+      who = await authenticate(route, by, request, facts, source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
       if (route.limit && who?.kind === 'agent' && (route.limit.per === 'agent' || route.limit.per === 'family'))
         limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));

@@ -1,4 +1,5 @@
 /** The target of a raw request: `/proxy/{connection}/{path…}`, read as it stands in the request's first line. */
+import { storable } from '../wire/action.ts';
 
 /** `connection`: its label or id, decoded. `endpoint`: path and query as they were sent; `/` where there is no path. */
 export type RawTarget = { connection: string; endpoint: string };
@@ -10,7 +11,8 @@ export function readRawTarget(target: string): RawTarget | undefined {
   const [, segment, rest = '/'] = TARGET.exec(target) ?? [];
   if (segment === undefined) return undefined;
   try {
-    return { connection: decodeURIComponent(segment), endpoint: rest.startsWith('?') ? `/${rest}` : rest };
+    const connection = decodeURIComponent(segment);
+    return storable(connection) ? { connection, endpoint: rest.startsWith('?') ? `/${rest}` : rest } : undefined;
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 /** Reads facts: batches concurrent queries, and caches results by fact version. */
 import { ALL_PLATFORMS } from '../policy/facts.ts';
+import { connectionIn } from '../policy/of-connection.ts';
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { prepareFacts, prepareFactVersions, type Question } from './facts.ts';
@@ -8,7 +9,7 @@ import { gather } from './gather.ts';
 import type { Store } from './store.ts';
 
 /**
- * `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address or ANY_ADDRESS)` → no rows when there is no such agent, else a row
+ * `(agent_id, platform id, '' for none, ALL_PLATFORMS or ofConnection(…), source address or ANY_ADDRESS)` → no rows when there is no such agent, else a row
  * for each grant. While the store does not change, the same query returns the same array and objects, so derived values can be
  * cached by them (in a WeakMap). They are immutable.
  *
@@ -26,7 +27,7 @@ type Asked = Omit<Question, 'n'>;
 type Asking = { asked: Asked; meanwhile: ((likely: readonly FactsRow[]) => void) | undefined };
 type Values = readonly unknown[];
 type Columns = readonly (keyof FactsRow)[];
-type Which = 'one_platform' | 'all_platforms';
+type Which = 'one_platform' | 'of_connection' | 'all_platforms';
 
 /** A cached result with its fact version. `sources`: the source addresses that it is valid for. */
 type Kept = {
@@ -53,12 +54,18 @@ const SOURCES_KEPT = 16;
  */
 export function factsReaders(store: Store): Readonly<Record<FactsScope, FactsReader>> {
   const readVersions = versionsReader(store);
-  const memories = { one_platform: factsCache(), all_platforms: factsCache() };
+  const memories = { one_platform: factsCache(), of_connection: factsCache(), all_platforms: factsCache() };
   const readerFor = (scope: FactsScope): FactsReader => {
     const of = (which: Which) => readerOf(store, which, scope, readVersions, memories[which]);
-    const [onePlatform, allPlatforms] = [of('one_platform'), of('all_platforms')];
-    return (agent, platform, source, meanwhile) =>
-      (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ asked: { agent, platform, source }, meanwhile });
+    const [onePlatform, ofConnection, allPlatforms] = [of('one_platform'), of('of_connection'), of('all_platforms')];
+    return (agent, platform, source, meanwhile) => {
+      const connection = connectionIn(platform);
+      if (connection !== undefined) return ofConnection({ asked: { agent, platform: connection, source }, meanwhile });
+      return (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({
+        asked: { agent, platform, source },
+        meanwhile,
+      });
+    };
   };
   return { own: readerFor('own'), family: readerFor('family') };
 }

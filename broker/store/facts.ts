@@ -13,8 +13,15 @@ import { prepare } from './store.ts';
 // biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
 
-/** Parameters of a query, with the source address or ANY_ADDRESS; `n` is assigned by the statement. */
+/**
+ * Parameters of a query, with the source address or ANY_ADDRESS; `n` is assigned by the statement. `platform`: of `of_connection` the
+ * label or id of the connection.
+ */
 export type Question = { agent: string; platform: string; source: string; n: number };
+
+/** The connection that a query names, by its label before its id, since a label may read like the id of another. */
+const NAMED = sql<boolean>`w.id = (select x.id from connections as x where x.organisation_id = a.organisation_id
+  and (x.label = q.platform or x.id = q.platform) order by case when x.label = q.platform then 0 else 1 end limit 1)`;
 
 /** The parameters as a derived table; many as arrays, numbered from 1 by PostgreSQL. */
 const questions = (slot: (name: string) => unknown, many: boolean) =>
@@ -25,20 +32,25 @@ const questions = (slot: (name: string) => unknown, many: boolean) =>
     : sql<Question>`(select cast(${slot('agent')} as text) as agent, cast(${slot('platform')} as text) as platform,
         cast(${slot('source')} as text) as source, 1 as n)`.as('q');
 
+const PLATFORM_IN = {
+  one_platform: 'q.platform',
+  of_connection: 'w.platform_id',
+  all_platforms: 'g.platform_id',
+} as const;
+
 /**
- * The statement for one platform, or for all platforms on which the agent has grants. The first one returns the platform also
- * when there is no grant on it. Only the statement for `family` joins the parent, so that children cost nothing where there
+ * The statement for one platform, for that of one connection, or for all platforms on which the agent has grants. The first two return
+ * the platform also when there is no grant on it. Only the statement for `family` joins the parent, so that children cost nothing where there
  * are none.
  */
 export const prepareFacts = (
   db: Kysely<Schema>,
-  which: 'one_platform' | 'all_platforms',
+  which: 'one_platform' | 'of_connection' | 'all_platforms',
   { many, scope }: { many: boolean; scope: FactsScope },
 ) =>
   prepare(`facts_${which}_${scope}${many ? '_many' : ''}`, (slot) => {
-    const one = which === 'one_platform';
     const family = scope === 'family';
-    const platform = () => sql.ref(one ? 'q.platform' : 'g.platform_id');
+    const platform = () => sql.ref(PLATFORM_IN[which]);
     return (
       db
         .selectFrom(questions(slot, many))
@@ -51,9 +63,12 @@ export const prepareFacts = (
         .leftJoin('policies as po', (j) =>
           onOrganisation(j, 'po').on('po.id', '=', family ? POLICY_OF_FAMILY : sql.ref('a.policy_id')),
         )
+        .$if(which === 'of_connection', (query) =>
+          query.leftJoin('connections as w', (j) => onOrganisation(j, 'w').on(NAMED)),
+        )
         .leftJoin('grants as g', (j) => {
           const ofAgent = onOrganisation(j, 'g').onRef('g.agent_id', '=', 'a.id');
-          return one ? ofAgent.onRef('g.platform_id', '=', 'q.platform') : ofAgent;
+          return which === 'all_platforms' ? ofAgent : ofAgent.on('g.platform_id', '=', platform());
         })
         .leftJoin('platforms as pl', (j) => onOrganisation(j, 'pl').on('pl.platform_id', '=', platform()))
         .leftJoin('connections as d', (j) =>

@@ -125,6 +125,39 @@ describe.each(STORES)(`the raw door on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(lastSeen()?.rawHeaders)).not.toContain(token);
   });
 
+  test('a connection is found by its label, then by its id, as both are now', async () => {
+    await organisation.platform({ id: 'named', secret: null });
+    const owner = await organisation.agent({ rules: ALLOW_ALL, grants: { named: {}, demo: {} } });
+    const read = async (name: string) => {
+      const answer = await rawClient(() => owner)('GET', `/proxy/${name}/items`);
+      return answer.status === 200
+        ? (await evidenceOf(world, owner, answer.headers.get('x-svc-audit-id') ?? '')).row.platform_id
+        : answer.body.detail;
+    };
+    const id = await organisation.connection('named');
+    expect(await read(id)).toBe('named');
+    expect(await read('named-main')).toBe('named');
+    const { db } = world.running.broker.store;
+    await db.updateTable('connections').set({ label: 'renamed' }).where('id', '=', id).execute();
+    expect(await read('named-main')).toContain('It has: demo-main, renamed.');
+    expect(await read('renamed')).toBe('named');
+    await db
+      .updateTable('connections')
+      .set({ label: id })
+      .where('organisation_id', '=', organisation.id)
+      .where('label', '=', 'demo-main')
+      .execute();
+    expect(await read(id)).toBe('demo');
+    await db
+      .updateTable('connections')
+      .set({ label: 'demo-main' })
+      .where('organisation_id', '=', organisation.id)
+      .where('label', '=', id)
+      .execute();
+    expect(await read(id)).toBe('named');
+    expect(await read('%00')).toContain('No such address');
+  });
+
   test('the token may stand in the header of the platform’s own key, and in no other', async () => {
     await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X-Api-Key' } } });
     const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { keyed: {}, demo: {} } });

@@ -67,6 +67,37 @@ describe.each(STORES)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(1);
   });
 
+  test('a call that failed is told so once: the next equal request is another call', async () => {
+    const body = fresh();
+    const id = idOf(await write({}, body));
+    world.upstream.answer = (_, response) => response.destroy();
+    await approve(id);
+    const failed = await write({}, body);
+    world.upstream.answer = undefined;
+    expect(failed, failed.text).toMatchObject({
+      status: 502,
+      body: { error: 'upstream_unreachable', approval_id: id, audit_id: failed.headers.get('x-svc-audit-id') },
+    });
+    expect(failed.headers.get('x-svc-audit-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(made(body)).toBe(1);
+    expect(idOf(await write({}, body))).not.toBe(id);
+  });
+
+  test('an answer that was too long to be kept is told so once', async () => {
+    const body = fresh();
+    const id = idOf(await write({}, body));
+    world.upstream.answer = (_, response) => response.end('x'.repeat(300 * 1024));
+    await approve(id);
+    const lost = await write({}, body);
+    world.upstream.answer = undefined;
+    expect(lost, lost.text).toMatchObject({
+      status: 409,
+      body: { error: 'executed_result_not_kept', approval_id: id, audit_id: lost.headers.get('x-svc-audit-id') },
+    });
+    expect(made(body)).toBe(1);
+    expect(idOf(await write({}, body))).not.toBe(id);
+  });
+
   test('a denial is told, and answers the same request for ten minutes', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));

@@ -1,6 +1,8 @@
 /** The door for software that was not written for the broker: a platform's own API below /proxy (decisions, Raw door). */
+import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { ALL_PLATFORMS } from '../../policy/facts.ts';
+import { ofConnection } from '../../policy/of-connection.ts';
+import { readRawTarget } from '../../proxy/raw-target.ts';
 import { Problem } from '../problem.ts';
 import { serveProxy } from '../proxy-door.ts';
 import { type Context, route } from '../route.ts';
@@ -16,6 +18,11 @@ const handle = async (context: Context<'raw'>) => ({
   handOver: (response: Parameters<typeof serveProxy>[1]) => void serveProxy(context, response),
 });
 
+const connectionOf = ({ url }: IncomingMessage): string => {
+  const target = readRawTarget(url ?? '');
+  return target === undefined ? '' : ofConnection(target.connection);
+};
+
 const summaryOf = (method: (typeof METHODS)[number]): string =>
   `Send a ${method} to a connected platform, as its own clients do.`;
 
@@ -25,7 +32,7 @@ export const proxyRoutes = METHODS.map((method) =>
     path: '/proxy/{connection}/{path}',
     takesRest: true,
     auth: 'raw',
-    facts: ALL_PLATFORMS,
+    factsOf: connectionOf,
     dialect: 'problem',
     limit: { name: 'proxy', perMinute: 1200, per: 'agent' },
     capability: `proxy.${method.toLowerCase()}`,

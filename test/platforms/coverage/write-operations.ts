@@ -1,5 +1,5 @@
 /**
- * Writes the lists of all operations of GitHub, Slack and Stripe anew, from the packages that package.json beside it names:
+ * Writes the lists of all operations of GitHub, Slack and Stripe again, from the packages that package.json beside it names:
  * `npm run coverage:platforms` installs those and runs this. Then it says which share of them the built-in manifests classify.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
