@@ -94,7 +94,13 @@ type End =
   | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
   | {
       kind: 'invalid';
-      code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large' | 'git_request_too_large';
+      code:
+        | 'invalid_endpoint'
+        | 'invalid_headers'
+        | 'invalid_request'
+        | 'not_found'
+        | 'payload_too_large'
+        | 'git_request_too_large';
       detail: string;
     }
   | { kind: 'inactive'; detail: string }
@@ -131,8 +137,18 @@ type End =
   | { kind: 'cannot_hold' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   | { kind: 'response_blocked'; upstreamStatus: number }
-  /** The answer was passed on as it came. `received`: what was; `sent`: the body of the request. */
-  | { kind: 'streamed'; upstreamStatus: number; ended: StreamEnding; received: Transferred; sent: Transferred }
+  /**
+   * The answer was passed on as it came. `received`: what was; `sent`: the body of the request; `redacted`: the credential was taken
+   * out of its headers or its text.
+   */
+  | {
+      kind: 'streamed';
+      upstreamStatus: number;
+      ended: StreamEnding;
+      received: Transferred;
+      sent: Transferred;
+      redacted: boolean;
+    }
   /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
   | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent?: Transferred }
   /** A replay only: today it would be another call than the one that was approved, or too late. */

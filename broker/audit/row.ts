@@ -129,8 +129,9 @@ export function endOf(outcome: Outcome): End {
         flags: { redacted: true },
       };
     case 'streamed': {
-      const { ended, received, sent, upstreamStatus } = outcome;
+      const { ended, received, sent, upstreamStatus, redacted } = outcome;
       const flags = {
+        redacted: redacted || undefined,
         ended,
         answer_bytes: received.bytes,
         answer_sha256: received.sha256,

@@ -62,7 +62,7 @@ export async function passOn(
 ): Promise<Extract<Forwarded, { kind: 'streamed' }>> {
   const { call, taker, credential } = streaming;
   let found: StreamEnding | undefined;
-  const headers = passedOn(answer.headers, credential.patterns);
+  const { headers, redacted } = passedOn(answer.headers, credential.patterns);
   const { makeDurable = async () => {} } = call;
   try {
     const { status, body } = answer;
@@ -79,6 +79,7 @@ export async function passOn(
     ended: found ?? answer.body.ended ?? 'client_closed',
     received: answer.body.taken(),
     sent: answer.uploaded(),
+    redacted: redacted || answer.redacted(),
   };
   return { kind: 'streamed', status: answer.status, streamed };
 }
@@ -107,16 +108,17 @@ async function readWhole({ body }: StreamedAnswer): Promise<Buffer | undefined> 
   return Buffer.concat(chunks);
 }
 
-function passedOn(headers: StreamedAnswer['headers'], patterns: CredentialPatterns): StreamedPart['headers'] {
+/** `redacted`: some held the credential. */
+function passedOn(
+  headers: StreamedAnswer['headers'],
+  patterns: CredentialPatterns,
+): Pick<StreamedPart, 'headers'> & { redacted: boolean } {
   const named = new Set(
     String(headers.connection ?? '')
       .toLowerCase()
       .split(/\s*,\s*/),
   );
-  return Object.fromEntries(
-    Object.entries(headers).filter(
-      ([name, value]) =>
-        !ONE_HOP.has(name) && !named.has(name) && !patterns.isIn(Buffer.from(`${name}: ${[value].flat().join('\n')}`)),
-    ),
-  );
+  const all = Object.entries(headers).filter(([name]) => !ONE_HOP.has(name) && !named.has(name));
+  const clean = all.filter(([name, value]) => !patterns.isIn(Buffer.from(`${name}: ${[value].flat().join('\n')}`)));
+  return { headers: Object.fromEntries(clean), redacted: clean.length < all.length };
 }

@@ -19,7 +19,13 @@ import { refusal } from './refusal.ts';
 export type Malformed = {
   body: unknown;
   path?: string;
-  code?: 'invalid_request' | 'payload_too_large' | 'git_request_too_large' | 'request_cut' | 'too_many_calls';
+  code?:
+    | 'invalid_request'
+    | 'not_found'
+    | 'payload_too_large'
+    | 'git_request_too_large'
+    | 'request_cut'
+    | 'too_many_calls';
   detail: string;
 };
 

@@ -21,5 +21,5 @@ export type StreamedPart = {
  */
 export type StreamTaker = (part: StreamedPart) => Promise<'blocked' | undefined>;
 
-/** How a stream went: `received` is what was passed on, `sent` the body of the request. */
-export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred };
+/** How a stream went: `received` is what was passed on, `sent` the body of the request. `redacted`: the credential was taken out. */
+export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred; redacted: boolean };

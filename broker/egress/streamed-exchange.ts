@@ -26,6 +26,8 @@ export type StreamedAnswer = {
   body: StreamedBody;
   /** What was sent of the request's body so far. */
   uploaded(): Transferred;
+  /** Whether the credential was taken out of the body so far. */
+  redacted(): boolean;
 };
 
 export type StreamLimits = {
@@ -145,7 +147,14 @@ export class StreamedExchange extends Exchange {
     const forms = this.#wanted?.forms;
     const mask = isTextType(received['content-type']);
     this.#search = this.#wanted?.credential.search({ mask, ...(forms !== undefined && { forms }) });
-    this.#settle({ kind: 'stream', status, headers, body: this.#body, uploaded: () => this.#uploaded.read() });
+    this.#settle({
+      kind: 'stream',
+      status,
+      headers,
+      body: this.#body,
+      uploaded: () => this.#uploaded.read(),
+      redacted: () => this.#search?.found ?? false,
+    });
   }
 
   protected onChunk(chunk: Buffer): void {

@@ -2,21 +2,17 @@
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import { type RawToken, readRawToken } from '../auth/raw-token.ts';
 import { familyOf } from '../calls/call.ts';
 import { findJoined, joinOf } from '../calls/held-raw.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import type { LoadedFacts } from '../facts/facts.ts';
 import { decideAgent } from '../policy/decide.ts';
-import { ALL_PLATFORMS } from '../policy/facts.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
-import type { Place } from '../proxy/links.ts';
-import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { leftEarly, linger } from './leaving.ts';
+import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
 import { heldRefusal, openFor, waitForHeld, writeMade } from './proxy-held.ts';
 import { outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { type ReadRequest, readRequest, reasonOf, waitOf } from './proxy-request.ts';
@@ -36,16 +32,6 @@ const COMES_IN_EVENTS =
 /** Another replica may hold the same request, or be done with it, at the same moment. */
 const MOST_JOINS = 3;
 
-/** What a request is about, once it is known which connection it names. */
-type Asked = {
-  loaded: LoadedFacts;
-  place: Place;
-  token: RawToken;
-  target: RawTarget;
-  platform: string;
-  connectionId: string;
-};
-
 type Asking = { who: AgentPrincipal };
 
 /** Answers a request. Never rejects. */
@@ -55,9 +41,12 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
   const left = leftEarly(response);
   let asked: Asked | undefined;
   try {
-    asked = await findAsked(context);
-    const refusal = await answer({ ...context, left }, response, lease, asked);
-    if (refusal) send(response, refusedReply(refusal, context, asked.loaded.platform?.manifest), correlationId);
+    const found = await findAsked(context);
+    asked = 'missing' in found ? undefined : found;
+    const refusal = asked
+      ? await answer({ ...context, left }, response, lease, asked)
+      : await refuseMissing(context, lease, found as Missing);
+    if (refusal) send(response, refusedReply(refusal, context, asked?.loaded.platform?.manifest), correlationId);
   } catch (error) {
     fail(context, response, error, asked);
   } finally {
@@ -66,44 +55,17 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
   }
 }
 
-/** Throws Refusal where the request names no connection that the agent can use, or its token stood where none may. */
-async function findAsked(context: RawContext): Promise<Asked> {
-  const { request, services, who } = context;
-  const target = readRawTarget(request.url ?? '');
-  if (target === undefined)
-    throw new Refusal('not_found', 'No such address: use /proxy/<connection>/<path of the platform>.');
-  const found = grantedOf(who.rows).find(
-    (row) => row.connection_label === target.connection || row.connection_id === target.connection,
-  );
-  if (found?.platform_id == null || found.connection_id === null) {
-    const { rows } = await reloadPrincipal(services, who, ALL_PLATFORMS);
-    throw new Refusal('not_found', unknown(grantedOf(rows)));
-  }
-  const loaded = await services.loadFacts(who.rows, found.platform_id, services.broker.clock());
-  const manifest = loaded.platform?.manifest;
-  const token = readRawToken(request);
-  if (token.kind !== 'token') throw new Error('a request whose token was not read');
-  const isIn = token.header;
-  const own = manifest?.auth.type === 'header' ? manifest.auth.name.toLowerCase() : undefined;
-  if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== own)
-    throw new Refusal(
-      'invalid_token',
-      `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
-    );
-  const door = `${services.broker.baseUrl}/proxy/${encodeURIComponent(target.connection)}`;
-  const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
-  return { loaded, place, token, target, platform: found.platform_id, connectionId: found.connection_id };
-}
-
-type Rows = AgentPrincipal['rows'];
-
-const grantedOf = (rows: Rows): Rows => rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
-
-function unknown(granted: Rows): string {
-  const labels = [...new Set(granted.map((row) => row.connection_label))].sort();
-  return labels.length === 0
-    ? 'This agent has no grant on any connection. An owner can grant it one.'
-    : `This agent has no grant on a connection of this name. It has: ${labels.join(', ')}.`;
+/** A request for a connection that the agent cannot use is on record like any other that is refused. */
+async function refuseMissing(context: RawContext, lease: CallLease, { missing }: Missing): Promise<RawRefusal> {
+  const { services, request, correlationId, who } = context;
+  const asked = { ok: false, body: { method: request.method }, code: 'not_found', detail: missing } as const;
+  let outcome: Outcome | undefined;
+  await perform(services, who, { asked, correlationId, lease }, (ended) => {
+    outcome = ended;
+    return { status: 0, body: '' };
+  });
+  if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
+  return outcomeRefusal(context, outcome);
 }
 
 /** Undefined: it was answered. */

@@ -36,9 +36,9 @@ export async function newDatabase(): Promise<string> {
   return url.href;
 }
 
-/** A new, empty folder, removed after this test file. */
+/** A new, empty folder, removed after this test file: in several tries, since a browser that was ended writes a moment longer. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
-  afterFile(() => rmSync(folder, { recursive: true, force: true }));
+  afterFile(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   return folder;
 }

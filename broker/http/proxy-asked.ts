@@ -1,0 +1,62 @@
+/** Which connection a raw request names, and what is known of it before the request is read. */
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { type RawToken, readRawToken } from '../auth/raw-token.ts';
+import { reloadPrincipal } from '../calls/reload.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
+import { ALL_PLATFORMS } from '../policy/facts.ts';
+import type { Place } from '../proxy/links.ts';
+import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
+import { Refusal } from './errors.ts';
+import type { Context } from './route.ts';
+
+/** What a request is about, once it is known which connection it names. */
+export type Asked = {
+  loaded: LoadedFacts;
+  place: Place;
+  token: RawToken;
+  target: RawTarget;
+  platform: string;
+  connectionId: string;
+};
+
+/** It names none that the agent can use: why. */
+export type Missing = { missing: string };
+
+/** Throws Refusal where the token stood where none may. */
+export async function findAsked(context: Context<'raw'>): Promise<Asked | Missing> {
+  const { request, services, who } = context;
+  const target = readRawTarget(request.url ?? '');
+  if (target === undefined) return { missing: 'No such address: use /proxy/<connection>/<path of the platform>.' };
+  const found = grantedOf(who.rows).find(
+    (row) => row.connection_label === target.connection || row.connection_id === target.connection,
+  );
+  if (found?.platform_id == null || found.connection_id === null) {
+    const { rows } = await reloadPrincipal(services, who, ALL_PLATFORMS);
+    return { missing: unknown(grantedOf(rows)) };
+  }
+  const loaded = await services.loadFacts(who.rows, found.platform_id, services.broker.clock());
+  const manifest = loaded.platform?.manifest;
+  const token = readRawToken(request);
+  if (token.kind !== 'token') throw new Error('a request whose token was not read');
+  const isIn = token.header;
+  const own = manifest?.auth.type === 'header' ? manifest.auth.name.toLowerCase() : undefined;
+  if (isIn !== 'x-svc-authorization' && isIn !== 'authorization' && isIn !== own)
+    throw new Refusal(
+      'invalid_token',
+      `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
+    );
+  const door = `${services.broker.baseUrl}/proxy/${encodeURIComponent(target.connection)}`;
+  const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
+  return { loaded, place, token, target, platform: found.platform_id, connectionId: found.connection_id };
+}
+
+type Rows = AgentPrincipal['rows'];
+
+const grantedOf = (rows: Rows): Rows => rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
+
+function unknown(granted: Rows): string {
+  const labels = [...new Set(granted.map((row) => row.connection_label))].sort();
+  return labels.length === 0
+    ? 'This agent has no grant on any connection. An owner can grant it one.'
+    : `This agent has no grant on a connection of this name. It has: ${labels.join(', ')}.`;
+}
