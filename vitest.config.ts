@@ -63,8 +63,7 @@ export default defineConfig({
     testTimeout: process.env.CI ? 60_000 : 20_000,
     hookTimeout: process.env.CI ? 60_000 : 30_000,
     expect: { poll: { timeout: 10_000 } },
-    // Test files start real servers of their own and wait a lot: four at once fill two cores. CI takes three, which leaves
-    // each of them more of the machine.
-    maxWorkers: process.env.CI ? 3 : 4,
+    // Test files start real servers of their own and wait a lot: four of them fill two cores.
+    maxWorkers: 4,
   },
 });
