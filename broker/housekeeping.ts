@@ -20,6 +20,7 @@ import { purgePersonSessions } from './store/person-sessions.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
+import { purgeStaticKeys } from './store/static-keys.ts';
 import { purgeUpstreamTokens } from './store/upstream-tokens.ts';
 import { purgeUsedChallenges } from './store/used-challenges.ts';
 
@@ -72,6 +73,7 @@ export function startHousekeeping(
     'forgetting calls of MCP clients': (now) => purgeMcpRepeats(db, now),
     // No organisation lets a call wait longer.
     'forgetting held calls of unmodified clients': (now) => purgeHeldJoins(db, now - 31 * DAY_MS),
+    'forgetting static keys': (now) => purgeStaticKeys(db, now - 90 * DAY_MS),
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
     'forgetting reports': (now) => purgeDiagnostics(db, now - 30 * DAY_MS),

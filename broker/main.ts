@@ -121,6 +121,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'expiring registrations': (now: number) => expireRegistrations(broker, services.changes, now),
       'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(services, now),
       'writing when tokens of people were used last': () => services.tokenUses.write(),
+      'writing when static keys were used last': () => services.staticKeyUses.write(),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
     open.local = writeRunFile(config, listener.localUrl, services);
@@ -178,6 +179,7 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('the recorder', () => services?.recorder.close());
   await step('news of held calls', () => services?.changes.close());
   await step('what was used last', () => services?.tokenUses.write());
+  await step('which keys were used last', () => services?.staticKeyUses.write());
   await step('the store', () => store.close());
 }
 

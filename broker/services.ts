@@ -10,6 +10,7 @@ import { makeRecorder } from './audit/record.ts';
 import { type AuthenticateAgent, agentAuthenticator } from './auth/authenticate-agent.ts';
 import { type AuthenticateMcpClient, mcpClientAuthenticator } from './auth/authenticate-mcp-client.ts';
 import { type AuthenticateOwner, ownerAuthenticator } from './auth/authenticate-owner.ts';
+import { type AuthenticateStaticKey, staticKeyAuthenticator } from './auth/authenticate-static-key.ts';
 import { type IdentityProvider, makeIdentityProvider } from './auth/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from './auth/owner-session.ts';
 import type { Broker } from './broker.ts';
@@ -30,11 +31,13 @@ import { type Lab, makeLab } from './lab.ts';
 import { makeOAuthConnections } from './oauth-client/oauth-connections.ts';
 import { mcpResource } from './oauth-server/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from './oauth-server/server.ts';
-import { tokenUses } from './people/last-used.ts';
 import { makePeople } from './people/people.ts';
 import { personSignIns, type SignIns } from './people/sign-in.ts';
+import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
 import { factsReaders } from './store/facts-reader.ts';
+import { setLastUsed } from './store/person-sessions.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
+import { setStaticKeysUsed } from './store/static-keys.ts';
 import { issuedTokens } from './token-source/issued-tokens.ts';
 
 export type Services = CallServices & {
@@ -50,6 +53,9 @@ export type Services = CallServices & {
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
   authenticateOwner: AuthenticateOwner;
+  authenticateStaticKey: AuthenticateStaticKey;
+  /** When static keys were used last. */
+  staticKeyUses: NotedUses;
   authenticateMcpClient: AuthenticateMcpClient;
   /** Where owners sign in; undefined: here, by links. */
   provider: IdentityProvider | undefined;
@@ -70,6 +76,7 @@ export function makeServices(broker: Broker): Services {
   const readers = factsReaders(broker.store);
   const recorder = makeRecorder(broker);
   const changing = { broker, recorder, changes };
+  const staticKeyUses = notedUses(broker.clock, (ids, at) => setStaticKeysUsed(broker.store.db, ids, at));
   const calls: CallServices = {
     ...changing,
     facts: readers.family,
@@ -81,7 +88,7 @@ export function makeServices(broker: Broker): Services {
     toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
     people: makePeople(broker),
-    tokenUses: tokenUses(broker),
+    tokenUses: notedUses(broker.clock, (ids, at) => setLastUsed(broker.store.db, ids, at)),
     issuedTokens: issuedTokens(broker),
   };
   return {
@@ -101,6 +108,8 @@ export function makeServices(broker: Broker): Services {
       endLifetime: (child) => endLifetime(changing, child),
     }),
     authenticateOwner: ownerAuthenticator(broker, provider),
+    authenticateStaticKey: staticKeyAuthenticator(broker, readers.own, staticKeyUses),
+    staticKeyUses,
     authenticateMcpClient: mcpClientAuthenticator(broker, readers.family, mcpResource(broker)),
     provider,
     published: publishedReader(broker.store),

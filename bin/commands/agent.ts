@@ -4,6 +4,7 @@ import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
 import { addAgentCreateCommand } from './agent-create.ts';
+import { addStaticKeyCommands } from './agent-static-key.ts';
 
 type Options = ConnectionOptions & { json?: boolean; reason?: string };
 
@@ -42,6 +43,8 @@ export function addAgentCommands(program: Command): void {
       const what = `Shown once, good until ${made.expires_at}${options.rotate ? '; the key that the agent has goes on until another is bound' : ''}.`;
       print(options, made, () => `${made.bootstrap_token}\n${what}\nExchanged at POST ${made.bind_url}.`);
     });
+
+  addStaticKeyCommands(agent);
 
   for (const [verb, what] of [
     ['suspend', 'stop an agent until it is resumed'],

@@ -110,8 +110,13 @@ export async function removeConnection(services: Connecting, by: ChangingOwner, 
   const removed = await recordInTurn(services, by, change, async (tx, note) => {
     const before = await connectionIn(tx, organisationId, id);
     await refuseNamed(tx, organisationId, id);
-    const { people, appTokens } = await deleteConnection(tx, organisationId, id);
-    note({ label: before.label, ...(people.length > 0 && { people: people.length }) });
+    const now = services.broker.clock();
+    const { people, appTokens, staticKeys } = await deleteConnection(tx, organisationId, id, now);
+    note({
+      label: before.label,
+      ...(people.length > 0 && { people: people.length }),
+      ...(staticKeys > 0 && { static_keys: staticKeys }),
+    });
     return { before, people, appTokens };
   });
   const { before, people, appTokens } = removed;

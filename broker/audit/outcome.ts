@@ -48,6 +48,8 @@ export type CallRecord = {
   readonly refreshUnavailable: boolean;
   /** For whom it is, on a platform that holds one token per person; undefined: it holds none, or nobody was honoured. */
   readonly caller?: RecordedCaller | undefined;
+  /** Id of the static key that the agent was authenticated by; undefined: it signed its token. */
+  readonly staticKeyId?: string | undefined;
 };
 
 /**

@@ -4,11 +4,13 @@ import { createMembersCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
 import { compactJws, type SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { JsonObject, MatchedRule } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { HASHED_COLUMNS } from '../store/audit-columns.ts';
 import { payloadText1 } from './receipt-format-1.ts';
 import { needsFormat2, payloadText2 } from './receipt-format-2.ts';
 import { needsFormat3, payloadText3 } from './receipt-format-3.ts';
+import { needsFormat4, payloadText4 } from './receipt-format-4.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -53,9 +55,15 @@ const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> =
   [1, payloadText1],
   [2, payloadText2],
   [3, payloadText3],
+  [4, payloadText4],
 ]);
 
-const payloadOf = (format: 1 | 2 | 3) => (format === 3 ? payloadText3 : format === 2 ? payloadText2 : payloadText1);
+/** The format of a new receipt: the first that can say all that the row does. */
+function formatOf(row: AuditRow): 1 | 2 | 3 | 4 {
+  if (needsFormat4(row)) return 4;
+  if (needsFormat3(row)) return 3;
+  return needsFormat2(row) ? 2 : 1;
+}
 
 /**
  * Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt.
@@ -66,8 +74,9 @@ export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issue
   // A process holds an intent only: what is final has no use for 36 bytes that name one.
   row.instance_id = '';
   if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
-  const format = needsFormat3(row) ? 3 : needsFormat2(row) ? 2 : 1;
-  const jws = sign(key, { typ: RECEIPT_TYPE }, payloadOf(format)(row, issuer));
+  const format = formatOf(row);
+  const payload = present(PAYLOADS.get(format), 'receipt format');
+  const jws = sign(key, { typ: RECEIPT_TYPE }, payload(row, issuer));
   row.receipt_kid = key.kid;
   row.receipt = jws.slice(jws.lastIndexOf('.') + 1);
   row.receipt_format = format;

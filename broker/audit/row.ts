@@ -219,15 +219,17 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller } = call;
+  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller, staticKeyId } = call;
   const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
-  if (plain && caller === undefined && droppedHeaders.length === 0 && ended === undefined) return null;
+  const isOwn = caller === undefined && staticKeyId === undefined;
+  if (plain && isOwn && droppedHeaders.length === 0 && ended === undefined) return null;
   return JSON.stringify({
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
     ...(approval && { approval: approval.provenance }),
     ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
     ...(refreshUnavailable && { refresh: 'unavailable' }),
     ...(caller && { caller }),
+    ...(staticKeyId !== undefined && { static_key: staticKeyId }),
     ...(git && pushFlags(git)),
     ...ended,
   });

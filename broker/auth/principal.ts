@@ -14,7 +14,12 @@ export type AgentPrincipal = {
   sessionId: string | null;
   /** MCP clients: the scopes of their access token, and its authorisation. */
   access?: { authorisationId: string; scopes: ReadonlySet<string> };
+  /** Authenticated by a static key, which is good for this connection only. */
+  staticKey?: StaticKeyUse;
 };
+
+/** `connectionLabel`: null when the connection was removed. */
+export type StaticKeyUse = { id: string; connectionId: string; connectionLabel: string | null };
 
 export type OwnerPrincipal = {
   kind: 'owner';

@@ -10,8 +10,8 @@ export const OWN_HEADER = 'x-svc-authorization';
 const TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
 const IN_OWN = /^(?:bearer )?([A-Za-z0-9._~+/=-]+)$/i;
 const IN_AUTHORIZATION = /^(bearer|token|basic) ([A-Za-z0-9._~+/=-]+)$/i;
-/** A token signed by an agent (RFC 7519), in any other header: some clients have a header of their own for their key. */
-const SIGNED = /^(?:[A-Za-z]{1,20} )?([A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})$/;
+/** A token signed by an agent (RFC 7519), or a static key, in any other header: some clients have a header of their own for their key. */
+const OURS = /^(?:[A-Za-z]{1,20} )?([A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|abk_[A-Za-z0-9_-]{43})$/;
 
 const MISSING: AuthRefusal = {
   kind: 'refused',
@@ -36,7 +36,7 @@ export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | {
     return token === undefined ? MALFORMED : { kind: 'token', token, header };
   }
   for (const [header, values = []] of Object.entries(headersDistinct)) {
-    const token = values.length === 1 ? SIGNED.exec(values[0] ?? '')?.[1] : undefined;
+    const token = values.length === 1 ? OURS.exec(values[0] ?? '')?.[1] : undefined;
     if (token !== undefined) return { kind: 'token', token, header };
   }
   return MISSING;

@@ -3,8 +3,8 @@ import type { Changing } from '../audit/record-change.ts';
 import type { CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
-import type { TokenUses } from '../people/last-used.ts';
 import type { People } from '../people/people.ts';
+import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
@@ -28,7 +28,7 @@ export type CallServices = Changing & {
   /** For whom calls are made, where a platform holds one token per person. */
   people: People;
   /** When tokens of people were used last. */
-  tokenUses: TokenUses;
+  tokenUses: NotedUses;
   /** Tokens that are got without a person: of Apps, clients and service accounts. */
   issuedTokens: IssuedTokens;
 };

@@ -40,7 +40,7 @@ export type Call = {
 
 /** A call before anything is known but who asks for what; of a malformed one, less than that. */
 export function beginRecord(
-  { agent, sessionId }: Pick<AgentPrincipal, 'agent' | 'sessionId'>,
+  { agent, sessionId, staticKey }: Pick<AgentPrincipal, 'agent' | 'sessionId' | 'staticKey'>,
   { platform, scope, method, reason }: CallRecord['asked'],
   { auditId, correlationId, now }: { auditId: string; correlationId: string; now: Instant },
   { instanceId }: Pick<Broker, 'instanceId'>,
@@ -67,6 +67,7 @@ export function beginRecord(
     connectionId: null,
     approval: undefined,
     refreshUnavailable: false,
+    staticKeyId: staticKey?.id,
   };
 }
 

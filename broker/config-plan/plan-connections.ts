@@ -121,7 +121,7 @@ function holds(planning: Planning, known: ConnectionTable | undefined, secret: S
 
 /** After the grants: a connection goes when no grant of an agent at work uses it. */
 export function planConnectionRemovals(planning: Planning): void {
-  const { present, organisationId } = planning;
+  const { present, organisationId, now } = planning;
   const { connections } = planning.governance.document;
   if (connections === undefined) return;
   for (const connection of present.connections) {
@@ -138,7 +138,7 @@ export function planConnectionRemovals(planning: Planning): void {
     }
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
     addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
-      const { people, appTokens } = await deleteConnection(db, organisationId, id);
+      const { people, appTokens } = await deleteConnection(db, organisationId, id, now);
       endTokensOf(planning, connection, made, { removed: { people }, appTokens });
     });
   }

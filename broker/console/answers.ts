@@ -35,6 +35,7 @@ import type { ownerPolicies, ownerPolicy } from '../http/routes/owner/policies.t
 import type { decideRegistrations, ownerRegistration, ownerRegistrations } from '../http/routes/owner/registrations.ts';
 import type { ownerSignIn, ownerSignOut } from '../http/routes/owner/sessions.ts';
 import type { ownerSimulate } from '../http/routes/owner/simulate.ts';
+import type { issueOwnerStaticKey, ownerStaticKeys, revokeOwnerStaticKey } from '../http/routes/owner/static-keys.ts';
 import type {
   passkeyRegisterBegin,
   passkeyRegisterFinish,
@@ -53,6 +54,9 @@ type Asked = {
   'GET /owner/agents/{agent_id}/grants': typeof ownerGrants;
   'POST /owner/agents/{agent_id}/grants/{platform}': typeof changeOwnerGrant;
   'DELETE /owner/agents/{agent_id}/grants/{platform}': typeof removeOwnerGrants;
+  'GET /owner/agents/{agent_id}/static-keys': typeof ownerStaticKeys;
+  'POST /owner/agents/{agent_id}/static-keys': typeof issueOwnerStaticKey;
+  'DELETE /owner/agents/{agent_id}/static-keys/{key}': typeof revokeOwnerStaticKey;
   'GET /owner/policies': typeof ownerPolicies;
   'GET /owner/policies/{id}': typeof ownerPolicy;
   'POST /owner/simulate': typeof ownerSimulate;
@@ -133,6 +137,8 @@ export type SignInOptions = Answer<'GET', '/owner/sign-in-options'>;
 export type Agent = Answer<'GET', '/owner/agents'>['agents'][number];
 /** As owners see and change it. */
 export type OwnedGrant = Answer<'GET', '/owner/agents/x/grants'>['grants'][number];
+export type StaticKey = Answer<'GET', '/owner/agents/x/static-keys'>['static_keys'][number];
+export type IssuedStaticKey = Extract<Answer<'POST', '/owner/agents/x/static-keys'>, { key: string }>;
 export type ChangedGrant = Extract<Answer<'POST', '/owner/agents/x/grants/y'>, { grant: unknown }>;
 export type AuditRow = Answer<'GET', '/owner/audit'>['rows'][number];
 export type Report = Answer<'GET', '/owner/diagnostics'>['diagnostics'][number];

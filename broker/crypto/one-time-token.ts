@@ -6,7 +6,7 @@ import { Secret } from './secret.ts';
 /**
  * The prefix shows people, and secret scanners, what a token is for. `access_request` is the capability
  * of an access request, `secret` authorises sending a secret for an agent, `local` is the command line's own credential for a broker on
- * the same machine.
+ * the same machine, and `static_key` a bearer for one connection, used many times.
  */
 export const TOKEN_PREFIXES = {
   bootstrap: 'abt_',
@@ -18,6 +18,7 @@ export const TOKEN_PREFIXES = {
   access_request: 'req_',
   secret: 'sat_',
   local: 'cli_',
+  static_key: 'abk_',
 } as const;
 
 export type TokenKind = keyof typeof TOKEN_PREFIXES;
@@ -33,6 +34,9 @@ export function mintToken(kind: TokenKind): { token: Secret; hash: string } {
   const text = TOKEN_PREFIXES[kind] + randomBytes(TOKEN_BYTES).toString('base64url');
   return { token: new Secret(text), hash: sha256Hex(text) };
 }
+
+/** Whether a text claims by its prefix to be of that kind. */
+export const claimsKind = (text: string, kind: TokenKind): boolean => text.startsWith(TOKEN_PREFIXES[kind]);
 
 /** The hash for looking up a presented token; undefined when the text is not in the form of that kind. */
 export function hashToken(text: string, kind: TokenKind): string | undefined {

@@ -1,6 +1,7 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
 import type { Request } from 'express';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
+import { claimsStaticKey, STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
 import { readBasic } from '../auth/basic.ts';
 import { readBearer } from '../auth/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
@@ -79,6 +80,10 @@ async function recognise(
   platform: AskedPlatform,
   source: string,
 ): Promise<Principal | AuthRefusal | ProviderUnavailable> {
+  if (claimsStaticKey(token)) {
+    if (route.auth !== 'raw' || typeof platform !== 'string') return STATIC_KEY_ELSEWHERE;
+    return await bearers.check(token, source, () => services.authenticateStaticKey(token, platform, source));
+  }
   if (route.auth === 'local')
     return (
       services.local.matches(token) ?? {

@@ -19,6 +19,12 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     bearerFormat: 'JWT',
     description: 'The bearer_token that POST /v1/agents/children answered: a child identity has no key of its own.',
   },
+  staticKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'A static key of the agent for the connection in the address (`abk_…`), issued by an owner: weaker than a token that the agent signs.',
+  },
   mcpToken: {
     type: 'http',
     scheme: 'bearer',
@@ -81,7 +87,7 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
       owner_or_local: [...owner, { localCredential: [] }],
       local: [{ localCredential: [] }],
       git: [{ gitBasic: [] }],
-      raw: agents,
+      raw: [...agents, { staticKey: [] }],
     };
     return ways[auth];
   };

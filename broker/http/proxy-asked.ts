@@ -8,6 +8,7 @@ import type { Place } from '../proxy/links.ts';
 import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { Refusal } from './errors.ts';
 import type { Context } from './route.ts';
+import { notForKey } from './static-key-use.ts';
 
 /** What a request is about, once it is known which connection it names. */
 export type Asked = {
@@ -30,6 +31,8 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
   const found = grantedOf(who.rows).find(
     (row) => row.connection_label === target.connection || row.connection_id === target.connection,
   );
+  const notIts = who.staticKey && notForKey(who.staticKey, target.connection, found?.connection_id);
+  if (notIts !== undefined) return { missing: notIts };
   if (found?.platform_id == null || found.connection_id === null) {
     const { rows } = await reloadPrincipal(services, who, ALL_PLATFORMS);
     return { missing: unknown(grantedOf(rows)) };

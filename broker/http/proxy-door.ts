@@ -19,6 +19,7 @@ import { type ReadRequest, readRequest, reasonOf, waitOf } from './proxy-request
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
+import { refuseEndedKey } from './static-key-use.ts';
 import { AnswerWriter } from './stream-answer.ts';
 
 type RawContext = Context<'raw'>;
@@ -79,6 +80,7 @@ async function answer(
   const { target, connectionId, loaded, token } = asked;
   const read = await readRequest({ request, response, lease, target, token });
   // A body may be long on its way, and what was known of the agent before it is not what decides.
+  if (read.isLate) await refuseEndedKey(context);
   const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : context.who;
   const idempotencyKey = request.headers['idempotency-key'];
   const join = read.ok
@@ -177,6 +179,7 @@ async function answerHeld(
   lease.release();
   const waiting = { ...context, who, approvalId, join, waitMs: waitOf(context.request.headers) };
   const { end, found } = await waitForHeld(waiting);
+  await refuseEndedKey(context);
   if (end.kind !== 'made') return await heldRefusal(waiting, { end, found });
   if (await writeMade(waiting, response, { end, found }, place)) return undefined;
   return await heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, found });

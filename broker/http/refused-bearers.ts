@@ -1,5 +1,8 @@
 /** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
+
+import { claimsStaticKey } from '../auth/authenticate-static-key.ts';
 import type { AgentPrincipal, AuthRefusal } from '../auth/principal.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { Refusal } from './errors.ts';
 import type { Limit, RateLimits } from './rate-limits.ts';
@@ -10,8 +13,8 @@ const KEPT = 10_000;
 export type RefusedBearers = {
   /**
    * Looks at a bearer by `authenticate`. Throws Refusal (429) instead where too many from this address were refused in this
-   * minute, unless the bearer names an agent that was accepted from there, or a child of one: one broken or hostile program
-   * must not stop its neighbours.
+   * minute, unless the bearer names an agent that was accepted from there, or a child of one, or is a static key that was: one broken
+   * or hostile program must not stop its neighbours.
    */
   check(
     token: string,
@@ -27,7 +30,7 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
   return {
     check: async (token, source, authenticate) => {
       const left = spent.size > 0 ? (spent.get(source) ?? 0) - performance.now() : 0;
-      if (left > 0 && !claimedAgents(token).some((agentId) => accepted.get(nameOf(source, agentId))))
+      if (left > 0 && !claimedBy(token).some((claim) => accepted.get(nameOf(source, claim))))
         throw new Refusal(
           'rate_limited',
           'Too many failed authentications from this address in the last minute. Fix the tokens, then retry.',
@@ -35,7 +38,7 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
         );
       const who = await authenticate();
       if (who.kind === 'agent') {
-        const name = nameOf(source, who.agent.agent_id);
+        const name = nameOf(source, claimsStaticKey(token) ? sha256Hex(token) : who.agent.agent_id);
         if (!accepted.get(name)) accepted.set(name, true);
       }
       // An honest client's clock, and a proof that it has the key.
@@ -48,10 +51,11 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
   };
 }
 
-const nameOf = (source: string, agentId: string): string => `${source} ${agentId}`;
+const nameOf = (source: string, claim: string): string => `${source} ${claim}`;
 
-/** The agent that a token names, and its parent. Nothing of it is proven: it only says whom will be asked for. */
-function claimedAgents(token: string): string[] {
+/** The agent that a token names, and its parent; of a static key its hash. Nothing of it is proven: it only says whom will be asked for. */
+function claimedBy(token: string): string[] {
+  if (claimsStaticKey(token)) return [sha256Hex(token)];
   try {
     const claims = JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8'));
     return [claims.agent_id, claims.parent_agent_id].filter((claim) => typeof claim === 'string');

@@ -84,6 +84,7 @@ import {
 } from './routes/owner/secret-authorizations.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 import { ownerSimulate } from './routes/owner/simulate.ts';
+import { issueOwnerStaticKey, ownerStaticKeys, revokeOwnerStaticKey } from './routes/owner/static-keys.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 import { personConsentRoutes } from './routes/person-consent.ts';
 import { proxyRoutes } from './routes/proxy.ts';
@@ -176,6 +177,9 @@ export const ROUTES: readonly Route[] = [
   ownerRegistration,
   ...decideRegistrations,
   bootstrapToken,
+  ownerStaticKeys,
+  issueOwnerStaticKey,
+  revokeOwnerStaticKey,
   ownerInvites,
   inviteAgent,
   removeOwnerInvite,

@@ -1,6 +1,7 @@
 import type { TokenRowPlace } from './oauth-tokens.ts';
 import { deleteTokensOfPeople } from './people.ts';
 import type { ConnectionTable, NewConnection, PersonTokenTable, UpstreamTokenTable } from './schema.ts';
+import { endStaticKeysFor } from './static-keys.ts';
 import type { Db } from './store.ts';
 import { deleteUpstreamTokens } from './upstream-tokens.ts';
 
@@ -178,16 +179,18 @@ export async function setCredentialStatus(
 }
 
 /**
- * Removes a connection with its credential and tokens. Those that people gave for it, and those that were got as an App, come back
- * to be revoked.
+ * Removes a connection with its credential and tokens, and ends the static keys for it. The tokens that people gave for it, and those
+ * that were got as an App, come back to be revoked; `staticKeys`: how many of these were live.
  */
 export async function deleteConnection(
   db: Db,
   organisationId: string,
   id: string,
-): Promise<{ people: PersonTokenTable[]; appTokens: UpstreamTokenTable[] }> {
+  now: number,
+): Promise<{ people: PersonTokenTable[]; appTokens: UpstreamTokenTable[]; staticKeys: number }> {
+  const staticKeys = await endStaticKeysFor(db, { organisationId, id }, now);
   const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
   const people = await deleteTokensOfPeople(db, organisationId, id);
   await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
-  return { people, appTokens };
+  return { people, appTokens, staticKeys };
 }

@@ -24,6 +24,7 @@ import { sentences } from './migrations/0026-sentences.ts';
 import { discoverablePasskeys } from './migrations/0027-discoverable-passkeys.ts';
 import { connectionTests } from './migrations/0028-connection-tests.ts';
 import { heldJoins } from './migrations/0030-held-joins.ts';
+import { staticKeys } from './migrations/0032-static-keys.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A published migration is never edited: a later one fixes it. */
@@ -52,6 +53,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0027-discoverable-passkeys': { up: discoverablePasskeys },
   '0028-connection-tests': { up: connectionTests },
   '0030-held-joins': { up: heldJoins },
+  '0032-static-keys': { up: staticKeys },
 });
 
 const migratorOf = (store: Store): Migrator =>

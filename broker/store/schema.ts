@@ -565,7 +565,29 @@ export type McpAuthorisationTable = {
   ended_because: 'owner' | 'client' | 'reuse' | null;
 };
 
-/** A call of an MCP client whose response was not delivered yet. */
+/** A bearer of an agent for one connection, for clients that cannot sign. */
+export type StaticKeyTable = {
+  organisation_id: string;
+  id: string;
+  /** The agent's uuid. */
+  agent_id: string;
+  connection_id: string;
+  /** What the owner calls it. */
+  label: string;
+  /** SHA-256 of the key, in hexadecimal. */
+  token_hash: string;
+  /** Who issued it. */
+  owner_id: string;
+  created_at: number;
+  expires_at: number;
+  /** Written now and then. */
+  last_used_at: number | null;
+  ended_at: number | null;
+  /** `agent`: it was revoked. `connection`: it was removed. */
+  ended_because: 'owner' | 'agent' | 'connection' | null;
+};
+
+/** A raw request that is held: the same request sent again joins it. */
 export type HeldJoinTable = {
   organisation_id: string;
   agent_id: string;
@@ -579,6 +601,7 @@ export type HeldJoinTable = {
   created_at: number;
 };
 
+/** A call of an MCP client whose response was not delivered yet. */
 export type McpRepeatTable = {
   organisation_id: string;
   agent_id: string;
@@ -693,6 +716,7 @@ export type Schema = {
   mcp_authorisations: McpAuthorisationTable;
   mcp_repeats: McpRepeatTable;
   held_joins: HeldJoinTable;
+  static_keys: StaticKeyTable;
   tools: McpToolTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;

@@ -45,7 +45,7 @@ const FILES = readdirSync(GOLDEN).filter((name) => name.endsWith('.jsonl'));
 test('every format that is in use has its rows', () => {
   const row = auditRow({ state: 'final', finished_at: 1, result: 'allowed' });
   signRow(row, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toEqual(['format-1.jsonl', 'format-2.jsonl', 'format-3.jsonl', 'whole.jsonl']);
+  expect(FILES).toEqual(['format-1.jsonl', 'format-2.jsonl', 'format-3.jsonl', 'format-4.jsonl', 'whole.jsonl']);
   expect(FILES).toContain(`format-${row.receipt_format}.jsonl`);
   const push = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"pushed_refs":[]}' });
   signRow(push, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
@@ -58,11 +58,15 @@ test('every format that is in use has its rows', () => {
   });
   signRow(ofPerson, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
   expect(FILES).toContain(`format-${ofPerson.receipt_format}.jsonl`);
+  const byKey = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"static_key":"a"}' });
+  signRow(byKey, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
+  expect(FILES).toContain(`format-${byKey.receipt_format}.jsonl`);
   const formats = (file: string) => [...new Set(golden(file).map(({ row }) => row.receipt_format ?? null))];
   expect(formats('whole.jsonl')).toEqual([null]);
   expect(formats('format-1.jsonl')).toEqual([1, null]);
   expect(formats('format-2.jsonl')).toEqual([2]);
   expect(formats('format-3.jsonl')).toEqual([3]);
+  expect(formats('format-4.jsonl')).toEqual([4]);
 });
 
 describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
@@ -79,7 +83,7 @@ describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
       await sql`alter table audit_rows drop column ${sql.ref(column)}`.execute(store.db);
     for (const { row } of golden('whole.jsonl')) await store.db.insertInto('audit_rows').values(row).execute();
     await derivedReceipts(store.db as Kysely<unknown>);
-    for (const { row } of ['format-1.jsonl', 'format-2.jsonl', 'format-3.jsonl'].flatMap(golden))
+    for (const { row } of FILES.filter((file) => file.startsWith('format-')).flatMap(golden))
       await store.db
         .insertInto('audit_rows')
         .values({ ...row, organisation_id: `${row.organisation_id} 1` })

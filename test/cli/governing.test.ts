@@ -218,3 +218,42 @@ test('--help groups the commands by topic, and a mistyped one is told what is ne
   const wrong = await daily.run('aprove', 'x');
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean approve?')]);
 });
+
+describe('agent static-key', () => {
+  const list = () => daily.json('agent', 'static-key', 'list', 'clerk');
+
+  test('issues one that works, lists it without its secret, and revokes it', async () => {
+    const connection = (await daily.json('connection', 'list'))[0].label;
+    const made = await good(
+      ...[
+        'agent',
+        'static-key',
+        'issue',
+        'clerk',
+        '--connection',
+        connection,
+        '--label',
+        'report server',
+        '--expires',
+        '7d',
+      ],
+    );
+    const [, key = ''] = /^(abk_[\w-]{43})\nShown once, good until /.exec(made) ?? [];
+    expect(key).not.toBe('');
+    const [listed] = await list();
+    expect(listed).toMatchObject({ label: 'report server', status: 'live', connection: { label: connection } });
+    const table = await good('agent', 'static-key', 'list', 'clerk');
+    expect(table).toMatch(/ID +LABEL +CONNECTION +STATUS +EXPIRES +LAST USED\n\S+ +report server/);
+    expect(table).not.toContain(key.slice(4));
+    const short = listed.id.slice(0, 8);
+    expect(await good('agent', 'static-key', 'revoke', 'clerk', short)).toBe(
+      'The static key report server is refused from now on.\n',
+    );
+    expect((await list())[0]).toMatchObject({ status: 'ended', ended_because: 'owner' });
+    expect(await bad('agent', 'static-key', 'revoke', 'clerk', short)).toMatch(/^1 .*already/);
+    const much = ['agent', 'static-key', 'issue', 'clerk', '--connection', connection, '--label', 'x', '--expires'];
+    expect(await bad(...much, 'never')).toMatch(/^2 .*90 days/);
+    expect(await bad(...much, '91d')).toMatch(/^1 .*expires_in_seconds/);
+    expect(await bad('agent', 'static-key', 'revoke', 'clerk', 'ffffffff')).toMatch(/^1 .*no static key/);
+  });
+});

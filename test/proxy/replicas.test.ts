@@ -40,6 +40,19 @@ describe.runIf(STORES.includes('postgres'))(`held raw calls and replicas on post
     expect(made(body)).toBe(1);
   });
 
+  test('a static key that was revoked at one is refused at the other by the next request', async () => {
+    const path = `/owner/agents/${agent.agentId}/static-keys`;
+    const { body } = await organisation.ask('POST', path, { label: 'both', connection: 'demo-main' });
+    const read = (by: TestAgent) =>
+      rawClient(() => by)('GET', '/proxy/demo-main/items', {
+        bare: true,
+        headers: { authorization: `Bearer ${body.key}` },
+      });
+    expect([(await read(other.asks(agent))).status, (await read(agent)).status]).toEqual([200, 200]);
+    await organisation.ask('DELETE', `${path}/${body.id}`);
+    expect([(await read(other.asks(agent))).status, (await read(agent)).status]).toEqual([401, 401]);
+  });
+
   test('the one at which it waits is killed, and the other has the one result', async () => {
     const body = '{"killed":1}';
     const before = await pending();

@@ -58,6 +58,7 @@ const MIGRATIONS = [
   '0027-discoverable-passkeys',
   '0028-connection-tests',
   '0030-held-joins',
+  '0032-static-keys',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

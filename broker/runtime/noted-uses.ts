@@ -1,25 +1,26 @@
-/** When tokens of people were used last: noted in memory, and written now and then for many at once, so that no call waits for it. */
-import type { Broker } from '../broker.ts';
-import type { Instant } from '../policy/facts.ts';
-import { recentlyUsed } from '../runtime/recently-used.ts';
-import { setLastUsed } from '../store/person-sessions.ts';
+/** When stored tokens and keys were used last: noted in memory, and written now and then for many at once, so that no call waits for it. */
+import { recentlyUsed } from './recently-used.ts';
 
-/** Of one token it is written no more often. */
+/** Of one row it is written no more often. */
 const EVERY_MS = 5 * 60_000;
 /** Ids in one statement. */
 const AT_ONCE = 500;
-/** Of so many tokens is known when it was written; of others it may be written more often. */
+/** Of so many rows is known when it was written; of others it may be written more often. */
 const KEPT = 20_000;
 
-export type TokenUses = {
-  /** Notes that the tokens of this row are used now. */
+export type NotedUses = {
+  /** Notes that the row with this id is used now. */
   note(id: string): void;
   /** Writes what was noted. Throws when the store is away: then it is kept for the next time. */
   write(): Promise<void>;
 };
 
-export function tokenUses({ store, clock }: Pick<Broker, 'store' | 'clock'>): TokenUses {
-  const written = recentlyUsed<Instant>(KEPT);
+/** `clock`: milliseconds since the epoch. `setLastUsed(ids, at)` writes that these were used at that moment. */
+export function notedUses(
+  clock: () => number,
+  setLastUsed: (ids: readonly string[], at: number) => Promise<void>,
+): NotedUses {
+  const written = recentlyUsed<number>(KEPT);
   let noted = new Set<string>();
   return {
     note: (id) => {
@@ -32,7 +33,7 @@ export function tokenUses({ store, clock }: Pick<Broker, 'store' | 'clock'>): To
       for (let at = 0; at < ids.length; at += AT_ONCE) {
         const some = ids.slice(at, at + AT_ONCE);
         try {
-          await setLastUsed(store.db, some, now);
+          await setLastUsed(some, now);
         } catch (error) {
           noted = new Set([...noted, ...ids.slice(at)]);
           throw error;

@@ -1,0 +1,54 @@
+/** Authenticates static keys: bearers of an agent for one connection, for clients that cannot sign (decisions, Raw door and sidecar). */
+import type { Broker } from '../broker.ts';
+import { claimsKind, hashToken } from '../crypto/one-time-token.ts';
+import type { NotedUses } from '../runtime/noted-uses.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { findStaticKey } from '../store/static-keys.ts';
+import type { AgentPrincipal, AuthRefusal } from './principal.ts';
+
+/** `(key, platform, source address)` → the agent with the facts about that platform, and which key it was; or a refusal. */
+export type AuthenticateStaticKey = (
+  key: string,
+  platform: string,
+  source: string,
+) => Promise<AgentPrincipal | AuthRefusal>;
+
+/** Whether a bearer claims to be a static key. Nothing is proven. */
+export const claimsStaticKey = (bearer: string): boolean => claimsKind(bearer, 'static_key');
+
+/** For all doors but the raw one. */
+export const STATIC_KEY_ELSEWHERE: AuthRefusal = {
+  kind: 'refused',
+  code: 'invalid_token',
+  detail:
+    'A static key is good below /proxy/<its connection>/ only. Everything else takes a token signed by the agent.',
+};
+
+/**
+ * The key is read for each request, so that one that was revoked or has expired is refused at the very next one, on every replica. What
+ * halts the agent is decided afterwards, as for its signed tokens. `uses`: notes that a key is used.
+ */
+export function staticKeyAuthenticator(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  facts: FactsReader,
+  uses: NotedUses,
+): AuthenticateStaticKey {
+  return async (bearer, platform, source) => {
+    const hash = hashToken(bearer, 'static_key');
+    const key = hash === undefined ? undefined : await findStaticKey(store.db, hash);
+    if (!key) return refused('invalid_token', 'This static key is unknown. An owner of the agent can issue another.');
+    if (key.ended_at !== null)
+      return refused('invalid_token', 'This static key was revoked. An owner of the agent can issue another.');
+    if (key.expires_at <= clock())
+      return refused('token_expired', 'This static key has expired. An owner of the agent can issue another.');
+    const rows = await facts(key.agent_public_id, platform, source);
+    const [agent] = rows;
+    if (!agent || agent.status === 'deleted')
+      return refused('invalid_token', 'The agent of this static key no longer exists.');
+    uses.note(key.id);
+    const staticKey = { id: key.id, connectionId: key.connection_id, connectionLabel: key.connection_label };
+    return { kind: 'agent', rows, agent, source, sessionId: null, staticKey };
+  };
+}
+
+const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });

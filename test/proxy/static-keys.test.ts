@@ -1,0 +1,302 @@
+/** Static keys: a bearer of an agent for one connection, on the raw door alone, until it ends. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+const DAY_S = 24 * 3600;
+
+describe.each(STORES)(`static keys on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.platform({ id: 'other' });
+    await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X-Api-Key' } } });
+    agent = await organisation.agent({ grants: { demo: {}, other: {}, keyed: {} } });
+  });
+  const issue = (wanted: Record<string, unknown> = {}, by = agent): Promise<Answer> =>
+    organisation.ask('POST', `/owner/agents/${by.agentId}/static-keys`, {
+      label: 'old client',
+      connection: 'demo-main',
+      ...wanted,
+    });
+  const issued = async (wanted: Record<string, unknown> = {}, by = agent): Promise<{ id: string; key: string }> => {
+    const answer = await issue(wanted, by);
+    expect(answer.status, answer.text).toBe(200);
+    return answer.body;
+  };
+  const revoke = ({ id }: { id: string }) =>
+    organisation.ask('DELETE', `/owner/agents/${agent.agentId}/static-keys/${id}`);
+  const listed = async () =>
+    (await organisation.ask('GET', `/owner/agents/${agent.agentId}/static-keys`)).body.static_keys;
+  const bearer = ({ key }: { key: string }) => ({ authorization: `Bearer ${key}` });
+  const ask = (key: { key: string }, path = '/proxy/demo-main/items', by = agent) =>
+    rawClient(() => by)('GET', path, { bare: true, headers: bearer(key) });
+
+  test('is shown once, stored as a hash, listed without the secret, and on record', async () => {
+    const made = await issue({ connection: await connectionId('demo-main'), expires_in_seconds: 90 * DAY_S });
+    expect(made.body).toMatchObject({
+      key: expect.stringMatching(/^abk_[\w-]{43}$/),
+      url: `${world.running.baseUrl}/proxy/demo-main`,
+      status: 'live',
+      label: 'old client',
+      connection: { label: 'demo-main' },
+      owner_id: organisation.owner.id,
+      last_used_at: null,
+    });
+    const { id, key, created_at, expires_at } = made.body;
+    expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(90 * DAY_S * 1000);
+    const rows = await world.running.broker.store.db.selectFrom('static_keys').selectAll().execute();
+    expect(JSON.stringify(rows)).not.toContain(key.slice(4));
+    const all = await organisation.ask('GET', `/owner/agents/${agent.agentId}/static-keys`);
+    expect(all.text).not.toContain(key.slice(4));
+    expect(all.body.static_keys).toContainEqual(expect.objectContaining({ id, status: 'live' }));
+    const { body } = await organisation.ask('GET', '/owner/audit?reason=static_key_issued');
+    expect(body.rows[0]).toMatchObject({
+      agent_public_id: agent.agentId,
+      connection_id: await connectionId('demo-main'),
+      flags: { change: { static_key: id, label: 'old client', expires_at, by: organisation.owner.id } },
+    });
+    expect(JSON.stringify(body)).not.toContain(key.slice(4));
+  });
+
+  const connectionId = async (label: string): Promise<string> =>
+    (await organisation.ask('GET', '/owner/connections')).body.connections.find(
+      (one: { label: string }) => one.label === label,
+    ).id;
+
+  test('is the agent on its connection, in every place of a token, and never goes on; row and receipt name it', async () => {
+    const made = await issued();
+    const keyed = await issued({ connection: 'keyed-main' });
+    const places: [string, Record<string, string>, { key: string }?][] = [
+      ['/proxy/demo-main/items', { 'x-svc-authorization': `Bearer ${made.key}`, authorization: 'Bearer sk_any' }],
+      ['/proxy/demo-main/items', bearer(made)],
+      ['/proxy/demo-main/items', { authorization: `token ${made.key}` }],
+      ['/proxy/demo-main/items', { authorization: `Basic ${btoa(`x:${made.key}`)}` }],
+      ['/proxy/demo-main/items', { authorization: `Basic ${btoa(`${made.key}:`)}` }],
+      [`/proxy/${await connectionId('demo-main')}/items`, bearer(made)],
+      ['/proxy/keyed-main/items', { 'x-api-key': keyed.key }, keyed],
+    ];
+    for (const [path, headers, { key } = made] of places) {
+      const answer = await rawClient(() => agent)('GET', path, { bare: true, headers });
+      expect(answer.status, `${path} ${answer.text}`).toBe(200);
+      expect(JSON.stringify(world.upstream.seen.at(-1)?.rawHeaders)).not.toContain(key);
+    }
+    const answer = await ask(made);
+    const { row, payload } = await evidenceOf(world, agent, answer.headers.get('x-svc-audit-id') ?? '');
+    expect(row).toMatchObject({ receipt_format: 4, result: 'allowed', flags: expect.stringContaining(made.id) });
+    expect(payload).toMatchObject({ agent: agent.agentId, static_key: made.id });
+    const signed = await rawClient(() => agent)('GET', '/proxy/demo-main/items');
+    const own = await evidenceOf(world, agent, signed.headers.get('x-svc-audit-id') ?? '');
+    expect(own.payload).not.toHaveProperty('static_key');
+    const unused = (await listed()).find((one: { id: string }) => one.id === made.id);
+    expect(unused).toMatchObject({ last_used_at: null });
+    await world.running.services.staticKeyUses.write();
+    const used = (await listed()).find((one: { id: string }) => one.id === made.id);
+    expect(Date.now() - Date.parse(used.last_used_at)).toBeLessThan(60_000);
+  });
+
+  test('is refused everywhere else', async () => {
+    const made = await issued();
+    const before = world.upstream.seen.length;
+    const json = { 'content-type': 'application/json' };
+    const action = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const elsewhere: [string, string, unknown?][] = [
+      ['POST', '/v1/actions', action],
+      ['GET', '/v1/agents/me'],
+      ['POST', '/v1/agents/children', { grants: [] }],
+      ['GET', '/v1/agent/permissions'],
+      ['GET', '/v1/agents/me/pending-actions'],
+      ['POST', '/access/v1/evaluation', {}],
+      ['GET', '/owner/agents'],
+      ['POST', `/owner/agents/${agent.agentId}/static-keys`, { label: 'more', connection: 'demo-main' }],
+      ['POST', '/mcp', {}],
+    ];
+    for (const [method, path, body] of elsewhere) {
+      const answer = await send(world.running.baseUrl + path, {
+        method,
+        headers: { ...bearer(made), ...json },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      expect(answer, `${method} ${path}`).toMatchObject({ status: 401 });
+      expect(answer.text, path).toContain('A static key is good below /proxy/');
+    }
+    const git = await send(`${world.running.baseUrl}/git/acme/app.git/info/refs?service=git-upload-pack`, {
+      headers: { authorization: `Basic ${btoa(`x:${made.key}`)}` },
+    });
+    expect(git).toMatchObject({ status: 401, text: expect.stringContaining('static key') });
+
+    const elsewhereOnTheDoor: [string, string][] = [
+      ['/proxy/other-main/items', 'one connection only: use /proxy/demo-main/'],
+      [`/proxy/${await connectionId('other-main')}/items`, 'one connection only'],
+      ['/proxy/nothing/items', 'one connection only'],
+    ];
+    for (const [path, words] of elsewhereOnTheDoor) {
+      const answer = await ask(made, path);
+      expect(answer, path).toMatchObject({ status: 404, text: expect.stringContaining(words) });
+      const { row } = await evidenceOf(world, agent, answer.headers.get('x-svc-audit-id') ?? answer.body.audit_id);
+      expect(row.flags).toContain(made.id);
+      expect(answer.text).not.toContain('keyed-main');
+    }
+    const inAddress = await rawClient(() => agent)('GET', `/proxy/demo-main/items?key=${made.key}`, { bare: true });
+    expect(inAddress).toMatchObject({ status: 401, body: { error: 'missing_token' } });
+    for (const twice of [{ 'x-other': made.key }, { cookie: `k=${made.key}` }])
+      expect(
+        await rawClient(() => agent)('GET', '/proxy/demo-main/items', {
+          bare: true,
+          headers: { ...bearer(made), ...twice },
+        }),
+      ).toMatchObject({ status: 400 });
+    // A place where this platform takes no key.
+    const misplaced = await rawClient(() => agent)('GET', '/proxy/demo-main/items', {
+      bare: true,
+      headers: { 'x-api-key': made.key },
+    });
+    expect(misplaced).toMatchObject({ status: 401, text: expect.stringContaining('takes no key') });
+    expect(world.upstream.seen.length).toBe(before);
+    await world.forgive();
+  });
+
+  test('is unknown, malformed, revoked or expired: a 401 at the very next request', async () => {
+    const before = world.upstream.seen.length;
+    const made = await issued({ expires_in_seconds: 3600 });
+    const flipped = made.key.slice(0, -2) + (made.key.at(-2) === 'A' ? 'B' : 'A') + made.key.at(-1);
+    for (const key of [flipped, 'abk_', 'abk_short', `${made.key}x`])
+      expect(await ask({ key }), key).toMatchObject({ status: 401, body: { error: 'invalid_token' } });
+    expect(world.upstream.seen.length).toBe(before);
+    expect((await ask(made)).status).toBe(200);
+    world.clock.skewMs = 3600 * 1000 + 1;
+    const expired = await ask(made);
+    expect((await listed()).find((one: { id: string }) => one.id === made.id)).toMatchObject({ status: 'expired' });
+    expect(await revoke(made)).toMatchObject({ status: 409 });
+    world.clock.skewMs = 0;
+    expect(expired).toMatchObject({ status: 401, body: { error: 'token_expired' } });
+    expect(expired.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    const revoked = await revoke(made);
+    expect(revoked.body).toMatchObject({ id: made.id, status: 'ended', ended_because: 'owner' });
+    expect(await ask(made)).toMatchObject({ status: 401, text: expect.stringContaining('was revoked') });
+    expect(await revoke(made)).toMatchObject({ status: 409 });
+    const { body } = await organisation.ask('GET', '/owner/audit?reason=static_key_revoked');
+    expect(body.rows[0].flags.change).toMatchObject({ static_key: made.id, label: 'old client' });
+  });
+
+  test('all that halts the agent halts its keys', async () => {
+    const stopped = await organisation.agent({ name: 'stopped' });
+    const made = await issued({}, stopped);
+    const moves: [string, number, string | undefined][] = [
+      ['suspend', 403, 'agent_halted'],
+      ['resume', 200, undefined],
+      ['revoke', 401, 'invalid_token'],
+    ];
+    for (const [verb, status, error] of moves) {
+      await organisation.ask('POST', `/owner/agents/${stopped.agentId}/${verb}`, {});
+      const answer = await ask(made, undefined, stopped);
+      expect([answer.status, answer.body.error], verb).toEqual([status, error]);
+    }
+    const keys = await organisation.ask('GET', `/owner/agents/${stopped.agentId}/static-keys`);
+    expect(keys.body.static_keys[0]).toMatchObject({ status: 'ended', ended_because: 'agent' });
+    expect(await issue({}, stopped)).toMatchObject({ status: 409 });
+
+    const lapsed = await organisation.agent({ name: 'lapsed', grants: { demo: { expires_at: Date.now() - 1 } } });
+    const late = await ask(await issued({}, lapsed), undefined, lapsed);
+    expect(late).toMatchObject({ status: 403 });
+    const bare = await organisation.agent({ name: 'bare', grants: {} });
+    const nothing = await ask(await issued({}, bare), undefined, bare);
+    expect(nothing).toMatchObject({ status: 404, text: expect.stringContaining('has no grant on its connection') });
+  });
+
+  test('ends with its connection, also when another of the same name comes', async () => {
+    await organisation.platform({ id: 'passing' });
+    const passing = await organisation.agent({ name: 'passing', grants: { passing: {} } });
+    const made = await issued({ connection: 'passing-main' }, passing);
+    expect((await ask(made, '/proxy/passing-main/items', passing)).status).toBe(200);
+    const removed = await organisation.ask('DELETE', `/owner/connections/${await connectionId('passing-main')}`);
+    expect(removed.status, removed.text).toBe(200);
+    await organisation.connection('passing');
+    expect(await ask(made, '/proxy/passing-main/items', passing)).toMatchObject({ status: 401 });
+    const keys = await organisation.ask('GET', `/owner/agents/${passing.agentId}/static-keys`);
+    expect(keys.body.static_keys[0]).toMatchObject({ ended_because: 'connection', connection: { label: null } });
+    const { body } = await organisation.ask('GET', '/owner/audit?reason=connection_removed');
+    expect(body.rows[0].flags.change).toMatchObject({ label: 'passing-main', static_keys: 1 });
+  });
+
+  test('a held call gets its one result, and none once the key ended', async () => {
+    const made = await issued();
+    const write = (body: string, wait: string) =>
+      rawClient(() => agent)('POST', '/proxy/demo-main/items', {
+        body,
+        bare: true,
+        headers: { ...bearer(made), 'x-svc-wait': wait },
+      });
+    const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const held = await write('{"held":1}', '0');
+    expect(held).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
+    await approve(held.body.approval_id);
+    expect(await write('{"held":1}', '0')).toMatchObject({ status: 200, body: { body: '{"held":1}' } });
+    const waiting = write('{"held":2}', '20');
+    const joined = await write('{"held":2}', '0');
+    await revoke(made);
+    await approve(joined.body.approval_id);
+    expect(await waiting).toMatchObject({ status: 401, text: expect.stringContaining('ended while') });
+  });
+
+  test('is issued by admins, within bounds', async () => {
+    const refused: [Record<string, unknown>, number][] = [
+      [{ expires_in_seconds: 90 * DAY_S + 1 }, 400],
+      [{ expires_in_seconds: 0 }, 400],
+      [{ expires_in_seconds: 3600.5 }, 400],
+      [{ expires_in_seconds: null }, 400],
+      [{ label: '' }, 400],
+      [{ label: 'x'.repeat(101) }, 400],
+      [{ connection: 'demo-mein' }, 400],
+      [{ connection: '' }, 400],
+      [{ scope: 'all' }, 400],
+    ];
+    for (const [wanted, status] of refused)
+      expect(await issue(wanted), JSON.stringify(wanted)).toMatchObject({ status });
+    expect((await issue({ connection: 'demo-mein' })).body.detail).toContain('Did you mean "demo-main"?');
+    const path = `/owner/agents/${agent.agentId}/static-keys`;
+    const wanted = { label: 'x', connection: 'demo-main' };
+    for (const role of ['viewer', 'approver'] as const) {
+      const owner = await organisation.addOwner(role);
+      expect(await organisation.ask('POST', path, wanted, owner)).toMatchObject({ status: 403 });
+      expect(await organisation.ask('GET', path, undefined, owner)).toMatchObject({ status: 200 });
+    }
+    const other = await world.organisation();
+    expect(await other.ask('POST', path, wanted)).toMatchObject({ status: 404 });
+    expect(await other.ask('GET', path)).toMatchObject({ status: 404 });
+    const client = await organisation.agent({ name: 'client', agent: { agent_type: 'mcp_client' } });
+    expect(await issue({}, client)).toMatchObject({ status: 409 });
+    const busy = await organisation.agent({ name: 'busy' });
+    for (let i = 0; i < 20; i++) await issued({}, busy);
+    expect(await issue({}, busy)).toMatchObject({ status: 409, text: expect.stringContaining('20 static keys') });
+  });
+});
+
+test('a key that works is not stopped by others that were refused from its address', async () => {
+  const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.05' });
+  const organisation = await world.demoOrganisation();
+  const agent = await organisation.agent();
+  const { body } = await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, {
+    label: 'steady',
+    connection: 'demo-main',
+  });
+  const ask = (key: string) =>
+    rawClient(() => agent)('GET', '/proxy/demo-main/items', {
+      bare: true,
+      headers: { authorization: `Bearer ${key}` },
+    });
+  expect((await ask(body.key)).status).toBe(200);
+  const wrong = `abk_${'A'.repeat(43)}`;
+  const statuses = new Set<number>();
+  for (let i = 0; i < 20; i++) statuses.add((await ask(wrong)).status);
+  expect([...statuses]).toEqual([401, 429]);
+  expect((await ask(body.key)).status).toBe(200);
+});
