@@ -170,7 +170,7 @@ describe('what the pages name', () => {
   test('every command that a page names is there', async () => {
     const text = PAGES.map(read).join('\n');
     const groups = new Set(['owner', 'agent', 'keys', 'secret', 'verify']);
-    const named = [...text.matchAll(/\bagent-broker ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+))?/g)].map(
+    const named = [...text.matchAll(/\bagent-broker ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?/g)].map(
       ([, first = '', second]) => (groups.has(first) && second ? [first, second] : [first]),
     );
     const help = async (words: readonly string[]): Promise<string> => {
