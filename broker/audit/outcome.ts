@@ -1,4 +1,5 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
+import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { GitRef, Instant, Verdict } from '../policy/facts.ts';
 import type { Sentence } from '../sentences/part.ts';
@@ -75,6 +76,8 @@ export type UpstreamAnswer = {
   redacted: boolean;
   /** The body says that the platform did not do it, though the status is one of success. */
   failed: boolean;
+  /** It is of the address that the platform redirected to. */
+  followed?: Followed | undefined;
 };
 
 /**
@@ -137,8 +140,8 @@ type End =
   | { kind: 'request_cut'; detail: string }
   /** A request that a person would have to approve: git cannot wait for that, and what is streamed cannot be kept. */
   | { kind: 'cannot_hold' }
-  | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
-  | { kind: 'response_blocked'; upstreamStatus: number }
+  | { kind: 'unreachable'; code: string; detail: string; sent: boolean; followed?: Followed | undefined }
+  | { kind: 'response_blocked'; upstreamStatus: number; followed?: Followed | undefined }
   /**
    * The answer was passed on as it came. `received`: what was; `sent`: the body of the request; `redacted`: the credential was taken
    * out of its headers or its text.
@@ -150,6 +153,7 @@ type End =
       received: Transferred;
       sent: Transferred;
       redacted: boolean;
+      followed?: Followed | undefined;
     }
   /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
   | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent?: Transferred }
@@ -188,6 +192,7 @@ export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<str
   if (outcome.kind === 'held') return notes;
   if (outcome.redacted) notes.redacted = true;
   if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
+  if (outcome.followed !== undefined) notes.upstream_followed = outcome.followed.host;
   if (outcome.location !== undefined) notes.upstream_location = outcome.location;
   if (outcome.headers !== undefined) notes.upstream_headers = outcome.headers;
   return notes;

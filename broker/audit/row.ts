@@ -1,6 +1,7 @@
 /** Audit rows: from what happened to the columns that say so. Pure; the recorder alone adds time, hash and signature. */
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { answeredFlags, followedFlags, streamedFlags } from './answer-flags.ts';
 import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
@@ -69,13 +70,7 @@ export function endOf(outcome: Outcome): End {
         detail: decided,
         upstreamStatus: outcome.upstreamStatus,
         responsePii: outcome.responsePii,
-        ...((outcome.redacted || outcome.failed || outcome.encoding !== undefined) && {
-          flags: {
-            redacted: outcome.redacted || undefined,
-            failed: outcome.failed || undefined,
-            encoding: outcome.encoding,
-          },
-        }),
+        ...answeredFlags(outcome),
       };
     case 'held':
       return { result: 'held', reason: verdict?.reason ?? 'held', detail: decided, approvalId: outcome.approvalId };
@@ -118,7 +113,7 @@ export function endOf(outcome: Outcome): End {
         result: 'errored',
         reason: 'upstream_unreachable',
         detail: outcome.detail,
-        flags: { code: outcome.code, outcome: outcome.sent ? 'unknown' : 'not_sent' },
+        flags: { code: outcome.code, outcome: outcome.sent ? 'unknown' : 'not_sent', ...followedFlags(outcome) },
       };
     case 'response_blocked':
       return {
@@ -126,18 +121,11 @@ export function endOf(outcome: Outcome): End {
         reason: 'upstream_response_blocked',
         detail: BLOCKED_DETAIL,
         upstreamStatus: outcome.upstreamStatus,
-        flags: { redacted: true },
+        flags: { redacted: true, ...followedFlags(outcome) },
       };
     case 'streamed': {
-      const { ended, received, sent, upstreamStatus, redacted } = outcome;
-      const flags = {
-        redacted: redacted || undefined,
-        ended,
-        answer_bytes: received.bytes,
-        answer_sha256: received.sha256,
-        request_bytes: sent.bytes,
-        request_sha256: sent.sha256,
-      };
+      const { ended, upstreamStatus } = outcome;
+      const flags = streamedFlags(outcome);
       if (ended === 'credential_found')
         return {
           result: 'blocked',

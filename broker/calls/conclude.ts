@@ -23,6 +23,14 @@ type Sent<Result = Concluded> = {
   forwarded: Result;
 };
 
+/** What ends a call and is no failure of the platform. */
+const NO_FAILURES: ReadonlySet<string> = new Set([
+  'client_closed',
+  'body_gone',
+  'redirect_refused',
+  'redirected_again',
+]);
+
 /** What became of a call that was forwarded, and what that means for the connection and the breakers. */
 export async function concludeCall(services: Services, call: Call, sent: Sent): Promise<Outcome> {
   const { trials, platform, connection, forwarded } = sent;
@@ -31,20 +39,20 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
     case 'answer':
       return await concludeAnswer(services, call, { trials, platform, connection, forwarded });
     case 'unreachable': {
-      const { code, detail } = forwarded;
-      if (code !== 'client_closed' && code !== 'body_gone')
+      const { code, detail, sent: isSent, followed } = forwarded;
+      if (!NO_FAILURES.has(code))
         await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
-      return { kind: 'unreachable', code, detail, sent: forwarded.sent, call: call.record };
+      return { kind: 'unreachable', code, detail, sent: isSent, followed, call: call.record };
     }
     case 'streamed': {
-      const { status, streamed } = forwarded;
+      const { status, streamed, followed } = forwarded;
       const isFailure = status >= 500 || streamed.ended === 'upstream_closed' || streamed.ended === 'idle';
       await bestEffort(broker, async () => {
         if (isFailure) await countUpstreamFailure(services, call.who, call.action.platform, trials);
         else if (trials.length > 0) await closeByTrial(services, trials);
-        if (status < 300) await markWorking(services, call.record, connection);
+        if (status < 300 || followed) await markWorking(services, call.record, connection);
       });
-      return { kind: 'streamed', upstreamStatus: status, ...streamed, call: call.record };
+      return { kind: 'streamed', upstreamStatus: status, ...streamed, followed, call: call.record };
     }
     case 'not_passed_on': {
       const { status, cause, sent: uploaded } = forwarded;
@@ -104,13 +112,14 @@ async function concludeRefused(
 async function concludeAnswer(
   services: Services,
   { record, who, action, path, git }: Call,
-  { trials, platform, connection, forwarded: { status, read, lapsed, justIssued } }: Sent<Answered>,
+  { trials, platform, connection, forwarded: { status, read, lapsed, justIssued, followed } }: Sent<Answered>,
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
   // What is withheld, or no text, is not looked at.
   const responsePii = read.kind === 'data' && !read.encoding ? piiKinds(beginningOf(read.data)) : null;
   const place = holderOf(record.organisationId, connection);
-  const isUnauthorized = status === 401;
+  // What the platform redirected to never got the credential.
+  const isUnauthorized = status === 401 && !followed;
   // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
   if (isUnauthorized && !(justIssued && !freshRefusals.note(place.id, `${action.method} ${path}`, broker.clock()))) {
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
@@ -124,7 +133,7 @@ async function concludeAnswer(
   }
   // Of git nothing but a 401 comes here.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
-  if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, call: record };
+  if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, followed, call: record };
   const answer = {
     dataJson: read.data,
     upstreamStatus: status,
@@ -134,6 +143,7 @@ async function concludeAnswer(
     location: read.location,
     headers: read.headers,
     redacted: read.redacted,
+    followed,
   };
   return {
     kind: 'answered',

@@ -68,7 +68,8 @@ async function sendFresh(
   const first = await send(current);
   // What is not passed on is nothing that a client has seen.
   if (first.kind !== 'answer' && first.kind !== 'not_passed_on') return first;
-  const isRefused = first.status === 401;
+  // What the platform redirected to never got the token.
+  const isRefused = first.status === 401 && !('followed' in first);
   if (isRefused && isJustIssued(token, clock())) return justIssued(first);
   if (!isRefused || !token.refreshable)
     return token.lapsed && first.kind === 'answer' ? { ...first, lapsed: true } : first;
@@ -85,4 +86,6 @@ async function sendFresh(
 
 /** Of a 401 to a token that was issued just now. */
 const justIssued = (forwarded: Forwarded): Forwarded =>
-  forwarded.kind === 'answer' && forwarded.status === 401 ? { ...forwarded, justIssued: true } : forwarded;
+  forwarded.kind === 'answer' && forwarded.status === 401 && !forwarded.followed
+    ? { ...forwarded, justIssued: true }
+    : forwarded;

@@ -4,6 +4,7 @@ import type { Received } from '../egress/answer.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import type { StreamRequest } from '../egress/outbound-request.ts';
+import { type Followed, type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { StreamBroken, type StreamEnding } from '../egress/streamed-body.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
@@ -27,27 +28,36 @@ const MAX_REFUSAL_BYTES = 1024 * 1024;
 export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; credential: Credential };
 
 /** Sends the call once, and lets the answer be taken. Resolves when that is over. */
-export async function forwardStream(streaming: Streaming, request: StreamRequest): Promise<Forwarded> {
-  const answer = await openStream(streaming, request);
+export async function forwardStream(
+  streaming: Streaming,
+  request: StreamRequest,
+  follow?: FollowRule,
+): Promise<Forwarded> {
+  const answer = await openStream(streaming, request, follow);
   return answer.kind === 'stream' ? await passOn(streaming, answer) : answer;
 }
 
-/** Sends the call once. Answers the head, of which nothing was taken yet; of a 401 all of it. */
+/** The head of an answer, of which nothing was taken yet. */
+export type OpenedStream = StreamedAnswer & { followed?: Followed };
+
+/** Sends the call once, and where `follow` says so once more to where it is redirected. Of a 401 of the platform all is answered. */
 export async function openStream(
   { outbound, call, credential }: Streaming,
   request: StreamRequest,
-): Promise<StreamedAnswer | Extract<Forwarded, { kind: 'unreachable' | 'answer' }>> {
+  follow?: FollowRule,
+): Promise<OpenedStream | Extract<Forwarded, { kind: 'unreachable' | 'answer' }>> {
   const family = familyOf(call.who);
   const { lease, left } = call;
-  const answer = await outbound.stream({
-    ...request,
-    family,
-    lease,
-    left,
-    search: { ...request.search, credential: credential.streamed },
-  });
+  const search = { ...request.search, credential: credential.streamed };
+  const sent = { ...request, family, lease, left, search };
+  const { stream: send } = outbound;
+  const { answer, followed } = follow
+    ? await sendFollowing(sent, follow, { send, leave: ({ body }) => body.return() })
+    : { answer: await send(sent) };
+  const way = followed && { followed };
   if (answer.kind === 'unreachable')
-    return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
+    return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
+  if (followed) return { ...answer, followed };
   if (answer.status !== 401) return answer;
   const body = await readWhole(answer);
   if (body === undefined) return answer;
@@ -58,16 +68,24 @@ export async function openStream(
 /** Lets an answer be taken. Resolves when that is over. */
 export async function passOn(
   streaming: Streaming,
-  answer: StreamedAnswer,
+  answer: OpenedStream,
 ): Promise<Extract<Forwarded, { kind: 'streamed' }>> {
   const { call, taker, credential } = streaming;
   let found: StreamEnding | undefined;
   const { headers, redacted } = passedOn(answer.headers, credential.patterns);
   const { makeDurable = async () => {} } = call;
   try {
-    const { status, body } = answer;
+    const { status, body, followed } = answer;
     const isClean = (whole: Buffer) => isCleanOf(streaming, { status, headers: answer.headers, body: whole });
-    const taken = await taker({ auditId: call.record.auditId, status, headers, body, makeDurable, isClean });
+    const taken = await taker({
+      auditId: call.record.auditId,
+      status,
+      headers,
+      body,
+      followed: followed?.host,
+      makeDurable,
+      isClean,
+    });
     if (taken === 'blocked') found = 'credential_found';
     // A taker that did not want all of it has left.
     if (answer.body.ended === undefined) await answer.body.return();
@@ -81,7 +99,7 @@ export async function passOn(
     sent: answer.uploaded(),
     redacted: redacted || answer.redacted(),
   };
-  return { kind: 'streamed', status: answer.status, streamed };
+  return { kind: 'streamed', status: answer.status, streamed, ...(answer.followed && { followed: answer.followed }) };
 }
 
 /** A whole answer is looked at in all views, as a buffered one is, which a stream cannot be. */

@@ -1,10 +1,13 @@
 import type { Broker } from '../broker.ts';
 import { placementOf } from '../egress/credential-placement.ts';
 import type { OutboundRequest, StreamRequest } from '../egress/outbound-request.ts';
+import { type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.ts';
+import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import { isFollowed } from '../policy/followed.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { forwardStream } from './forward-stream.ts';
@@ -27,7 +30,7 @@ export function restPlatform(manifest: Manifest): RestPlatform {
 /** Sends the call once. Whatever comes back, the credential is not in it. */
 export async function forward(
   broker: Broker,
-  manifest: Manifest,
+  { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   call: Call,
   connection: ConnectionFacts,
   credential: Credential,
@@ -48,25 +51,35 @@ export async function forward(
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
   const family = familyOf(call.who);
+  const isListed = isFollowed(rules, { method: call.action.method, path: call.path });
+  const follow = isListed ? followRule(manifest, credential) : undefined;
   if (taker !== undefined) {
     const streamed = raw ? withPieces(built.request, raw) : built.request;
     if (streamed === undefined) return GONE;
     return await forwardStream(
       { outbound: broker.outbound, call, taker, credential },
       { ...streamed, connectionKey: connection.id },
+      follow,
     );
   }
-  const answer = await broker.outbound.send({
-    ...built.request,
-    connectionKey: connection.id,
-    family,
-    lease: call.lease,
-  });
+  const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease };
+  const { send } = broker.outbound;
+  const { answer, followed } = follow
+    ? await sendFollowing(request, follow, { send, leave: async () => {} })
+    : { answer: await send(request) };
+  const way = followed && { followed };
   if (answer.kind === 'unreachable')
-    return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
+    return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
   const read = await broker.outbound.read(answer, credential.patterns, family);
-  return { kind: 'answer', status: answer.status, read };
+  return { kind: 'answer', status: answer.status, read, ...way };
 }
+
+/** How a redirect of the platform is followed. */
+const followRule = (manifest: Manifest, { patterns }: Credential): FollowRule => ({
+  baseUrl: manifest.base_url,
+  named: [manifest.base_url, ...(manifest.git_base_url === undefined ? [] : [manifest.git_base_url])],
+  holdsCredential: (text) => patterns.isIn(Buffer.from(text)),
+});
 
 const asItIs = ({ bodyHeaders, body }: RawRequest): NonNullable<RestCall['asItIs']> => ({
   headers: bodyHeaders,

@@ -1,6 +1,7 @@
 /** What became of a call that was sent, or was about to be. */
 import type { Decided, NotPassedOn } from '../audit/outcome.ts';
 import type { ReadAnswer } from '../egress/answer.ts';
+import type { Followed } from '../egress/redirect.ts';
 import type { Transferred } from '../egress/streamed-body.ts';
 import type { Verdict } from '../policy/facts.ts';
 import type { Streamed } from './streamed.ts';
@@ -8,9 +9,17 @@ import type { Streamed } from './streamed.ts';
 export type Forwarded =
   /**
    * `lapsed`: the credential works still, and will soon be over for good. `justIssued`: of a 401 to a token that the
-   * authorization server had just issued.
+   * authorization server had just issued. `followed`: the answer is of the address that the platform redirected to, which never got
+   * the credential.
    */
-  | { kind: 'answer'; status: number; read: ReadAnswer<string | Buffer>; lapsed?: boolean; justIssued?: boolean }
+  | {
+      kind: 'answer';
+      status: number;
+      read: ReadAnswer<string | Buffer>;
+      lapsed?: boolean;
+      justIssued?: boolean;
+      followed?: Followed;
+    }
   | {
       kind: 'refused_locally';
       /** `no_token`: no token is issued to the connection; `no_token_for_call`: none that is good for this call. */
@@ -23,9 +32,9 @@ export type Forwarded =
         | 'no_token_for_call';
       detail: string;
     }
-  | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
+  | { kind: 'unreachable'; code: string; detail: string; sent: boolean; followed?: Followed }
   /** The answer was passed on, as far as it came. */
-  | { kind: 'streamed'; status: number; streamed: Streamed }
+  | { kind: 'streamed'; status: number; streamed: Streamed; followed?: Followed }
   /** Of a code host, and not for git. */
   | { kind: 'not_passed_on'; status: number; cause: NotPassedOn; sent: Transferred }
   /** The tool of an MCP server is not the one that was accepted. */

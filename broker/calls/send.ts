@@ -30,7 +30,7 @@ export async function sendCall(
         if (git) return forwardGit(services.broker, { ...call, git }, { ...platform, connection }, fresh);
         return platform.rules.kind === 'mcp'
           ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
-          : forward(services.broker, platform.manifest, call, connection, fresh);
+          : forward(services.broker, platform, call, connection, fresh);
       },
       decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved }),
     },

@@ -8,6 +8,8 @@ export type StreamedPart = {
   /** Names in lower case, without those of one hop (RFC 9110 §7.6.1) and any that held the credential. */
   headers: Readonly<Record<string, string | string[]>>;
   body: AsyncIterableIterator<Buffer>;
+  /** Where it comes from, if the platform redirected there. */
+  followed: string | undefined;
   /** Makes the call's intent durable, where it is not yet: of a read that is held back to be passed on whole. */
   makeDurable(): Promise<void>;
   /** Whether all of the body, which was held back, is without the credential in any of the views of an answer. */

@@ -61,6 +61,7 @@ const STREAM_TAKE_MS = 30_000;
 /** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
   const rules = readRules(options);
+  const publicRules: TargetRules = { ...rules, allowPrivate: new Set() };
   const limits: ExchangeLimits = {
     maxResponseBytes: options.maxResponseBytes ?? 10 * MIB,
     idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
@@ -96,11 +97,12 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       }
       return known;
     }
-    const target = checkTarget(request.url, rules);
+    const usedRules = request.publicOnly ? publicRules : rules;
+    const target = checkTarget(request.url, usedRules);
     if (!target.ok) return target.refused;
     const pool = new OriginPool(request.url.origin, {
       target,
-      rules,
+      rules: usedRules,
       connecting,
       lookup: options.lookup ?? dns.lookup,
       ca: options.ca,
@@ -127,7 +129,8 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     if (closed) return unreachable('closed', false);
     const problem = requestProblem(request);
     if (problem !== undefined) return unreachable('bad_request', false, problem);
-    const pool = poolFor(request, `${request.connectionKey ?? ''} ${request.url.origin}`);
+    const key = `${request.connectionKey ?? ''} ${request.url.origin}${request.publicOnly ? ' public' : ''}`;
+    const pool = poolFor(request, key);
     return typeof pool === 'string' ? unreachable('address_refused', false, pool) : pool;
   };
 

@@ -13,6 +13,8 @@ export type RequestHead = {
   connectionKey?: string;
   /** Whose call it is: families take turns when calls wait for a connection. All calls without one are one family. */
   family?: string;
+  /** Sent to a public address only, whatever the operator listed: the target of a redirect, which nobody configured. */
+  publicOnly?: boolean;
   /** What the bytes of the answer are counted on while they are in memory. */
   lease?: CallLease;
 };

@@ -17,6 +17,10 @@ const TEXTS = {
   credential_echoed:
     'The MCP server echoes the credential of the connection in its tool definitions. They were not stored, and no tool was called.',
   tools_unknown: 'The tools of the MCP server could not be compared with the accepted ones, so no tool was called.',
+  redirect_refused:
+    'The platform redirected this read to an address that is not followed. Followed is https, on port 443 or 8443, at a public address, without a user name or the credential in it.',
+  redirected_again:
+    'The platform redirected this read, and that address redirects once more. Only one redirect is followed.',
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
   client_closed: 'The client closed its connection before the upstream answered.',

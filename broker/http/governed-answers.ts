@@ -62,6 +62,15 @@ export const PlatformAnswer = z
     data: z.unknown().describe("the platform's answer, whatever its status; a credential in it is taken out"),
     _meta: EnvelopeMeta.extend({
       upstream_status: z.int().describe("the platform's own status"),
+      encoding: z.literal('base64').optional().describe('the body is no text, and `data` has its bytes in base64'),
+      upstream_location: z
+        .string()
+        .optional()
+        .describe('where a redirect points, without its query; it was not followed'),
+      upstream_followed: z
+        .string()
+        .optional()
+        .describe('the host that the platform redirected this read to, and whose answer this is'),
       upstream_headers: z
         .record(z.string(), z.string())
         .optional()

@@ -124,9 +124,14 @@ async function call(
       if (COMES_IN_EVENTS.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
       return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
     },
-    head: ({ status, headers: answered, auditId }) => ({
+    head: ({ status, headers: answered, auditId, followed }) => ({
       status,
-      headers: { 'Cache-Control': 'no-store', ...answeredHeaders(answered, place), 'X-Svc-Audit-Id': auditId },
+      headers: {
+        'Cache-Control': 'no-store',
+        ...answeredHeaders(answered, place),
+        'X-Svc-Audit-Id': auditId,
+        ...(followed !== undefined && { 'X-Svc-Followed': followed }),
+      },
     }),
   });
   const raw = read.ok ? { ...read.raw, join } : undefined;

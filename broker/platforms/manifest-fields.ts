@@ -4,6 +4,7 @@ import { REF_CHANGES } from '../policy/facts.ts';
 import { RECIPIENT_FORMATS, REF_PREFIXES } from '../policy/platform-rules.ts';
 import { Auth, OAuthFacts } from './auth.ts';
 import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+import { TRANSFER_FIELDS } from './transfer-fields.ts';
 import { UNMODIFIED_FIELDS } from './unmodified-fields.ts';
 
 const ScopeId = z
@@ -159,6 +160,7 @@ export const ManifestFields = z.strictObject(
       ),
     auth: Auth,
     oauth: OAuthFacts.optional(),
+    ...TRANSFER_FIELDS,
     body: z.enum(['json', 'form']).optional().describe('How `data` is encoded: json (the default), or form.'),
     scopes: recordOf(ScopeId, z.array(z.string()).max(500)).describe(
       'What each scope allows: "GET /path/*", "query name*", "mutation name" or "tool name_*".',

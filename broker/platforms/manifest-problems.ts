@@ -1,5 +1,6 @@
 /** Cross-field validation of a manifest whose fields are valid by themselves. */
 import type { z } from 'zod';
+import { followProblem } from '../policy/followed.ts';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compilePattern } from '../policy/pattern.ts';
@@ -20,7 +21,16 @@ export function manifestProblems(manifest: Fields): Problem[] {
       found.push({ path: [field], message: `is for platforms of kind ${where} only` });
     }
   };
-  for (const field of ['body', 'graphql', 'git_base_url', 'git_user', 'encoded_slash', 'failed_if', 'refs'] as const)
+  for (const field of [
+    'body',
+    'graphql',
+    'git_base_url',
+    'git_user',
+    'encoded_slash',
+    'failed_if',
+    'refs',
+    'follow',
+  ] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
   if (manifest.body === 'form' && manifest.graphql !== undefined)
@@ -83,6 +93,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     ...operationProblems(manifest),
     ...contentProblems(manifest),
     ...refProblems(manifest),
+    ...followProblems(manifest),
     ...sentenceProblems(manifest),
   ];
 }
@@ -126,7 +137,8 @@ function operationProblems(manifest: Fields): Problem[] {
   const contents = Object.keys(manifest.content_scopes ?? {}).map((text) => ({ text, path: ['content_scopes', text] }));
   const refs = Object.keys(manifest.refs ?? {}).map((text) => ({ text, path: ['refs', text] }));
   const sentences = Object.keys(manifest.sentences ?? {}).map((text) => ({ text, path: ['sentences', text] }));
-  return [...rules, ...recipients, ...contents, ...refs, ...sentences].flatMap(({ text, path }) => {
+  const follow = (manifest.follow ?? []).map((text, i) => ({ text, path: ['follow', i] }));
+  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow].flatMap(({ text, path }) => {
     const message = operationProblem(text, manifest);
     return message === undefined ? [] : [{ path, message }];
   });
@@ -150,6 +162,15 @@ function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields
       return [...unknown, ...malformed];
     }),
   );
+}
+
+/** Operations that are no reads; what is no operation is told by `operationProblems`. */
+function followProblems({ follow = [] }: Fields): Problem[] {
+  return follow.flatMap((text, i) => {
+    const operation = read(() => parseOperation(text));
+    const message = typeof operation === 'string' ? undefined : followProblem(operation);
+    return message === undefined ? [] : [{ path: ['follow', i], message }];
+  });
 }
 
 /** Positions of refs; what is no operation is told by `operationProblems`. */

@@ -5,6 +5,7 @@
 
 import { type CallAsk, METHODS, UnreadBody } from './call-ask.ts';
 import { compileContentRule, dependsOnContent, scopesByArguments, scopesByContent } from './content-rules.ts';
+import { followProblem } from './followed.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
 import { indexOperations } from './operation-index.ts';
@@ -97,6 +98,12 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     rules.map((rule) => compileContentRule(read(text, 'content_scopes'), rule)),
   );
   const refs = Object.entries(source.refs ?? {}).map(([text, rule]) => compileRefRule(read(text, 'refs'), rule));
+  const follow = (source.follow ?? []).map((text) => {
+    const operation = read(text, 'follow');
+    const problem = followProblem(operation);
+    if (problem !== undefined) throw new Error(`follow: ${problem}`);
+    return operation;
+  });
   // The scope covers the operation for some contents: what is asked about the scope as a whole has to know.
   for (const { operation, scope } of content) {
     const known = scopes.get(scope) ?? [];
@@ -108,6 +115,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     recipients,
     content,
     refs,
+    follow,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash ?? false,
     isForm: source.body === 'form',

@@ -61,6 +61,7 @@ export type RulesSource = {
   recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
   content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
   refs?: Readonly<Record<string, RefRuleSource>> | undefined;
+  follow?: readonly string[] | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   encoded_slash?: boolean | undefined;
@@ -72,6 +73,8 @@ export type PlatformRules = {
   recipients: readonly RecipientRule[];
   content: readonly ContentRule[];
   refs: readonly RefRule[];
+  /** Reads whose redirect is followed. */
+  follow: readonly Operation[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
   /** Bodies are sent as forms. */

@@ -1,4 +1,5 @@
 /** Addresses in the headers of an answer: those of the platform lead through the door again, others lose their query. */
+import { isBelow } from '../egress/redirect.ts';
 
 /** `platform`: its base URL. `door`: what stands for it here, without a slash at the end. */
 export type Place = { platform: URL; door: string };
@@ -28,10 +29,8 @@ function rewriteLinkHeader(value: string, place: Place): string | undefined {
 function rewriteOne(address: string, { platform, door }: Place): string {
   const url = URL.parse(address, platform.href);
   if (url === null) return '';
-  const base = platform.pathname.replace(/\/+$/, '');
-  const isBelow = url.pathname === base || url.pathname.startsWith(`${base}/`);
-  if (url.origin === platform.origin && isBelow)
-    return `${door}${url.pathname.slice(base.length)}${url.search}${url.hash}`;
+  if (isBelow(url, platform))
+    return `${door}${url.pathname.slice(platform.pathname.replace(/\/+$/, '').length)}${url.search}${url.hash}`;
   url.search = '';
   url.username = '';
   url.password = '';

@@ -69,6 +69,8 @@ export type CallOutcome =
       encoding: string | undefined;
       /** The target of a redirect, which was not followed. */
       location: string | undefined;
+      /** The host that the platform redirected to, whose answer this is. */
+      followed: string | undefined;
       /** Headers of the platform's response, such as `link` and `retry-after`, by name in lower case. */
       headers: Readonly<Record<string, string>>;
       /** Names of headers that were not sent. */

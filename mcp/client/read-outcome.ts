@@ -4,7 +4,13 @@ import { errorOf } from './broker-error.ts';
 import type { BrokerReply } from './send.ts';
 
 type Body = Record<string, unknown>;
-type Meta = { audit_id?: string; upstream_status?: number; encoding?: string; upstream_location?: string } & {
+type Meta = {
+  audit_id?: string;
+  upstream_status?: number;
+  encoding?: string;
+  upstream_location?: string;
+  upstream_followed?: string;
+} & {
   dropped_headers?: string[];
   upstream_headers?: Record<string, string>;
   next_actions?: { capability: string }[];
@@ -39,6 +45,7 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
       auditId,
       encoding: meta.encoding,
       location: meta.upstream_location,
+      followed: meta.upstream_followed,
       headers: meta.upstream_headers ?? {},
       droppedHeaders: meta.dropped_headers ?? [],
       repeated,

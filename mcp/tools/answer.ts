@@ -29,6 +29,7 @@ export const Structured = z.object({
   truncated: z.boolean().optional().describe('data is only the beginning, as text.'),
   bytes: z.int().optional().describe('How long the whole is, when data is truncated.'),
   location: z.string().optional().describe('Where the platform redirects to; it was not followed.'),
+  followed: z.string().optional().describe('The host that the platform redirected to, whose answer this is.'),
   upstream_headers: z
     .record(z.string(), z.string())
     .optional()

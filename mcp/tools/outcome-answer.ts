@@ -22,6 +22,7 @@ export function outcomeAnswer(
         data: outcome.data,
         encoding: outcome.encoding,
         location: outcome.location,
+        followed: outcome.followed,
         ...withHeaders(outcome.headers),
         ...(outcome.droppedHeaders.length > 0 && { dropped_headers: [...outcome.droppedHeaders] }),
         audit_id: outcome.auditId,

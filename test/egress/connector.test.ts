@@ -48,6 +48,21 @@ describe('SS-05 every address of a name is judged', () => {
   });
 });
 
+describe('the target of a redirect', () => {
+  it.each([[['10.0.0.1']], [[PUBLIC, '127.0.0.1']]])(
+    'is never one of %j, though the operator listed it',
+    async (addresses) => {
+      const { lookup } = lookupOf(addresses, addresses);
+      await using outbound = outboundTo([], { lookup, allowPrivate: ['up.test:443'], connectTimeoutMs: 200 });
+      const request = get(new URL('https://up.test/'));
+      // A connection that is open already to the same host, for the platform, is not used for it.
+      await outbound.send(request);
+      const answer = await outbound.send({ ...request, publicOnly: true });
+      expect(answer).toMatchObject({ code: 'address_refused', sent: false });
+    },
+  );
+});
+
 describe('SS-06 rebinding', () => {
   it('a name is resolved once a connection, and the connection goes there', async () => {
     await using upstream = await fixedUpstream(OK, true);

@@ -43,6 +43,22 @@ test('an App has permissions for each scope, by names that GitHub knows', () => 
   expect(unconditional.map(([scope]) => scope)).toEqual(['codehost:workflows.write']);
 });
 
+test('follows redirects of reads that it lets through, and all that lead to a file', () => {
+  const { follow } = rulesOf('github');
+  const isFollowed = (path: string) => follow.some((one) => one.kind === 'http' && one.path.matches(path));
+  // @octokit/openapi 23.0.2: each GET with a 302, but for one that answers another endpoint, and migrations, which have no scope.
+  const paths =
+    `/actions/artifacts/1/zip /actions/jobs/1/logs /actions/runs/1/logs /actions/runs/1/attempts/2/logs /code-scanning/codeql/databases/java
+    /dependency-graph/sbom/fetch-report/1 /releases/assets/1 /tarball /tarball/main /zipball/refs/heads/feature/x`.split(
+      /\s+/,
+    );
+  for (const path of paths.map((one) => `/repos/octocat/Hello-World${one}`)) {
+    expect(isFollowed(path), path).toBe(true);
+    expect(ask(`GET ${path}`), path).toHaveLength(1);
+  }
+  expect(isFollowed('/repos/octocat/Hello-World/actions/runs/1')).toBe(false);
+});
+
 describe('calls of every day fall under exactly one area', () => {
   test.each([
     ['GET /repos/octocat/Hello-World', 'metadata.read'],

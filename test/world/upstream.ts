@@ -1,5 +1,6 @@
 /** A small real platform on loopback that remembers, byte for byte, what reached it. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 export type Seen = {
@@ -12,9 +13,9 @@ export type Seen = {
 };
 
 export type Upstream = {
-  /** `http://127.0.0.1:port` */
+  /** `http://127.0.0.1:port`, or with a certificate `https://localhost:port`. */
   url: string;
-  /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
+  /** Its host and port, for AGENT_BROKER_ALLOW_PRIVATE. */
   address: string;
   seen: Seen[];
   /** Replaces the answer; unset it to go back to the echo. */
@@ -22,9 +23,13 @@ export type Upstream = {
   close(): Promise<void>;
 };
 
-/** Starts one. Unless told otherwise it answers 200 with `{method, target, body}`, and never the headers. */
-export async function startUpstream(): Promise<Upstream> {
-  const server = createServer(async (request, response) => {
+/**
+ * Starts one. Unless told otherwise it answers 200 with `{method, target, body}`, and never the headers.
+ *
+ * @param certificate for `localhost`, of a server that speaks TLS
+ */
+export async function startUpstream(certificate?: { key: string; cert: string }): Promise<Upstream> {
+  const listener: RequestListener = async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks).toString('utf8');
@@ -33,12 +38,13 @@ export async function startUpstream(): Promise<Upstream> {
     if (upstream.answer) return upstream.answer(request, response, body);
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ method, target: url, body: body === '' ? null : body }));
-  });
+  };
+  const server = certificate ? createTlsServer(certificate, listener) : createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const upstream: Upstream = {
-    url: `http://127.0.0.1:${port}`,
-    address: `127.0.0.1:${port}`,
+    url: `${certificate ? 'https://localhost' : 'http://127.0.0.1'}:${port}`,
+    address: `${certificate ? 'localhost' : '127.0.0.1'}:${port}`,
     seen: [],
     answer: undefined,
     close: () => {

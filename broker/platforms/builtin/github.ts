@@ -30,6 +30,19 @@ export const github = {
   content_scopes: githubContentScopes,
   app_permissions: githubAppPermissions,
   refs: githubRefs,
+  // "Response 302" of the REST API's reference: each leads to an address that is signed for a minute or so. A file too long for
+  // `contents` comes by another operation.
+  follow: [
+    'GET /repos/*/*/tarball/**',
+    'GET /repos/*/*/zipball/**',
+    'GET /repos/*/*/actions/jobs/*/logs',
+    'GET /repos/*/*/actions/runs/*/logs',
+    'GET /repos/*/*/actions/runs/*/attempts/*/logs',
+    'GET /repos/*/*/actions/artifacts/*/*',
+    'GET /repos/*/*/releases/assets/*',
+    'GET /repos/*/*/code-scanning/codeql/databases/*',
+    'GET /repos/*/*/dependency-graph/sbom/fetch-report/*',
+  ],
   // "Scopes for OAuth apps". Reading public things needs none, so the reading scopes are not listed.
   needs: {
     'codehost:contents.write': ['repo', 'public_repo'],

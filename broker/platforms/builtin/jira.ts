@@ -5,11 +5,9 @@
  * OAuth. Attachments are uploaded as multipart, which the broker does not send.
  */
 import type { ManifestInput } from '../manifest.ts';
+import { jiraNeeds } from './jira-needs.ts';
 import { jiraPresets } from './jira-presets.ts';
 import { jiraRecipients } from './jira-recipients.ts';
-
-const [read, write] = [['read:jira-work'], ['write:jira-work']];
-const configure = ['manage:jira-configuration'];
 
 export const jira = {
   kind: 'rest',
@@ -24,6 +22,8 @@ export const jira = {
     token_endpoint_auth_method: 'client_secret_post',
     authorization_parameters: { audience: 'api.atlassian.com', prompt: 'consent' },
   },
+  // "Get attachment content": a 303 to a signed address.
+  follow: ['GET /rest/api/3/attachment/content/*', 'GET /rest/api/3/attachment/thumbnail/*'],
   scopes: {
     'jira:search.read': [
       'GET /rest/api/3/search/jql',
@@ -216,34 +216,7 @@ export const jira = {
     ],
     'jira:audit.read': ['GET /rest/api/3/auditing/record'],
   },
-  needs: {
-    'jira:search.read': read,
-    'jira:issues.read': read,
-    'jira:comments.read': read,
-    'jira:worklogs.read': read,
-    'jira:attachments.read': read,
-    'jira:projects.read': read,
-    'jira:filters.read': read,
-    'jira:dashboards.read': read,
-    'jira:issues.create': write,
-    'jira:issues.write': write,
-    'jira:issues.transition': write,
-    'jira:issues.delete': write,
-    'jira:issues.notify': write,
-    'jira:comments.write': write,
-    'jira:comments.delete': write,
-    'jira:worklogs.write': write,
-    'jira:worklogs.delete': write,
-    'jira:attachments.delete': write,
-    'jira:filters.write': write,
-    'jira:filters.delete': write,
-    'jira:users.read': ['read:jira-user', 'read:jira-work'],
-    'jira:projects.write': ['manage:jira-project', ...configure],
-    'jira:projects.create': configure,
-    'jira:projects.delete': [...configure, 'manage:jira-project'],
-    'jira:webhooks.read': ['manage:jira-webhook'],
-    'jira:webhooks.write': ['manage:jira-webhook'],
-  },
+  needs: jiraNeeds,
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
   recipients: jiraRecipients,
   presets: jiraPresets,

@@ -1,0 +1,98 @@
+/**
+ * A redirect of a read (RFC 9110 section 15.4) that the platform's manifest says to follow: once, without the credential, to https
+ * and a public address. The address is signed in its query, which is a credential of the platform's: nothing but its host is kept.
+ */
+import type { ResponseHeaders } from './exchange.ts';
+import type { RequestHead } from './outbound-request.ts';
+import { type Unreachable, unreachable } from './unreachable.ts';
+
+/** `baseUrl`: of the platform. `named`: other origins that its manifest names, which the operator may have listed though private. */
+export type FollowRule = {
+  baseUrl: string;
+  named: readonly string[];
+  holdsCredential(text: string): boolean;
+};
+
+/** `host`: where the answer came from, or would have. `status`: of the redirect. */
+export type Followed = { host: string; status: number };
+
+type Head = { status: number; headers: ResponseHeaders };
+
+const FOLLOWED = new Set([302, 303, 307, 308]);
+const REDIRECTS = new Set([301, ...FOLLOWED]);
+
+/** Of the request's headers what describes the answer that is wanted. Nothing else is meant for another host. */
+const SENT_ON = new Set(
+  `accept accept-encoding accept-language if-match if-modified-since if-none-match if-range if-unmodified-since range
+  user-agent`.split(/\s+/),
+);
+
+/**
+ * Sends a request, and once more where its answer redirects it. An answer without a redirect, or with one to the platform itself, is
+ * passed on as it is: the platform's own endpoints are judged by themselves.
+ *
+ * @param leave gives up an answer of which nothing is taken
+ */
+export async function sendFollowing<Request extends RequestHead, Answer extends Head & { kind: string }>(
+  request: Request,
+  rule: FollowRule,
+  { send, leave }: { send(request: Request): Promise<Answer | Unreachable>; leave(answer: Answer): Promise<unknown> },
+): Promise<{ answer: Answer | Unreachable; followed?: Followed }> {
+  const first = await send(request);
+  if (isUnreachable(first)) return { answer: first };
+  const target = readTarget(first, request.url, rule);
+  if (target === undefined) return { answer: first };
+  await leave(first);
+  const followed = { host: target.host, status: first.status };
+  if (!target.ok) return { answer: unreachable('redirect_refused', true, target.why), followed };
+  const second = await send({
+    ...request,
+    url: target.url,
+    headers: headersFor(request, rule),
+    publicOnly: !rule.named.some((one) => URL.parse(one)?.origin === target.url.origin),
+  });
+  if (isUnreachable(second)) return { answer: ofTarget(second, target.host), followed };
+  if (!REDIRECTS.has(second.status)) return { answer: second, followed };
+  await leave(second);
+  return { answer: unreachable('redirected_again', true), followed };
+}
+
+type Target = { host: string } & ({ ok: true; url: URL } | { ok: false; why: string });
+
+/** Undefined: there is nothing to follow. `why`: a code. */
+function readTarget({ status, headers }: Head, from: URL, rule: FollowRule): Target | undefined {
+  if (!FOLLOWED.has(status)) return undefined;
+  const [location, another] = [headers.location ?? []].flat();
+  if (location === undefined) return undefined;
+  const url = URL.parse(location, from.href);
+  if (url === null) return { ok: false, host: '', why: 'malformed' };
+  const refuse = (why: string): Target => ({ ok: false, host: url.hostname, why });
+  if (another === undefined && isBelow(url, new URL(rule.baseUrl))) return undefined;
+  if (rule.holdsCredential(location) || rule.holdsCredential(url.href))
+    return { ok: false, host: '', why: 'credential' };
+  if (another !== undefined) return refuse('ambiguous');
+  if (url.protocol !== 'https:') return refuse('scheme');
+  if (url.username !== '' || url.password !== '') return refuse('userinfo');
+  url.hash = '';
+  return { ok: true, host: url.hostname, url };
+}
+
+/** Whether an address is one of the platform: of its origin, below its base path. */
+export function isBelow(url: URL, base: URL): boolean {
+  const path = base.pathname.replace(/\/+$/, '');
+  return url.origin === base.origin && (url.pathname === path || url.pathname.startsWith(`${path}/`));
+}
+
+const headersFor = ({ headers }: RequestHead, rule: FollowRule): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).filter(([name, value]) => SENT_ON.has(name) && !rule.holdsCredential(value)),
+  );
+
+/** A failure at the target of a redirect. The platform itself was reached. */
+function ofTarget({ code, detail, cause }: Unreachable, host: string): Unreachable {
+  if (code === 'address_refused' || code === 'bad_request') return unreachable('redirect_refused', true, cause);
+  const said = { ...unreachable(code, true, cause), detail: `The platform redirected this read to ${host}. ${detail}` };
+  return code === 'client_closed' || code === 'closed' ? unreachable(code, true, cause) : said;
+}
+
+const isUnreachable = (answer: { kind: string }): answer is Unreachable => answer.kind === 'unreachable';

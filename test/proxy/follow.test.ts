@@ -1,0 +1,314 @@
+/** Redirects of reads that a manifest says to follow: on POST /v1/actions and on /proxy alike. */
+import fs from 'node:fs';
+import tls from 'node:tls';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { findAuditRow } from '../../broker/store/audit.ts';
+import { certificateFor } from '../egress/certificate.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { everythingStored } from '../world/stored.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+const DOORS = ['POST /v1/actions', '/proxy'] as const;
+type Door = (typeof DOORS)[number];
+
+/** The signature of an address, a credential of the platform's. */
+const SIGNED = 'SIGNATURE-c29tZXRoaW5nLXNpZ25lZA';
+const LINES = 'line one\nline two\n';
+const SCOPES = { 'demo:read': ['GET /items/**'] };
+
+/** What an agent has of an answer, through either door. */
+type Got = {
+  status: number;
+  text: string;
+  followed: string | undefined;
+  auditId: string;
+  location: string | undefined;
+};
+
+const certificate = certificateFor('localhost');
+const trusted = tls.getCACertificates('default');
+tls.setDefaultCACertificates([...trusted, certificate.cert]);
+
+/** What is written to stderr, where the log goes. */
+const logged: string[] = [];
+vi.spyOn(fs, 'writeSync').mockImplementation((fd: number, text: unknown) => {
+  if (fd === 2) logged.push(String(text));
+  return Buffer.byteLength(String(text));
+});
+afterAll(() => {
+  vi.restoreAllMocks();
+  tls.setDefaultCACertificates(trusted);
+});
+
+describe.each(STORES)(`redirects that are followed, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let platform: Upstream;
+  /** Where signed addresses lead. */
+  let storage: Upstream;
+  /** One that the operator listed, for another platform. */
+  let other: Upstream;
+  beforeAll(async () => {
+    platform = await startUpstream();
+    storage = await startUpstream(certificate);
+    other = await startUpstream(certificate);
+    afterFile(async () => {
+      await Promise.all([platform, storage, other].map((one) => one.close()));
+    });
+    world = await startWorld(store, {
+      AGENT_BROKER_ALLOW_PRIVATE: [platform, storage, other].map(({ address }) => address).join(','),
+      LOG_LEVEL: 'trace',
+    });
+    organisation = await world.organisation();
+    const manifest = {
+      base_url: `${platform.url}/v1`,
+      // It names where the operator lets it go though private.
+      git_base_url: storage.url,
+      scopes: SCOPES,
+      follow: ['GET /items/*/download', 'GET /items/*/log/**'],
+    };
+    await organisation.platform({ manifest });
+    agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: { scopeList: ['demo:read'] } } });
+  });
+  beforeEach(() => {
+    for (const one of [platform, storage, other]) one.seen.length = 0;
+    storage.answer = (_, response) => {
+      response.setHeader('content-type', 'text/plain');
+      response.end(LINES);
+    };
+  });
+
+  const raw = rawClient(() => agent);
+  const redirect = (location: string | string[], status = 302) => {
+    platform.answer = (_, response) => {
+      response.setHeader('location', location);
+      response.writeHead(status, { 'content-type': 'text/html' });
+      response.end('<p>moved</p>');
+    };
+  };
+  const signed = (path = '/blob/abc') => `${storage.url}${path}?X-Amz-Signature=${SIGNED}`;
+
+  const read = async (door: Door, path: string, headers: Record<string, string> = {}): Promise<Got> =>
+    door === '/proxy'
+      ? ofProxy(await raw('GET', `/proxy/demo-main${path}`, { headers }))
+      : ofActions(await agent.act({ platform: 'demo', endpoint: path, method: 'GET', scope: 'demo:read', headers }));
+  const ofProxy = (answer: Answer): Got => ({
+    status: answer.status,
+    text: answer.text,
+    followed: answer.headers.get('x-svc-followed') ?? undefined,
+    auditId: answer.headers.get('x-svc-audit-id') ?? '',
+    location: answer.headers.get('location') ?? undefined,
+  });
+  const ofActions = ({ status, body, text }: Answer): Got => ({
+    status: status === 200 ? body._meta.upstream_status : status,
+    text: status === 200 ? (typeof body.data === 'string' ? body.data : JSON.stringify(body.data)) : text,
+    followed: body._meta?.upstream_followed,
+    auditId: auditIdOf({ body } as Answer),
+    location: body._meta?.upstream_location,
+  });
+  const flagsOf = async ({ auditId }: Got) => {
+    const { row } = await evidenceOf(world, agent, auditId);
+    return JSON.parse(row.flags ?? '{}');
+  };
+
+  describe.each(DOORS)('by %s', (door) => {
+    test.each([302, 303, 307, 308])('a %i leads to the answer, without the credential', async (status) => {
+      redirect(signed(), status);
+      const sent = { accept: 'text/plain', 'if-none-match': '"a"', prefer: 'x-of-the-agent' };
+      const got = await read(door, '/items/1/download', sent);
+      expect(got).toMatchObject({ status: 200, text: LINES, followed: 'localhost', location: undefined });
+      expect(platform.seen).toHaveLength(1);
+      expect(platform.seen[0]?.headers).toMatchObject({ authorization: `Bearer ${CANARY}`, prefer: 'x-of-the-agent' });
+      expect(storage.seen).toHaveLength(1);
+      const [asked] = storage.seen;
+      expect(asked).toMatchObject({ method: 'GET', target: `/blob/abc?X-Amz-Signature=${SIGNED}`, body: '' });
+      expect(asked?.headers).toMatchObject({ accept: 'text/plain', 'if-none-match': '"a"' });
+      const names = asked?.rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
+      expect(names?.sort()).toEqual(['accept', 'accept-encoding', 'connection', 'host', 'if-none-match', 'user-agent']);
+      expect(asked?.rawHeaders.join('\n')).not.toContain(CANARY);
+      expect((await flagsOf(got)).followed).toMatchObject({ host: 'localhost', redirect_status: status });
+    });
+
+    test('its row says how many bytes came from where, with which status', async () => {
+      redirect(signed());
+      storage.answer = (_, response) => response.writeHead(404, { 'content-type': 'text/plain' }).end('gone');
+      const got = await read(door, '/items/1/log/full');
+      expect(got).toMatchObject({ status: 404, text: 'gone' });
+      const { row, payload } = await evidenceOf(world, agent, got.auditId);
+      expect(row).toMatchObject({ result: 'allowed', upstream_status: 404, path: '/items/1/log/full' });
+      expect(payload.row_hash).toBe(row.row_hash);
+      const { followed, answer_bytes: bytes = followed.bytes } = JSON.parse(row.flags!);
+      expect([followed.host, followed.redirect_status, bytes]).toEqual(['localhost', 302, 4]);
+    });
+
+    test.each<[string, string, number]>([
+      ['an operation that is not listed', '/items/1', 302],
+      ['another spelling of one that is', '/items/1/Download', 302],
+      ['a status that says where it moved to for all time', '/items/1/download', 301],
+    ])('%s is answered with the redirect, as before', async (_, path, status) => {
+      redirect(signed(), status);
+      const got = await read(door, path);
+      expect(got).toMatchObject({ status, followed: undefined, location: `${storage.url}/blob/abc` });
+      expect(storage.seen).toEqual([]);
+    });
+
+    test('a redirect to the platform itself is the agent’s to follow', async () => {
+      redirect(`${platform.url}/v1/items/2/download`);
+      const got = await read(door, '/items/1/download');
+      expect(got).toMatchObject({ status: 302, followed: undefined });
+      expect(got.location).toMatch(/\/items\/2\/download$/);
+      expect(platform.seen).toHaveLength(1);
+    });
+
+    test.each<[string, () => string | string[]]>([
+      ['http', () => signed().replace('https:', 'http:')],
+      ['another scheme', () => 'file:///etc/passwd'],
+      ['the platform’s own host, over http', () => `${platform.url}/elsewhere?sig=${SIGNED}`],
+      ['another port', () => signed().replace(/:\d+\//, ':9443/')],
+      ['a port of the public internet that is not for https', () => `https://storage.example:22/?sig=${SIGNED}`],
+      ['user info', () => signed().replace('https://', `https://user:${SIGNED}@`)],
+      ['a private address', () => `https://10.0.0.1/blob?sig=${SIGNED}`],
+      ['the metadata service', () => `https://169.254.169.254/latest/?sig=${SIGNED}`],
+      ['loopback by its address', () => signed().replace('localhost', '127.0.0.1')],
+      ['loopback in IPv6', () => signed().replace('localhost', '[::1]')],
+      ['a name of loopback', () => `https://files.localhost/blob?sig=${SIGNED}`],
+      ['what the operator listed for another platform', () => `${other.url}/blob?sig=${SIGNED}`],
+      ['the broker itself', () => agent.baseUrl.replace('http:', 'https:')],
+      ['no address at all', () => 'https://'],
+      ['two addresses', () => [signed(), signed('/blob/two')]],
+      ['an address with the credential in it', () => `${signed()}&token=${CANARY}`],
+      ['the credential in base64', () => `${storage.url}/${Buffer.from(CANARY).toString('base64')}`],
+    ])('a redirect to %s is not followed', async (_, location) => {
+      redirect(location());
+      const got = await read(door, '/items/1/download');
+      expect(got).toMatchObject({ status: 502, followed: undefined });
+      expect(got.text).toContain('an address that is not followed');
+      expect(got.text).not.toContain(SIGNED);
+      expect([...storage.seen, ...other.seen]).toEqual([]);
+      expect(platform.seen).toHaveLength(1);
+      const { row } = await evidenceOf(world, agent, got.auditId);
+      expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+      expect(JSON.parse(row.flags!)).toMatchObject({ code: 'redirect_refused', followed: { redirect_status: 302 } });
+      expect(row.flags).not.toContain(CANARY);
+    });
+
+    test('a second redirect is not followed, so that there is no loop', async () => {
+      redirect(signed());
+      storage.answer = (_, response) => response.writeHead(302, { location: signed() }).end();
+      const got = await read(door, '/items/1/download');
+      expect(got.status).toBe(502);
+      expect(got.text).toContain('Only one redirect is followed.');
+      expect(storage.seen).toHaveLength(1);
+      expect(await flagsOf(got)).toMatchObject({ code: 'redirected_again', followed: { host: 'localhost' } });
+    });
+
+    test('a 401 of the target says nothing of the connection', async () => {
+      redirect(signed());
+      storage.answer = (_, response) => response.writeHead(401, { 'content-type': 'text/plain' }).end('no');
+      expect(await read(door, '/items/1/download')).toMatchObject({ status: 401, text: 'no', followed: 'localhost' });
+      const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+      expect(connections[0].status).toBe('active');
+    });
+
+    test('a credential that the target knows all the same is taken out', async () => {
+      redirect(signed());
+      storage.answer = (_, response) => {
+        response.setHeader('content-type', 'text/plain');
+        response.end(`key ${CANARY}.`);
+      };
+      const got = await read(door, '/items/1/download');
+      expect(got).toMatchObject({ status: 200, text: expect.stringMatching(/^key .+\.$/) });
+      expect(got.text).not.toContain(CANARY);
+    });
+
+    test('a target that is not there is told apart from the platform', async () => {
+      redirect(signed());
+      storage.answer = (request) => request.socket.destroy();
+      const got = await read(door, '/items/1/download');
+      expect(got.status).toBe(502);
+      expect(got.text).toContain('redirected this read to localhost');
+      expect(await flagsOf(got)).toMatchObject({ code: 'connection_lost', followed: { host: 'localhost' } });
+    });
+  });
+
+  test('bytes come as base64, or as they are', async () => {
+    const zip = Buffer.from([0x50, 0x4b, 3, 4, 0xff, 0, 0xfe]);
+    redirect(signed());
+    storage.answer = (_, response) => response.writeHead(200, { 'content-type': 'application/zip' }).end(zip);
+    const call = { platform: 'demo', endpoint: '/items/1/download', method: 'GET', scope: 'demo:read' };
+    const { body } = await agent.act(call);
+    expect(body).toMatchObject({ data: zip.toString('base64'), _meta: { encoding: 'base64' } });
+    const answer = await fetch(`${agent.baseUrl}/proxy/demo-main/items/1/download`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    expect(answer.headers.get('content-type')).toBe('application/zip');
+    expect(Buffer.from(await answer.arrayBuffer()).equals(zip)).toBe(true);
+  });
+
+  test('a HEAD asks for the head of the target, and a range for a part of it', async () => {
+    redirect(signed());
+    const head = ofProxy(await raw('HEAD', '/proxy/demo-main/items/1/download'));
+    expect(head).toMatchObject({ status: 200, text: '', followed: 'localhost' });
+    expect(storage.seen.map(({ method }) => method)).toEqual(['HEAD']);
+    await read('/proxy', '/items/1/download', { range: 'bytes=0-3' });
+    expect(storage.seen.at(-1)?.headers.range).toBe('bytes=0-3');
+  });
+
+  test('a target that never ends is cut: by the bound of an answer, or when its reader leaves', async () => {
+    redirect(signed());
+    let closed = 0;
+    storage.answer = (_, response) => {
+      response.on('close', () => closed++);
+      response.writeHead(200, { 'content-type': 'application/octet-stream' });
+      const write = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(256 * 1024, 1)));
+      };
+      response.on('drain', write);
+      write();
+    };
+    const got = await read('POST /v1/actions', '/items/1/download');
+    expect(got.status).toBe(502);
+    expect(await flagsOf(got)).toMatchObject({ code: 'too_large' });
+    const leaving = new AbortController();
+    const { headers, body } = await fetch(`${agent.baseUrl}/proxy/demo-main/items/1/download`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+      signal: leaving.signal,
+    });
+    await body?.getReader().read();
+    leaving.abort();
+    await vi.waitFor(() => expect(closed).toBe(2));
+    const id = headers.get('x-svc-audit-id') ?? '';
+    const { db } = world.running.broker.store;
+    await vi.waitFor(async () => expect((await findAuditRow(db, organisation.id, id))?.state).toBe('final'));
+    expect(await flagsOf({ auditId: id } as Got)).toMatchObject({
+      ended: 'client_closed',
+      followed: { host: 'localhost', redirect_status: 302 },
+    });
+  });
+
+  test('a held read is followed when it was approved', async () => {
+    redirect(signed());
+    const careful = await organisation.agent({
+      rules: [{ effect: 'require_approval' }],
+      grants: { demo: { scopeList: ['demo:read'] } },
+    });
+    const call = { platform: 'demo', endpoint: '/items/1/download', method: 'GET', scope: 'demo:read' };
+    const { approval_id: id } = (await careful.act(call)).body;
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const approval = await careful.get(`/v1/approvals/${id}?wait=10`);
+    expect(approval.body).toMatchObject({ status: 'approved', result: { status: 200, data: LINES } });
+  });
+
+  test('the signed query is nowhere on record, nor in the log', async () => {
+    const stored = await everythingStored(world.environment);
+    expect([...stored].filter(([, bytes]) => bytes.includes(SIGNED)).map(([place]) => place)).toEqual([]);
+    expect(logged.join('')).toContain('"level":"');
+    expect(logged.join('')).not.toContain(SIGNED);
+  });
+});
