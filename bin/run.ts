@@ -17,11 +17,20 @@ import {
 } from '../mcp/sidecar/environment.ts';
 import type { Broker } from '../mcp/sidecar/forward.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
+import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
 import { CommandFailed } from './failure.ts';
 import { addressesOf } from './git-setup.ts';
+import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
 
-export type RunOptions = { connection: string[]; profile?: string; strict?: boolean; verbose?: boolean };
+export type RunOptions = {
+  connection: string[];
+  port: string[];
+  proxy?: boolean;
+  profile?: string;
+  strict?: boolean;
+  verbose?: boolean;
+};
 
 const CODE_HOST = new URL('https://github.com');
 
@@ -35,6 +44,10 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
   const broker = brokerOf(options.profile);
   const granted = named(await askGranted(broker), options.connection);
   const chosen = choose(granted);
+  const isStrict = options.strict === true;
+  const addresses = platformAddresses(granted, { chosen, isNamed: options.connection.length > 0 });
+  const ports = readPorts(options.port, granted, addresses);
+  const proxy = options.proxy ? await makeProxy(addresses, { parent: process.env, isStrict }) : undefined;
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-run-'));
   let close = () => {};
   try {
@@ -43,21 +56,27 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     // Windows has none that gh knows.
     const socket = codehost === undefined || process.platform === 'win32' ? undefined : join(folder, 'socket');
     const connections = granted.map(({ name }) => name);
-    const sidecar = await startSidecar({ broker, placeholder, connections, codehost, socket }).catch((error) => {
+    const served = { broker, placeholder, connections, codehost, socket, ports, proxy };
+    const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });
     close = sidecar.close;
+    const { url } = sidecar;
     const made = environmentFor(process.env, {
-      ...{ url: sidecar.url, placeholder, folder, socket, chosen },
+      ...{ url, placeholder, folder, socket, chosen, isStrict },
       codeHosts: addressesOf(CODE_HOST),
-      isStrict: options.strict === true,
     });
-    for (const [name, content] of Object.entries(made.files)) {
+    const proxied = proxy && variablesOf(proxy, { parent: process.env, url, placeholder, folder });
+    const told = ports.map(({ variable }, i): [string, string] => [variable, String(sidecar.ports[i])]);
+    const environment = { ...made.environment, ...proxied?.environment, ...Object.fromEntries(told) };
+    for (const [name, content] of Object.entries({ ...made.files, ...proxied?.files })) {
       mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 });
       writeFileSync(join(folder, name), content, { mode: 0o600 });
     }
     tell(chosen, made.kept, options, say);
-    return await runToItsEnd(words, made.environment, say);
+    if (proxy && options.connection.length === 0)
+      for (const line of notTaken(proxy.addresses)) say(`agent-broker: ${line}`);
+    return await runToItsEnd(words, environment, say);
   } finally {
     close();
     rmSync(folder, { recursive: true, force: true });

@@ -249,6 +249,8 @@ test('what is shipped imports the packages that the build bundles, and reads tho
     '@bufbuild/re2',
     '@modelcontextprotocol/node',
     '@modelcontextprotocol/server',
+    '@peculiar/asn1-schema',
+    '@peculiar/asn1-x509',
     '@simplewebauthn/server',
     '@smithy/signature-v4',
     'canonicalize',

@@ -11,7 +11,17 @@ export function addRunCommand(program: Command): void {
     .description('start a command that knows nothing of the broker, so that what it asks of platforms goes through it')
     .argument('<command...>', 'what to start, after --')
     .option('--connection <label>', 'a connection to use, instead of all (repeatable)', oneMore, [])
-    .option('--strict', 'leave out all variables that are named like credentials')
+    .option('--proxy', 'be the HTTPS_PROXY of the command as well, for tools that can be given no base URL')
+    .option(
+      '--port <connection[=port]>',
+      'a port that stands for the platform of a connection (repeatable)',
+      oneMore,
+      [],
+    )
+    .option(
+      '--strict',
+      'leave out all variables that are named like credentials; with --proxy, refuse hosts of no granted platform',
+    )
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option('--verbose', 'say which connections are used, and which variables may be credentials')
     .action(async (words: string[], options: RunOptions) => {

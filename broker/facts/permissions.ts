@@ -13,11 +13,14 @@ export type Permissions = {
   platforms: readonly PlatformPermissions[];
   /** Hosts that the agent's calls can reach. */
   hosts: readonly string[];
-  /** By platform id: where an MCP server is, and its name. */
-  servers: ReadonlyMap<string, { serverHost: string; serverName: string }>;
+  /** By platform id: where it is. */
+  addresses: ReadonlyMap<string, PlatformAddress>;
   /** Hash of everything that the agent can act on. */
   version: string;
 };
+
+/** What stands before every endpoint, or the host of an MCP server and its name. */
+export type PlatformAddress = { baseUrl: string } | { serverHost: string; serverName: string };
 
 export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
 
@@ -43,7 +46,7 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
   // The rows come in no order of their own, and what is hashed must not depend on it.
   const ids = ([...byPlatform.keys()] as string[]).sort();
   const hosts = new Set<string>();
-  const servers = new Map<string, { serverHost: string; serverName: string }>();
+  const addresses = new Map<string, PlatformAddress>();
   const facts: Facts[] = [];
   for (const platformId of ids) {
     const rows = byPlatform.get(platformId) ?? [];
@@ -51,7 +54,11 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     const { manifest } = present(loaded.platform, 'platform');
     const host = new URL(manifest.base_url).host;
     hosts.add(host);
-    if (manifest.kind === 'mcp') servers.set(platformId, { serverHost: host, serverName: manifest.name ?? platformId });
+    const isServer = manifest.kind === 'mcp';
+    addresses.set(
+      platformId,
+      isServer ? { serverHost: host, serverName: manifest.name ?? platformId } : { baseUrl: manifest.base_url },
+    );
     facts.push(loaded.facts);
   }
   const platforms = effectivePermissions(facts, now);
@@ -59,10 +66,10 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     agent: [who.agent.agent_id, who.agent.name, who.agent.status],
     platforms,
     hosts: [...hosts].sort(),
-    servers: [...servers],
+    addresses: [...addresses],
     // What these say of a single call is more than what is answered here.
     rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
     manifests: ids.map((id) => byPlatform.get(id)?.[0]?.platform_version),
   };
-  return { platforms, hosts: [...hosts].sort(), servers, version: sha256Base64url(JSON.stringify(acted)) };
+  return { platforms, hosts: [...hosts].sort(), addresses, version: sha256Base64url(JSON.stringify(acted)) };
 }

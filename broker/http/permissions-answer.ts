@@ -36,6 +36,7 @@ const Platform = z
       .optional()
       .describe('what is granted through each; empty: the platform is not connected'),
     callStyle: z.literal('graphql').optional(),
+    baseUrl: z.string().optional().describe('what stands before every endpoint; not of MCP servers'),
     serverHost: z.string().optional(),
     serverName: z.string().optional(),
   })

@@ -32,6 +32,8 @@ export type PlatformPermissions = Granted & {
   })[];
   /** `graphql`: calls are POSTs to `/`. */
   callStyle?: string;
+  /** What stands before every endpoint, of platforms that are not MCP servers. Earlier brokers do not tell. */
+  baseUrl?: string;
   /** Of MCP platforms. */
   serverHost?: string;
   serverName?: string;

@@ -5,18 +5,26 @@ import { CODEHOST, type Place, TOOLS } from './tools.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A connection that the agent has a grant on. `name`: its label, or its id where it has none. */
-export type Granted = { name: string; platform: string; platformName: string; isDefault: boolean };
+export type Granted = {
+  name: string;
+  platform: string;
+  platformName: string;
+  isDefault: boolean;
+  /** Of the platform. Earlier brokers do not tell. */
+  baseUrl?: string | undefined;
+};
 
 /** MCP servers are left out: they have a door of their own. */
 export function grantedOf({ platforms }: Permissions): Granted[] {
   return platforms
     .filter(({ serverHost, serverName }) => serverHost === undefined && serverName === undefined)
-    .flatMap(({ platformId, platformName, connections = [] }) =>
+    .flatMap(({ platformId, platformName, baseUrl, connections = [] }) =>
       connections.map(({ label, connection_id: id, default: isDefault }) => ({
         name: label ?? id,
         platform: platformId,
         platformName,
         isDefault,
+        ...(baseUrl !== undefined && { baseUrl }),
       })),
     );
 }

@@ -43,3 +43,19 @@ function keysIn(value: string): string[] {
   const [, accessKeyId] = /^AWS4-HMAC-SHA256 .*\bCredential=([^/,\s]+)\//.exec(value) ?? [];
   return [accessKeyId ?? value];
 }
+
+/** `Authorization`, `X-Api-Key`, `Private-Token`, `X-Amz-Security-Token` and their like; `Idempotency-Key` is none. */
+const HOLDS_A_CREDENTIAL = /^cookie$|(?:^|[-_])(?:token|secret|password|auth|authorization)$|(?<!idempotency[-_])key$/i;
+
+/** The headers without those that are made for credentials: whoever used the proxy may have sent one of its own. */
+export function withoutCredentials(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !HOLDS_A_CREDENTIAL.test(headers[i - (i % 2)] ?? ''));
+}
+
+/** The password of Basic credentials (RFC 7617); undefined: it is none. */
+export function passwordIn(header: string | undefined): string | undefined {
+  const [, encoded] = /^basic +(\S+)$/i.exec(header ?? '') ?? [];
+  if (encoded === undefined) return undefined;
+  const pair = Buffer.from(encoded, 'base64').toString('utf8');
+  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : undefined;
+}

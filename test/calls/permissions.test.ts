@@ -44,6 +44,7 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
             conditionalScopes: ['demo:write'],
           },
         ],
+        baseUrl: `${world.upstream.url}/v1`,
       },
     ]);
     expect(answer.headers.get('ratelimit')).toMatch(/^"permissions";/);
@@ -78,9 +79,10 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
       conditionalScopes: ['demo:read'],
       unenforcedScopes: ['demo:none'],
       constraints,
+      baseUrl: `${world.upstream.url}/v1`,
     });
     const { connection_id: _id, label: _label, status, default: isDefault, ...granted } = connections[0];
-    const { platformId: _platform, platformName: _name, ...whole } = rest;
+    const { platformId: _platform, platformName: _name, baseUrl: _address, ...whole } = rest;
     expect([status, isDefault]).toEqual(['active', true]);
     expect(granted).toEqual({ ...whole, expiresInSeconds });
     expect(expiresInSeconds).toBeGreaterThan(590);

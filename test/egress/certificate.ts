@@ -1,5 +1,6 @@
-/** A self-signed certificate for one name (RFC 5280), made here because Node can read certificates but not write them. */
+/** A self-signed certificate for a name or an IPv4 address (RFC 5280), made here because Node can read certificates but not write them. */
 import { generateKeyPairSync, sign } from 'node:crypto';
+import { isIPv4 } from 'node:net';
 
 export type Certificate = { key: string; cert: string };
 
@@ -8,7 +9,9 @@ export function certificateFor(name: string): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const algorithm = sequence(oid('2a8648ce3d040302')); // ecdsa-with-SHA256
   const subject = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(name)))));
-  const names = sequence(der(0x82, Buffer.from(name)));
+  const names = sequence(
+    isIPv4(name) ? der(0x87, Buffer.from(name.split('.').map(Number))) : der(0x82, Buffer.from(name)),
+  );
   const extension = sequence(oid('551d11'), der(0x04, names)); // subjectAltName
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))), // v3

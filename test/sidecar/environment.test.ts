@@ -1,6 +1,8 @@
 /** Which connection a tool's variables lead to, and what becomes of the variables that were there. */
 import { describe, expect, test } from 'vitest';
 import { choose, codehostOf, environmentFor, type Granted, grantedOf } from '../../mcp/sidecar/environment.ts';
+import { addressOf, originOf, type PlatformAddress, platformAddresses } from '../../mcp/sidecar/platform-address.ts';
+import { proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
 
 const granted = (name: string, platform: string, platformName = platform, isDefault = false): Granted => ({
   ...{ name, platform, platformName, isDefault },
@@ -64,5 +66,66 @@ describe('the environment', () => {
       NO_PROXY: 'x.example,127.0.0.1,localhost',
     });
     expect(environmentFor({}, connections).environment).not.toHaveProperty('NO_PROXY');
+  });
+});
+
+describe('the addresses of platforms', () => {
+  const at = (name: string, baseUrl: string, platform = name, isDefault = true): Granted => ({
+    ...granted(name, platform, platform, isDefault),
+    baseUrl,
+  });
+  const namesOf = (list: readonly Granted[], isNamed = false) =>
+    platformAddresses(list, { chosen: choose(list), isNamed }).map(({ connection }) => connection);
+
+  test('have a host, a port and a path', () => {
+    const list = ['https://api.example/v1/', 'http://[::1]:8080', 'https://api.example:444'].map((url) => at(url, url));
+    const addresses = platformAddresses(list, { chosen: [], isNamed: true });
+    expect(addresses.map(({ connection: _, ...rest }) => rest)).toEqual([
+      { isTls: true, host: 'api.example', port: 443, path: '/v1' },
+      { isTls: false, host: '::1', port: 8080, path: '' },
+      { isTls: true, host: 'api.example', port: 444, path: '' },
+    ]);
+    expect(addresses.map(originOf)).toEqual(['https://api.example', 'http://[::1]:8080', 'https://api.example:444']);
+    expect(platformAddresses([granted('old', 'old')], { chosen: [], isNamed: false })).toEqual([]);
+  });
+
+  test('are taken as a tool’s variables are, then by default, then by name; or in the order of who named them', () => {
+    const url = 'https://api.openai.com/v1';
+    const list = [at('c', url, 'ours', false), at('b', url, 'ours'), at('a', url, 'a'), at('z', url, 'openai')];
+    expect(namesOf(list)).toEqual(['z', 'a', 'b', 'c']);
+    expect(namesOf([at('y', url), at('x', url)], true)).toEqual(['y', 'x']);
+  });
+
+  test('are found by the longest path that a target is below', () => {
+    const of = (path: string): PlatformAddress => ({ connection: path, isTls: true, host: 'h', port: 443, path });
+    const addresses = [of(''), of('/calendar'), of('/calendar/v3')];
+    const found = (target: string) => addressOf(target, addresses)?.path;
+    expect(['/calendar/v3', '/calendar/v3?a', '/calendar/v30', '/calendars', '/x'].map(found)).toEqual([
+      ...['/calendar/v3', '/calendar/v3', '/calendar', '', ''],
+    ]);
+    expect(addressOf('/drive', addresses.slice(1))).toBeUndefined();
+  });
+});
+
+describe('the files of the proxy', () => {
+  test('are the system’s roots, or those that a variable of the parent’s named, and the authority', () => {
+    const { environment, files } = proxyVariables(
+      { CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node' },
+      {
+        ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', certificate: 'OURS\n' },
+        ...{ systemRoots: ['A\n', 'B', 'A\n'], read: (path) => `in ${path}` },
+      },
+    );
+    expect(environment).toMatchObject({
+      HTTPS_PROXY: 'http://run:KEY@127.0.0.1:7',
+      SSL_CERT_FILE: '/f/roots.pem',
+      CURL_CA_BUNDLE: '/f/CURL_CA_BUNDLE.pem',
+      NODE_EXTRA_CA_CERTS: '/f/NODE_EXTRA_CA_CERTS.pem',
+    });
+    expect(files).toEqual({
+      'roots.pem': 'A\nB\nOURS\n',
+      'CURL_CA_BUNDLE.pem': 'in /own\nOURS\n',
+      'NODE_EXTRA_CA_CERTS.pem': 'in /node\nOURS\n',
+    });
   });
 });

@@ -26,9 +26,10 @@ export type Upstream = {
 /**
  * Starts one. Unless told otherwise it answers 200 with `{method, target, body}`, and never the headers.
  *
- * @param certificate for `localhost`, of a server that speaks TLS
+ * @param certificate for `localhost`, or what `host` is, of a server that speaks TLS
+ * @param host another address of loopback
  */
-export async function startUpstream(certificate?: { key: string; cert: string }): Promise<Upstream> {
+export async function startUpstream(certificate?: { key: string; cert: string }, host?: string): Promise<Upstream> {
   const listener: RequestListener = async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -40,11 +41,12 @@ export async function startUpstream(certificate?: { key: string; cert: string })
     response.end(JSON.stringify({ method, target: url, body: body === '' ? null : body }));
   };
   const server = certificate ? createTlsServer(certificate, listener) : createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host ?? '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
+  const name = host ?? (certificate ? 'localhost' : '127.0.0.1');
   const upstream: Upstream = {
-    url: `${certificate ? 'https://localhost' : 'http://127.0.0.1'}:${port}`,
-    address: `${certificate ? 'localhost' : '127.0.0.1'}:${port}`,
+    url: `${certificate ? 'https' : 'http'}://${name}:${port}`,
+    address: `${name}:${port}`,
     seen: [],
     answer: undefined,
     close: () => {

@@ -45,7 +45,7 @@ export const agentPermissions = route({
       agent: { id: who.agent.id, name: who.agent.name, agent_id: who.agent.agent_id },
       platforms: permissions.platforms.map((platform) => ({
         ...toWirePermissions(platform, now),
-        ...permissions.servers.get(platform.platformId),
+        ...permissions.addresses.get(platform.platformId),
       })),
       version: permissions.version,
       ...(isEntitled(services.broker, who.agent.organisation_id, 'egress') && { egress: { hosts: permissions.hosts } }),

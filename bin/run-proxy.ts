@@ -1,0 +1,96 @@
+/** The proxy of `agent-broker run --proxy`, and the ports of `--port`. */
+import { readFileSync } from 'node:fs';
+import { getCACertificates } from 'node:tls';
+import type { Environment, Granted } from '../mcp/sidecar/environment.ts';
+import { originOf, type PlatformAddress } from '../mcp/sidecar/platform-address.ts';
+import { otherProxyIn, proxyVariables } from '../mcp/sidecar/proxy-variables.ts';
+import type { ConnectProxy } from '../mcp/sidecar/tunnel.ts';
+import { CommandFailed } from './failure.ts';
+
+/** Throws CommandFailed where there is nothing that a proxy could open, or another proxy would be left out. */
+export async function makeProxy(
+  addresses: readonly PlatformAddress[],
+  { parent, isStrict }: { parent: Environment; isStrict: boolean },
+): Promise<ConnectProxy> {
+  const other = isStrict ? undefined : otherProxyIn(parent);
+  if (other !== undefined)
+    throw new CommandFailed(
+      `${other} is set, and --proxy would take its place: what is not governed would go past it. Unset it, or refuse all other hosts with --strict.`,
+    );
+  const opened = addresses.filter(({ isTls }) => isTls);
+  if (opened.length === 0)
+    throw new CommandFailed(
+      'No platform of this agent is known to be at an https address, so there is nothing to be a proxy for. A broker of an earlier version does not say where platforms are.',
+    );
+  // Loaded on use: it is a third of what the sidecar is.
+  const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
+  return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict };
+}
+
+/** Where several connections are at one address, those that are not taken: sentences for the person. */
+export function notTaken(addresses: readonly PlatformAddress[]): string[] {
+  const places = Map.groupBy(addresses, (one) => `${originOf(one)}${one.path}`);
+  return [...places].flatMap(([place, [taken, ...others]]) =>
+    taken === undefined || others.length === 0
+      ? []
+      : `${place} leads to ${taken.connection}, and not to ${others.map(({ connection }) => connection).join(', ')}. Choose with --connection.`,
+  );
+}
+
+/** @throws CommandFailed for a file of roots that cannot be read */
+export function variablesOf(
+  { authority }: ConnectProxy,
+  run: { parent: Environment; url: string; placeholder: string; folder: string },
+): ReturnType<typeof proxyVariables> {
+  const system = getCACertificates('system');
+  return proxyVariables(run.parent, {
+    ...run,
+    certificate: authority.certificate,
+    systemRoots: system.length > 0 ? system : getCACertificates('bundled'),
+    read: (path) => {
+      try {
+        return readFileSync(path, 'utf8');
+      } catch (error) {
+        throw new CommandFailed(
+          `The file of certificates ${path}, which a variable names, cannot be read: ${(error as Error).message}`,
+        );
+      }
+    },
+  });
+}
+
+export type Port = { connection: string; variable: string; port: number; address: PlatformAddress };
+
+const variableOf = (connection: string): string =>
+  `AGENT_BROKER_${connection.toUpperCase().replace(/[^A-Z0-9]+/g, '_')}_PORT`;
+
+/** Reads `<connection>[=<port>]` of each. Throws CommandFailed. */
+export function readPorts(
+  written: readonly string[],
+  granted: readonly Granted[],
+  addresses: readonly PlatformAddress[],
+): Port[] {
+  const ports = written.map((text) => {
+    // A label may hold an equals sign.
+    const isWhole = granted.some(({ name }) => name === text);
+    const [, connection = text, number = '0'] = (!isWhole && /^(.*)=(\d{1,5})$/s.exec(text)) || [];
+    if (Number(number) > 65_535) throw new CommandFailed(`${number} is no port: --port <connection>[=<port>].`);
+    if (!granted.some(({ name }) => name === connection))
+      throw new CommandFailed(
+        `This run has no connection ${connection}. It has: ${granted.map(({ name }) => name).join(', ')}.`,
+      );
+    const address = addresses.find((one) => one.connection === connection);
+    if (address === undefined)
+      throw new CommandFailed(
+        `The broker does not say where the platform of ${connection} is, so no port can stand for it: its version is an earlier one.`,
+      );
+    return { connection, variable: variableOf(connection), port: Number(number), address };
+  });
+  const [, [first, second] = []] =
+    [...Map.groupBy(ports, ({ variable }) => variable)].find(([, { length }]) => length > 1) ?? [];
+  if (first !== undefined && second !== undefined)
+    throw new CommandFailed(
+      `The ports of ${first.connection} and ${second.connection} would both be told in ${first.variable}. Take one of them at a time.`,
+    );
+  return ports;
+}

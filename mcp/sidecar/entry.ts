@@ -1,0 +1,62 @@
+/** A way in to the sidecar: who is served there, and what a request leads to. */
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { type Forward, refuse } from './forward.ts';
+import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
+import { doorOf, type Route } from './routes.ts';
+
+export type Entry = {
+  /** What `Host` may be; the first is told. */
+  hosts: readonly string[];
+  /** Whoever comes this way has shown the placeholder before. */
+  isShown: boolean;
+  /** `at`: what `Host` was, and what stands before the path. Undefined: nothing of this run. */
+  routeOf(target: string, at: { host: string; origin: string }): Route | undefined;
+  /** Of what leads nowhere: what there is. */
+  unknown: string;
+};
+
+type Sidecar = { broker: string; placeholder: string; forward: Forward };
+
+const WRONG_PLACEHOLDER =
+  'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.';
+
+/** Answers what comes in by an entry. */
+export const answerAt =
+  (entry: Entry, { broker, placeholder, forward }: Sidecar): RequestListener =>
+  (request, response) => {
+    const refusal = refusedSender(request, entry.hosts);
+    if (refusal) return void refuse(response, 403, 'not_served', refusal);
+    const found = withoutPlaceholder(request.rawHeaders, placeholder);
+    const target = request.url ?? '';
+    // kubectl sends no key over plain HTTP, so its address has it.
+    const [, inPath, rest = ''] = (!entry.isShown && /^\/~([^/?]*)(.*)$/s.exec(target)) || [];
+    if (!entry.isShown && !found.isShown && !(inPath !== undefined && isShown(inPath, placeholder)))
+      return void refuse(response, 401, 'wrong_placeholder', WRONG_PLACEHOLDER);
+    const host = request.headers.host ?? '';
+    const origin = `http://${host}${inPath === undefined ? '' : `/~${inPath}`}`;
+    const route = entry.routeOf(inPath === undefined ? target : rest, { host, origin });
+    if (route === undefined) return void refuse(response, 404, 'not_found', entry.unknown);
+    forward(request, response, {
+      path: route.path,
+      headers: entry.isShown ? withoutCredentials(found.headers) : found.headers,
+      authorization: (token) =>
+        route.isGit
+          ? ['Authorization', `Basic ${basic(`connection.${route.connection}:${token}`)}`]
+          : ['X-Svc-Authorization', `Bearer ${token}`],
+      back: (value) => value.replaceAll(doorOf(broker, route.connection), () => route.back),
+    });
+  };
+
+/** Node's own fetch sends Sec-Fetch-Mode; only browsers say from which site. */
+export const isOfBrowser = ({ headers }: IncomingMessage): boolean =>
+  headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;
+
+/** Why a sender is not served, whatever it shows. Undefined: it may be. */
+function refusedSender(request: IncomingMessage, hosts: readonly string[]): string | undefined {
+  if (isOfBrowser(request)) return 'Browsers are not served.';
+  const [host, another] = request.headersDistinct.host ?? [];
+  if (host !== undefined && another === undefined && hosts.includes(host.toLowerCase())) return undefined;
+  return `The Host header has to be ${hosts[0]}.`;
+}
+
+const basic = (pair: string): string => Buffer.from(pair).toString('base64');

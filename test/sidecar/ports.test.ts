@@ -1,0 +1,103 @@
+/** `agent-broker run --port`: a port that stands for a platform, for programs that are given a host and a port alone. */
+
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { js, profileOf, run, sh } from './run-world.ts';
+
+describe('the port of a connection', () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let profile: string;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    for (const id of ['demo', 'demo_2']) await organisation.platform({ id });
+    await organisation.platform({ id: 'whole', manifest: { base_url: world.upstream.url } });
+    agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {}, demo_2: {}, whole: {} } });
+    profile = profileOf(agent);
+  });
+  const freePort = () =>
+    new Promise<number>((done) => {
+      const server = createServer().listen(0, '127.0.0.1', () => {
+        const { port } = server.address() as AddressInfo;
+        server.close(() => done(port));
+      });
+    });
+
+  test('stands for the platform’s whole address', async () => {
+    const port = await freePort();
+    const ended = await run(profile, [
+      ...['--port', 'demo-main', '--port', `whole-main=${port}`],
+      ...js(`import { request } from 'node:http';
+        const { AGENT_BROKER_DEMO_MAIN_PORT, AGENT_BROKER_WHOLE_MAIN_PORT, AGENT_BROKER_RUN_KEY } = process.env;
+        console.log(AGENT_BROKER_WHOLE_MAIN_PORT);
+        for (const port of [AGENT_BROKER_DEMO_MAIN_PORT, AGENT_BROKER_WHOLE_MAIN_PORT]) {
+          const headers = { authorization: 'Bearer ' + AGENT_BROKER_RUN_KEY };
+          const asking = request({ host: 'localhost', family: 4, port, path: '/v1/items', headers });
+          const response = await new Promise((done) => asking.on('response', done).end());
+          for await (const part of response) process.stdout.write(part + ' ' + response.statusCode + '\\n');
+        }`),
+    ]);
+    const [written, one, two] = ended.stdout.split('\n');
+    expect(written, ended.stderr).toBe(String(port));
+    expect(one).toBe('{"method":"GET","target":"/v1/items","body":null} 200');
+    // No scope of this one has such a path.
+    expect(two).toMatch(/endpoint_scope_mismatch.* 403$/);
+  });
+
+  test('serves who shows the placeholder, at its own address and below the platform’s', async () => {
+    const before = world.upstream.seen.length;
+    const asked: [string, string][] = [
+      ['/v1/items', ''],
+      ['/v1/items', '-H "Authorization: Bearer wrong"'],
+      ['/v1/items', '-H "$KEY" -H "Host: evil.example"'],
+      ['/v1/items', '-H "$KEY" -H "Host: $RUN_HOST"'],
+      ['/v1/items', '-H "$KEY" -H "Origin: null"'],
+      ['/items', '-H "$KEY"'],
+      ['/proxy/demo-main/items', '-H "$KEY"'],
+      ['/v1/../v1/items', '-H "$KEY"'],
+    ];
+    const lines = asked.map(([path, words]) => `ask ${words} "http://127.0.0.1:$AGENT_BROKER_DEMO_MAIN_PORT${path}"`);
+    const ended = await run(profile, [
+      ...['--port', 'demo-main'],
+      ...sh(`ask() { curl -sS --path-as-is -o /dev/null -w '%{http_code}\n' "$@"; }
+        RUN_HOST=$(echo "$AGENT_BROKER_RUN_URL" | cut -d / -f 3)
+        KEY="Authorization: Bearer $AGENT_BROKER_RUN_KEY"
+        ${lines.join('\n')}`),
+    ]);
+    expect(ended.stdout.split('\n'), ended.stderr).toEqual([
+      '401',
+      '401',
+      '403',
+      '403',
+      '403',
+      '404',
+      '404',
+      '404',
+      '',
+    ]);
+    expect(world.upstream.seen.length).toBe(before);
+  });
+
+  test('what cannot be is said before anything is started', async () => {
+    const taken = Number(new URL(world.running.baseUrl).port);
+    const refused: [string[], RegExp][] = [
+      [['--port', 'crm'], /has no connection crm\. It has: /],
+      [['--port', 'demo-main=70000'], /70000 is no port/],
+      [['--port', 'demo-main=x'], /has no connection demo-main=x/],
+      [['--connection', 'whole-main', '--port', 'demo-main'], /has no connection demo-main\. It has: whole-main\./],
+      [['--port', `demo-main=${taken}`], /The sidecar cannot listen: .*EADDRINUSE/],
+      [['--port', 'demo-main', '--port', 'demo-main'], /both be told in AGENT_BROKER_DEMO_MAIN_PORT/],
+      [['--proxy'], /https address/],
+    ];
+    for (const [words, why] of refused) {
+      const ended = await run(profile, [...words, ...sh('echo started')]);
+      expect(ended).toMatchObject({ code: 1, stdout: '' });
+      expect(ended.stderr).toMatch(why);
+    }
+  });
+});

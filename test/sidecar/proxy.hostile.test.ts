@@ -1,0 +1,306 @@
+/** The proxy of a run, as other programs of the machine, pages of browsers and its own command may misuse it. */
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer as createHttpServer, type IncomingMessage, request as requestHttp } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import type { Upstream } from '../world/upstream.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { profileOf, type Started, sh, startRun } from './run-world.ts';
+import { connectBy, exchange, HOST, startTlsWorld, startUntouched, type TlsWorld } from './tls-world.ts';
+
+type Running = { started: Started; proxy: URL; folder: string; pid: string; authority: string };
+
+describe('the proxy of a run', () => {
+  let given: TlsWorld;
+  let untouched: Upstream & { certificate: string };
+  let open: Running;
+  let strict: Running;
+  /** The headers of the requests that the broker got. */
+  const heard: string[][] = [];
+  beforeAll(async () => {
+    given = await startTlsWorld();
+    untouched = await startUntouched();
+    const organisation = await given.world.organisation();
+    await organisation.platform({ manifest: { base_url: `${given.origin}/v1` } });
+    // Without TLS.
+    await organisation.platform({ id: 'plain' });
+    await organisation.platform({ id: 'codehost', manifest: { name: 'GitHub', base_url: `${given.origin}/code` } });
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {}, plain: {}, codehost: {} } });
+    const profile = profileOf(agent, await listeningTo(agent.baseUrl, (request) => heard.push(request.rawHeaders)));
+    const running = async (...words: string[]): Promise<Running> => {
+      const started = startRun(profile, [
+        '--proxy',
+        ...words,
+        ...sh('echo "$HTTPS_PROXY $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS $PPID."; exec sleep 600'),
+      ]);
+      const written = await started.written(/\n/);
+      const [, proxy = '', roots = '', extra = '', pid = ''] = /^(\S+) (\S+) (\S+) (\d+)\.\n/.exec(written) ?? [];
+      return { started, proxy: new URL(proxy), folder: dirname(roots), pid, authority: readFileSync(extra, 'utf8') };
+    };
+    [open, strict] = await Promise.all([running(), running('--strict')]);
+  });
+  beforeEach(() => {
+    given.platform.seen.length = 0;
+    heard.length = 0;
+  });
+  const credentials = ({ proxy }: Running) => `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`;
+  const shown = (by = open) => ({ 'proxy-authorization': credentials(by) });
+  const target = () => `${HOST}:${given.port}`;
+
+  const refused: [string, number, () => string, () => Record<string, string>][] = [
+    ['who shows nothing', 407, target, () => ({})],
+    ['another placeholder', 407, target, () => ({ 'proxy-authorization': `Basic ${btoa(`run:${'A'.repeat(32)}`)}` })],
+    [
+      'a part of it',
+      407,
+      target,
+      () => ({ 'proxy-authorization': `Basic ${btoa(`run:${open.proxy.password.slice(1)}`)}` }),
+    ],
+    ['more than it', 407, target, () => ({ 'proxy-authorization': `Basic ${btoa(`run:ghp_${open.proxy.password}`)}` })],
+    ['it as the user', 407, target, () => ({ 'proxy-authorization': `Basic ${btoa(`${open.proxy.password}:`)}` })],
+    ['it where keys of platforms go', 407, target, () => ({ authorization: credentials(open) })],
+    ['it with another scheme', 407, target, () => ({ 'proxy-authorization': `Bearer ${open.proxy.password}` })],
+    ['that of another run', 407, target, () => shown(strict)],
+    ['a page of a browser', 403, target, () => ({ ...shown(), origin: 'https://evil.example' })],
+    ['a browser', 403, target, () => ({ ...shown(), 'sec-fetch-site': 'cross-site' })],
+    ['another Host', 403, target, () => ({ ...shown(), host: 'evil.example' })],
+    ['another port of the platform', 403, () => `${HOST}:22`, shown],
+    ['another port, in capital letters and with a dot', 403, () => `${HOST.toUpperCase()}.:22`, shown],
+    ['no port', 400, () => HOST, shown],
+    ['port 0', 400, () => `${HOST}:0`, shown],
+    ['a port that is none', 400, () => `${HOST}:65536`, shown],
+    ['a user in the target', 400, () => `a@${HOST}:443`, shown],
+    ['an address as the target', 400, () => `https://${HOST}:443`, shown],
+    ['a host that nobody has', 502, () => 'nowhere.invalid:443', shown],
+  ];
+  test.each(refused)('%s: %i', async (_, status, targetOf, headersOf) => {
+    const answer = await connectBy(open.proxy, targetOf(), { host: targetOf(), ...headersOf() });
+    expect(answer, answer.text).toMatchObject({ status });
+    expect(JSON.parse(answer.text)).toEqual({ error: expect.any(String), detail: expect.any(String) });
+    expect(answer.text).not.toContain(open.proxy.password);
+    expect([heard, given.platform.seen]).toEqual([[], []]);
+  });
+
+  test('--strict refuses every other host, and serves those of the grants', async () => {
+    const address = untouched.address;
+    const answer = await connectBy(strict.proxy, address, { host: address, ...shown(strict) });
+    expect(answer).toMatchObject({ status: 403, reason: 'No host of a granted platform' });
+    expect(JSON.parse(answer.text).detail).toContain('127.0.0.2');
+    for (const host of [given.world.upstream.address, `sub.${HOST}:${given.port}`])
+      expect(await connectBy(strict.proxy, host, { host, ...shown(strict) })).toMatchObject({ status: 403 });
+    expect(await inside(strict, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1.1 200 /,
+    );
+  });
+
+  test('another host gets the bytes as they are, both ways, and ends each way by itself', async () => {
+    const server = await echo();
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { status, socket } = await connectBy(open.proxy, host, { host, ...shown() });
+    expect(status).toBe(200);
+    const sent = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 7) % 256));
+    socket.end(sent);
+    const chunks: Buffer[] = [];
+    for await (const chunk of socket) chunks.push(chunk as Buffer);
+    // It answers once it has all.
+    expect(Buffer.concat(chunks).equals(sent)).toBe(true);
+    const tls = await tlsIn(open, untouched.address, {
+      ca: untouched.certificate,
+      servername: '',
+      checkServerIdentity: () => undefined,
+    });
+    expect(tls.getPeerX509Certificate()?.fingerprint256).toBe(
+      new X509Certificate(untouched.certificate).fingerprint256,
+    );
+    tls.destroy();
+    expect(heard).toEqual([]);
+  });
+
+  test('the Unix socket asks for the placeholder, too', async () => {
+    const socketPath = join(open.folder, 'socket');
+    expect(await connectBy({ socketPath }, target(), { host: target() })).toMatchObject({ status: 407 });
+    const { status, socket } = await connectBy({ socketPath }, target(), { host: target(), ...shown() });
+    expect(status).toBe(200);
+    socket.destroy();
+  });
+
+  /** What is answered to bytes in an opened tunnel. */
+  async function inside(by: Running, bytes: string): Promise<string> {
+    const tls = await tlsIn(by, target());
+    tls.write(bytes.replaceAll('HOST', target()).replaceAll('KEY', by.proxy.password));
+    let text = '';
+    for await (const chunk of tls) text += chunk;
+    return text;
+  }
+  async function tlsIn(by: Running, host: string, options: object = {}): Promise<TLSSocket> {
+    const { socket, status } = await connectBy(by.proxy, host, { host, ...shown(by) });
+    expect(status).toBe(200);
+    const tls = connectTls({
+      socket,
+      servername: HOST,
+      ca: by.authority,
+      ALPNProtocols: ['h2', 'http/1.1'],
+      ...options,
+    });
+    await new Promise<void>((resolve, reject) => tls.once('secureConnect', resolve).once('error', reject));
+    return tls;
+  }
+
+  const bad: [string, RegExp, string][] = [
+    [
+      'two lengths',
+      /^HTTP\/1.1 400 /,
+      'POST /v1/items HTTP/1.1\r\nHost: HOST\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd',
+    ],
+    [
+      'a length and chunks',
+      /^HTTP\/1.1 400 /,
+      'POST /v1/items HTTP/1.1\r\nHost: HOST\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    [
+      'chunks that are said twice',
+      /^HTTP\/1.1 400 /,
+      'POST /v1/items HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
+    ],
+    ['a line that goes on', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nA: b\r\n c\r\n\r\n'],
+    ['a bare line feed', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\nHost: HOST\nA: b\n\n'],
+    ['no Host', /^HTTP\/1.1 400 /, 'GET /v1/items HTTP/1.1\r\n\r\n'],
+    ['another Host', /^HTTP\/1.1 403 /, 'GET /v1/items HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'],
+    [
+      'two Hosts',
+      /^HTTP\/1.1 40[03] /,
+      'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\nConnection: close\r\n\r\n',
+    ],
+    [
+      'an absolute address',
+      /^HTTP\/1.1 404 /,
+      'GET https://HOST/v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
+    ],
+    [
+      'the address of the broker',
+      /^HTTP\/1.1 404 /,
+      'GET /v1/../proxy/demo-main HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
+    ],
+    [
+      'its own addresses',
+      /^HTTP\/1.1 404 /,
+      'GET /~KEY/proxy/demo-main/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
+    ],
+    ['a tunnel in the tunnel', /^$/, 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n'],
+    ['a page', /^HTTP\/1.1 403 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nOrigin: null\r\nConnection: close\r\n\r\n'],
+  ];
+  test.each(bad)('in a tunnel %s goes no further', async (_, answer, bytes) => {
+    expect(await inside(open, bytes)).toMatch(answer);
+    expect([heard, given.platform.seen]).toEqual([[], []]);
+  });
+
+  test('keys that stand in a request go no further than the sidecar, and a token is its own alone', async () => {
+    const lines = [
+      ...[
+        'Authorization: Bearer eyJhbGciOi.eyJhZ2VudCI6.c2lnbmF0dXJl',
+        'Cookie: a=of-the-user',
+        'X-Api-Key: of-the-user',
+      ],
+      ...['Private-Token: of-the-user', 'X-Svc-Authorization: Bearer of-the-user', 'Proxy-Authorization: Basic b2Y='],
+      ...['Accept-Language: KEY', 'Idempotency-Key: kept', 'If-None-Match: "kept"'],
+    ];
+    const answer = await inside(
+      open,
+      `GET /v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n${lines.join('\r\n')}\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
+    const got = heard.flat();
+    expect(got.join('\n')).not.toMatch(/of-the-user|eyJhbGciOi\.|b2Y=/);
+    expect(got.join('\n')).not.toContain(open.proxy.password);
+    expect(got).toEqual(expect.arrayContaining(['kept', '"kept"']));
+    expect(given.platform.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
+  });
+
+  test('its authority is for the hosts of the grants, for a day, and signs for no other name', async () => {
+    const { subjectAltName, validTo } = (await tlsIn(open, target())).getPeerX509Certificate() ?? {};
+    expect(subjectAltName).toBe(`DNS:${HOST}`);
+    const hours = (Date.parse(validTo ?? '') - Date.now()) / 3600_000;
+    expect(hours).toBeGreaterThan(23.5);
+    expect(hours).toBeLessThanOrEqual(24);
+    await expect(tlsIn(open, target(), { servername: 'other.demo.test' })).rejects.toThrow(/altnames/);
+    // Another run's.
+    await expect(tlsIn(open, target(), { ca: strict.authority })).rejects.toThrow(/certificate/);
+    const text = execFileSync('openssl', ['x509', '-noout', '-text'], { input: open.authority, encoding: 'utf8' });
+    expect(text).toMatch(
+      /Name Constraints: critical\s+Permitted:\s+DNS:api\.demo\.test\s+Excluded:\s+IP:0\.0\.0\.0\/0\.0\.0\.0/,
+    );
+  });
+
+  test('its key is in no file and no environment', () => {
+    const files = readdirSync(open.folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
+    expect(files.length).toBe(3);
+    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', open.pid], { encoding: 'utf8' });
+    const pids = [open.pid, ...children.trim().split(/\s+/)];
+    expect(pids.length).toBe(2);
+    const environments = pids.map((pid) => readFileSync(`/proc/${pid}/environ`, 'utf8'));
+    expect([...files, ...environments].join('\n')).not.toMatch(/PRIVATE KEY/);
+  });
+
+  test('a request of plain HTTP for another host is none for the proxy', async () => {
+    const bytes = `GET http://plain.demo.test/v1/items HTTP/1.1\r\nHost: plain.demo.test\r\nProxy-Authorization: ${credentials(open)}\r\nConnection: close\r\n\r\n`;
+    expect(await exchange(Number(open.proxy.port), bytes)).toMatch(/^HTTP\/1.1 403 /);
+    expect(heard).toEqual([]);
+  });
+
+  test('the end of the command ends what is open, and removes the folder', async () => {
+    const server = await echo();
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { socket } = await connectBy(open.proxy, host, { host, ...shown() });
+    const tls = await tlsIn(open, target());
+    const ends = [socket, tls].map(
+      (one) =>
+        new Promise((done) =>
+          one
+            .on('error', () => {})
+            .once('close', done)
+            .resume(),
+        ),
+    );
+    open.started.child.kill('SIGTERM');
+    await open.started.ended;
+    await Promise.all(ends);
+    expect(() => readdirSync(open.folder)).toThrow('ENOENT');
+  });
+});
+
+/** The address of what passes requests on to a broker, and tells of each. */
+async function listeningTo(broker: string, tell: (request: IncomingMessage) => void): Promise<string> {
+  const server = createHttpServer((request, response) => {
+    tell(request);
+    const asking = requestHttp(`${broker}${request.url}`, { method: request.method, headers: request.headers });
+    asking.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+      answer.pipe(response);
+    });
+    request.pipe(asking);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  afterFile(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Answers everything once it was told that there is no more. */
+async function echo(): Promise<Server> {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('end', () => socket.end(Buffer.concat(chunks)));
+    socket.on('error', () => socket.destroy());
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  afterFile(() => server.close());
+  return server;
+}

@@ -1,0 +1,218 @@
+/** `agent-broker run --proxy`: tools that can be given no base URL, at the platform's own address. */
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { GIT_ENVIRONMENT, type GitHost, startGitHost } from '../world/git-host.ts';
+import { newFolder } from '../world/stores.ts';
+import type { Upstream } from '../world/upstream.ts';
+import { ALLOW_ALL, CANARY, type Organisation } from '../world/world.ts';
+import { js, profileOf, run, sh } from './run-world.ts';
+import { onlyWith, pythonPath, startTlsWorld, startUntouched, type TlsWorld } from './tls-world.ts';
+
+const GIT_SCOPES = { 'demo:git': ['GET /acme/app/info/refs', 'POST /acme/app/git-upload-pack'] };
+const SCOPES = { 'demo:read': ['GET /items', 'GET /items/*'], 'demo:write': ['POST /items'], ...GIT_SCOPES };
+const python = pythonPath() ?? 'python3';
+
+describe('the proxy of a run', () => {
+  let given: TlsWorld;
+  let untouched: Upstream & { certificate: string };
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let profile: string;
+  beforeAll(async () => {
+    given = await startTlsWorld();
+    untouched = await startUntouched();
+    organisation = await given.world.organisation();
+    const manifest = { base_url: `${given.origin}/v1`, scopes: SCOPES };
+    await organisation.platform({ manifest });
+    await organisation.platform({ id: 'code', manifest: { ...manifest, base_url: `${given.origin}/git` } });
+    agent = await organisation.agent({
+      rules: [{ effect: 'require_approval', scopes: ['demo:write'] }, ...ALLOW_ALL],
+      grants: { demo: { scopeList: Object.keys(SCOPES) }, code: { scopeList: Object.keys(SCOPES) } },
+    });
+    profile = profileOf(agent);
+  });
+  afterEach(() => {
+    // Whatever came, came from the broker.
+    const { seen } = given.platform;
+    for (const { headers } of seen) expect(headers).toMatchObject({ authorization: `Bearer ${CANARY}` });
+    expect(JSON.stringify(seen)).not.toMatch(/of-the-user|proxy-authorization/i);
+    seen.length = 0;
+    given.platform.answer = undefined;
+  });
+  const proxied = (words: readonly string[], env?: Record<string, string>) => run(profile, ['--proxy', ...words], env);
+  const items = () => `${given.origin}/v1/items/7?a=%20b`;
+
+  const tools: [string, () => string[]][] = [
+    ['curl', () => sh(`curl -sS -H 'Authorization: Bearer key-of-the-user' '${items()}'`)],
+    [
+      'fetch of Node',
+      () =>
+        js(`const headers = { 'x-api-key': 'key-of-the-user', cookie: 'a=of-the-user' };
+          process.stdout.write(await (await fetch('${items()}', { headers })).text());`),
+    ],
+    [
+      'https of Node',
+      () =>
+        js(`import { get } from 'node:https';
+          get('${items()}', { auth: 'user:of-the-user' }, (response) => response.pipe(process.stdout));`),
+    ],
+  ];
+  test.each(tools)('%s reaches the platform, signed and recorded', async (_, words) => {
+    const ended = await proxied(words());
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(ended.stdout)).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
+    expect(given.platform.seen.length).toBe(1);
+  });
+
+  onlyWith(
+    python,
+    '-c',
+    'import requests',
+  )('requests of Python reaches the platform', async () => {
+    const program = `import requests; r = requests.get('${items()}', auth=('u', 'of-the-user')); print(r.headers['x-svc-audit-id'])`;
+    const ended = await proxied(['--', python, '-c', program]);
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+    const { row } = await evidenceOf(given.world, agent, ended.stdout.trim());
+    expect(row).toMatchObject({ result: 'allowed', platform_id: 'demo' });
+  });
+
+  describe('git', () => {
+    let host: GitHost;
+    beforeAll(async () => {
+      host = await startGitHost({ takes: () => true });
+      host.repository('acme/app');
+    });
+    /** Passes a request to the code host, as a server for TLS in front of it does. */
+    const behind =
+      (prefix: string): NonNullable<Upstream['answer']> =>
+      (request, response, body) => {
+        const { accept, 'content-type': type, 'git-protocol': protocol } = request.headers;
+        void fetch(`${host.url}${request.url?.slice(prefix.length)}`, {
+          method: request.method ?? 'GET',
+          headers: Object.entries({ accept, 'content-type': type, 'git-protocol': protocol }).flatMap(
+            ([name, value]) => (typeof value === 'string' ? [[name, value] as [string, string]] : []),
+          ),
+          ...(request.method === 'POST' && { body }),
+        }).then(async (answer) => {
+          response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+          response.end(Buffer.from(await answer.arrayBuffer()));
+        });
+      };
+
+    test('clones from a platform, which GnuTLS trusts by its constraints', async () => {
+      given.platform.answer = behind('/git');
+      const ended = await proxied(
+        sh(`git clone -q ${given.origin}/git/acme/app && cat app/README.md`),
+        GIT_ENVIRONMENT,
+      );
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: '# acme/app\n' });
+      expect(given.platform.seen.length).toBe(2);
+    });
+
+    test('clones from another host past the broker, with the roots that a variable of the parent’s named', async () => {
+      untouched.answer = behind('');
+      const roots = join(newFolder(), 'roots.pem');
+      writeFileSync(roots, untouched.certificate);
+      const clone = sh(`git clone -q ${untouched.url}/acme/app && cat app/README.md`);
+      const ended = await proxied(clone, { ...GIT_ENVIRONMENT, GIT_SSL_CAINFO: roots });
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: '# acme/app\n' });
+      const strict = await proxied(['--strict', ...clone], { ...GIT_ENVIRONMENT, GIT_SSL_CAINFO: roots });
+      expect(strict.code).toBe(128);
+      expect(strict.stderr).toContain('403');
+      untouched.answer = undefined;
+    });
+  });
+
+  test('a held call that was approved has one effect', async () => {
+    const post = `curl -sS -X POST -H 'X-Svc-Wait: 0' --json '{"n":1}' ${given.origin}/v1/items`;
+    const held = await proxied(sh(post));
+    const { error, approval_id: id } = JSON.parse(held.stdout);
+    expect(error).toBe('approval_pending');
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const made = await proxied(sh(post));
+    expect(JSON.parse(made.stdout)).toMatchObject({ method: 'POST', body: '{"n":1}' });
+    expect(given.platform.seen.length).toBe(1);
+  });
+
+  test('an address in an answer is the platform’s own again', async () => {
+    given.platform.answer = (_, response) => {
+      response.writeHead(302, { location: `${given.origin}/v1/items/8`, 'set-cookie': 'a=b' });
+      response.end();
+    };
+    const ended = await proxied(sh(`curl -sS -o /dev/null -w '%{redirect_url}' ${given.origin}/v1/items`));
+    expect(ended.stdout).toBe(`${given.origin}/v1/items/8`);
+  });
+
+  test('what is outside of the platform’s path is refused, and says what there is', async () => {
+    const paths = ['/v2/items', '/v1x/items', '/', '/v1/%2e%2e/v2/items'];
+    const ended = await proxied(
+      sh(`for path in ${paths.join(' ')}; do curl -sS --path-as-is -w '%{http_code}\\n' "${given.origin}$path"; done`),
+    );
+    const detail = `This is outside of what is granted at this host. There is: ${given.origin}/git (code-main), ${given.origin}/v1 (demo-main).`;
+    const refusal = `${JSON.stringify({ error: 'not_found', detail })}\n404\n`;
+    expect(ended.stdout).toBe(refusal.repeat(paths.length));
+    expect(given.platform.seen).toEqual([]);
+  });
+
+  test('of two connections at one address the first by name is taken, or the one that is named', async () => {
+    await organisation.platform({ id: 'another', manifest: { base_url: `${given.origin}/v1`, scopes: SCOPES } });
+    const both = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { demo: { scopeList: ['demo:read'] }, another: { scopeList: ['demo:read'] } },
+    });
+    const ask = sh(`curl -sS -o /dev/null -D - ${given.origin}/v1/items`);
+    const platformOf = async (words: string[]) => {
+      const ended = await run(profileOf(both), ['--proxy', ...words, ...ask]);
+      const id = /^x-svc-audit-id: (\S+)/im.exec(ended.stdout)?.[1] ?? '';
+      return [(await evidenceOf(given.world, both, id)).row.platform_id, ended.stderr];
+    };
+    expect(await platformOf([])).toEqual([
+      'another',
+      `agent-broker: ${given.origin}/v1 leads to another-main, and not to demo-main. Choose with --connection.\n`,
+    ]);
+    expect(await platformOf(['--connection', 'demo-main'])).toEqual(['demo', '']);
+  });
+
+  test('its files are public certificates in a folder of its user, which is gone at the end', async () => {
+    const temporary = newFolder();
+    const ended = await proxied(
+      sh(`f=$(dirname "$SSL_CERT_FILE"); stat -c %a "$f" "$f"/*.pem; ls "$f"; grep -h -- ----- "$f"/* | sort -u
+        grep -c BEGIN "$SSL_CERT_FILE" "$NODE_EXTRA_CA_CERTS" | sed 's/.*://'; env | grep -i proxy=`),
+      { TMPDIR: temporary, NO_PROXY: '*' },
+    );
+    const lines = ended.stdout.split('\n');
+    expect(lines.slice(0, 7)).toEqual([
+      '700',
+      '600',
+      '600',
+      'NODE_EXTRA_CA_CERTS.pem',
+      'roots.pem',
+      '-----BEGIN CERTIFICATE-----',
+      '-----END CERTIFICATE-----',
+    ]);
+    expect(Number(lines[7])).toBeGreaterThan(1);
+    expect(lines[8]).toBe('1');
+    const proxy = /^http:\/\/run:[A-Z2-7]{32}@127\.0\.0\.1:\d+$/;
+    const variables = Object.fromEntries(lines.slice(9, -1).map((line) => line.split(/=(.*)/s).slice(0, 2)));
+    expect(variables).toEqual({
+      HTTPS_PROXY: expect.stringMatching(proxy),
+      https_proxy: expect.stringMatching(proxy),
+      NODE_USE_ENV_PROXY: '1',
+      NO_PROXY: 'localhost,127.0.0.1,::1',
+      no_proxy: 'localhost,127.0.0.1,::1',
+    });
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  test('without --proxy there is none, and it says why there cannot be one', async () => {
+    const none = await run(profile, sh('env | grep -i "proxy=\\|cert\\|bundle\\|cainfo"'));
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    const other = await proxied(sh('echo started'), { all_proxy: 'http://proxy.example' });
+    expect(other).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('all_proxy is set') });
+    const noFile = await proxied(sh('echo started'), { CURL_CA_BUNDLE: '/nowhere.pem' });
+    expect(noFile).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('/nowhere.pem') });
+  });
+});

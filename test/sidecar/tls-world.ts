@@ -1,0 +1,93 @@
+/** A broker of a platform with TLS, at a name that only this broker resolves: whoever else asks for it uses the proxy of a run. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { test } from 'vitest';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { certificateFor } from '../egress/certificate.ts';
+import { afterFile } from '../world/after-file.ts';
+import { startUpstream, type Upstream } from '../world/upstream.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+export const HOST = 'api.demo.test';
+
+/** `origin`: of the platform, `https://api.demo.test:<port>`. */
+export type TlsWorld = { world: World; platform: Upstream; origin: string; port: number };
+
+export async function startTlsWorld(): Promise<TlsWorld> {
+  const world = await startWorld();
+  const tls = certificateFor(HOST);
+  const platform = await startUpstream(tls);
+  const port = Number(new URL(platform.url).port);
+  const outbound = makeOutbound({
+    allowPrivate: [`${HOST}:${port}`],
+    ca: tls.cert,
+    lookup: ((_name: string, _options: unknown, found: (...one: unknown[]) => void) =>
+      found(null, [{ address: '127.0.0.1', family: 4 }])) as never,
+  });
+  await world.running.broker.outbound.close();
+  Object.assign(world.running.broker, { outbound });
+  afterFile(platform.close);
+  return { world, platform, origin: `https://${HOST}:${port}`, port };
+}
+
+/** A host that is none of a platform's, with TLS. 127.0.0.2: NO_PROXY of a run names 127.0.0.1. */
+export async function startUntouched(): Promise<Upstream & { certificate: string }> {
+  const tls = certificateFor('127.0.0.2');
+  const upstream = await startUpstream(tls, '127.0.0.2');
+  afterFile(upstream.close);
+  return Object.assign(upstream, { certificate: tls.cert });
+}
+
+export type Connected = { status: number; reason: string; text: string; socket: Socket };
+
+/** Asks a proxy for a tunnel. */
+export function connectBy(
+  proxy: URL | { socketPath: string },
+  target: string,
+  headers: Record<string, string>,
+): Promise<Connected> {
+  const at = proxy instanceof URL ? { host: proxy.hostname, port: proxy.port } : proxy;
+  return new Promise((resolve, reject) => {
+    const asking = request({ ...at, method: 'CONNECT', path: target, headers });
+    asking.on('error', reject);
+    asking.on('connect', (response, socket, head) => {
+      const { statusCode: status = 0, statusMessage: reason = '' } = response;
+      if (status === 200) return resolve({ status, reason, text: '', socket });
+      let text = head.toString();
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      socket.on('end', () => resolve({ status, reason, text, socket }));
+      socket.resume();
+    });
+    asking.end();
+  });
+}
+
+/** Sends bytes, and reads what comes until the other side ends. */
+export function exchange(port: number, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(text));
+  });
+}
+
+/** The program itself, and not what chooses one by the HOME of whoever starts it. */
+export const pythonPath = (): string | undefined => {
+  if (spawnSync('python3', ['-c', 'import requests']).status !== 0) return undefined;
+  return execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).trim();
+};
+
+/** `test` where the tool is installed. */
+export function onlyWith(tool: string, ...words: string[]) {
+  if (spawnSync(tool, words).status === 0) return test;
+  if (process.env.CI) throw new Error(`${tool} is not installed`);
+  console.warn(`${tool} is not installed, so it is not tested.`);
+  return test.skip;
+}
