@@ -1,12 +1,14 @@
 /** Writes an answer that is passed on: a short one as a whole once it is on record, any other as it comes. */
 import type { ServerResponse } from 'node:http';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Outcome } from '../audit/outcome.ts';
 import type { StreamedPart } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 
 /** What is held back, is so up to this, and written when it is on record. */
 const HELD_BACK_BYTES = 1024 * 1024;
+
+/** What is held back and not longer goes out in one write with its head, as text of one byte a character: two chunks cost more. */
+const ONE_WRITE_BYTES = 64 * 1024;
 
 /** Whoever asked has left. */
 class Left extends Error {}
@@ -63,7 +65,8 @@ export class AnswerWriter {
     if (isWhole && !response.headersSent) {
       const whole = Buffer.concat(this.#held);
       this.#writeHead(whole.length);
-      response.end(whole);
+      if (whole.length > 0 && whole.length <= ONE_WRITE_BYTES) response.end(whole.toString('latin1'), 'latin1');
+      else response.end(whole);
     } else if (isWhole) response.end();
     else response.destroy();
     return true;
@@ -74,15 +77,17 @@ export class AnswerWriter {
     body: StreamedPart['body'],
     mostMs: number,
   ): Promise<'whole' | { pending?: ReturnType<StreamedPart['body']['next']> }> {
-    const over = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
     const late = Number.isFinite(mostMs)
-      ? pause(mostMs, 'late' as const, { signal: over.signal }).catch(never)
-      : never();
+      ? new Promise<'late'>((resolve) => {
+          timer = setTimeout(resolve, mostMs, 'late');
+        })
+      : undefined;
     try {
       let size = 0;
       while (size <= HELD_BACK_BYTES) {
         const pending = body.next();
-        const read = await Promise.race([pending, late]);
+        const read = await (late ? Promise.race([pending, late]) : pending);
         if (read === 'late') return { pending };
         if (read.done) return 'whole';
         size += read.value.length;
@@ -91,7 +96,7 @@ export class AnswerWriter {
       }
       return {};
     } finally {
-      over.abort();
+      clearTimeout(timer);
     }
   }
 
@@ -123,5 +128,3 @@ export class AnswerWriter {
     });
   }
 }
-
-const never = (): Promise<never> => new Promise(() => {});

@@ -55,6 +55,19 @@ describe.each(STORES)(`the raw door on %s${postgresNote}`, (store) => {
     expect(lastSeen()?.headers['content-type']).toBe(JSON_TYPE);
   });
 
+  test('every byte of a short answer comes as it was', async () => {
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    world.upstream.answer = (_, response) => response.setHeader('content-type', 'application/octet-stream').end(bytes);
+    const token = agent.token();
+    const answer = await fetch(`${agent.baseUrl}/proxy/demo-main/items/7`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const got = Buffer.from(await answer.arrayBuffer());
+    world.upstream.answer = undefined;
+    expect(got.toString('hex')).toBe(bytes.toString('hex'));
+    expect(answer.headers.get('content-length')).toBe('256');
+  });
+
   test('a HEAD is judged as a GET and sent as it is', async () => {
     const answer = await ask('HEAD', '/proxy/demo-main/items');
     expect(answer).toMatchObject({ status: 200, text: '' });
