@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
+import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
@@ -42,13 +43,17 @@ export async function gitSetup(repositories: readonly string[], options: GitSetu
   if (wrong !== undefined)
     throw new WrongUsage(`${wrong}: write a repository as owner/repo, or owner/* for all of an owner.`);
   const scope = options.local ? 'local' : 'global';
-  const { broker, profile } = whoAndWhere(options.profile);
-  const there = await sectionsOf(scope, broker);
-  const added = options.undo ? [] : settingsFor(broker, repositories, options, profile);
+  const { url, profile } = whoAndWhere(options.profile);
+  const broker = await doorAddress(url);
+  const there = await sectionsOf(scope, [url, broker]);
+  const helper = helperCommand(profile, broker === url ? undefined : broker);
+  const added = options.undo ? [] : settingsFor(broker, repositories, options, helper);
   // Undone of some repositories, the helper stays for the others.
   const named = (section: string) =>
-    repositories.length === 0 || repositories.some((one) => section === `url.${addressOf(broker, one)}`);
-  const removed = options.undo ? there.filter(named) : there.filter((section) => hasSection(added, section));
+    repositories.length === 0 ||
+    repositories.some((one) => [url, broker].some((at) => section === `url.${addressOf(at, one)}`));
+  const isReplaced = (section: string) => hasSection(added, section) || hasSection(added, section.replace(url, broker));
+  const removed = there.filter(options.undo ? named : isReplaced);
   if (options.undo && repositories.length > 0 && there.length - removed.length === 1) {
     const [last] = there.filter((section) => !removed.includes(section));
     if (last?.startsWith('credential.')) removed.push(last);
@@ -61,9 +66,9 @@ export async function gitSetup(repositories: readonly string[], options: GitSetu
   return { scope, broker, added, removed, dryRun: options.dryRun === true, prefixes };
 }
 
-function whoAndWhere(file: string | undefined): { broker: string; profile: string | undefined } {
+function whoAndWhere(file: string | undefined): { url: string; profile: string | undefined } {
   try {
-    return { broker: readProfile(process.env, file).url, profile: profilePath(process.env, file) };
+    return { url: readProfile(process.env, file).url, profile: profilePath(process.env, file) };
   } catch (error) {
     if (error instanceof ProfileError) throw new CommandFailed(error.message);
     throw error;
@@ -77,7 +82,7 @@ function settingsFor(
   broker: string,
   repositories: readonly string[],
   { host, connection }: GitSetupOptions,
-  profile: string | undefined,
+  helper: string,
 ): Setting[] {
   const credential = `credential.${broker}/git`;
   const at = hostOf(host);
@@ -90,7 +95,7 @@ function settingsFor(
   return [
     { name: `${credential}.useHttpPath`, value: 'true' },
     { name: `${credential}.helper`, value: '' },
-    { name: `${credential}.helper`, value: helperCommand(profile) },
+    { name: `${credential}.helper`, value: helper },
     ...(connection === undefined ? [] : [{ name: `${credential}.username`, value: `connection.${connection}` }]),
     ...rewritten,
   ];
@@ -110,24 +115,27 @@ function hostOf(text: string): URL {
   return url;
 }
 
-/** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. */
-function helperCommand(profile: string | undefined): string {
+/** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. `at`: where the broker serves git, if elsewhere. */
+function helperCommand(profile: string | undefined, at: string | undefined): string {
   const launcher = ownLauncher();
   const words = launcher ? [launcher.node, launcher.script] : ['npx', '-y', 'agent-broker'];
   const named = profile === undefined ? [] : ['--profile', profile];
-  return `!${commandLine([...words, 'git-credential', ...named], false)}`;
+  const elsewhere = at === undefined ? [] : ['--at', at];
+  return `!${commandLine([...words, 'git-credential', ...named, ...elsewhere], false)}`;
 }
 
 const hasSection = (settings: readonly Setting[], section: string): boolean =>
   settings.some(({ name }) => name.startsWith(`${section}.`) && !name.slice(section.length + 1).includes('.'));
 
-/** The sections of this broker: its credential's, and those of addresses that are rewritten to it. */
-async function sectionsOf(scope: GitSetupDone['scope'], broker: string): Promise<string[]> {
+/** The sections of this broker, by its addresses: its credential's, and those of addresses that are rewritten to it. */
+async function sectionsOf(scope: GitSetupDone['scope'], addresses: readonly string[]): Promise<string[]> {
   const names = await git(scope, '--null', '--name-only', '--list');
   const sections = names
     .split('\0')
     .map((name) => name.slice(0, name.lastIndexOf('.')))
-    .filter((section) => section === `credential.${broker}/git` || section.startsWith(`url.${broker}/git/`));
+    .filter((section) =>
+      addresses.some((at) => section === `credential.${at}/git` || section.startsWith(`url.${at}/git/`)),
+    );
   return [...new Set(sections)];
 }
 

@@ -19,6 +19,7 @@ import type { Broker } from '../mcp/sidecar/forward.ts';
 import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
 import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
+import { doorAddress } from './door-address.ts';
 import { CommandFailed } from './failure.ts';
 import { addressesOf } from './git-setup.ts';
 import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
@@ -56,7 +57,8 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     // Windows has none that gh knows.
     const socket = codehost === undefined || process.platform === 'win32' ? undefined : join(folder, 'socket');
     const connections = granted.map(({ name }) => name);
-    const served = { broker, placeholder, connections, codehost, socket, ports, proxy };
+    const door = { ...broker, url: await doorAddress(broker.url) };
+    const served = { broker: door, placeholder, connections, codehost, socket, ports, proxy };
     const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });

@@ -14,6 +14,8 @@ export type Broker = {
   config: Config;
   /** Public base URL, without a trailing slash. */
   baseUrl: string;
+  /** Base URL of `/git` and `/proxy`, without a trailing slash: the public one, unless they have a host of their own. */
+  proxyUrl: string;
   /** `did:web:<host>`, a port written as `%3A` (did:web, section 3.1). */
   did: string;
   /** This process, among the replicas on one store. */
@@ -35,6 +37,13 @@ export type Broker = {
   /** HTTP client for the owners' identity provider, if there is one. */
   providerOutbound?: Outbound | undefined;
 };
+
+/** The base URL of `/git` and `/proxy`; `proxyHost`: their own host. Without a port in it they have that of the base URL. */
+export function proxyUrlOf(baseUrl: string, proxyHost: string | undefined): string {
+  const url = new URL(baseUrl);
+  if (proxyHost !== undefined) url.host = proxyHost;
+  return url.origin;
+}
 
 /** The did:web of a base URL's host. */
 export function didOf(baseUrl: string): string {

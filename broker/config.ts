@@ -3,7 +3,8 @@ import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { byteSize } from './byte-size.ts';
 import { Secret } from './crypto/secret.ts';
-import { isAddressRange, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
+import { contradictions } from './environment-conflicts.ts';
+import { isAddressRange, isHost, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
 
 /** `what`: follows "must be". */
 const numeric = (what: string) => z.coerce.number(`must be ${what}`);
@@ -18,6 +19,11 @@ const Environment = z.object({
     .refine(isOrigin, 'must be https://host or http://host, with :port or without, and nothing more')
     .optional()
     .describe('public address of the broker; its host is the DID host and the passkey rpId'),
+  PROXY_HOST: z
+    .string()
+    .refine(isHost, 'must be a host name, with :port or without, and nothing more')
+    .optional()
+    .describe('host of its own for /git and /proxy, which no other host serves then'),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
@@ -127,6 +133,8 @@ export type Config = {
   host: string;
   /** Without a trailing slash. undefined: `http://localhost:<port>`, known once the port is. */
   baseUrl: string | undefined;
+  /** Host, with a port or without, that alone serves `/git` and `/proxy`. undefined: every host does. */
+  proxyHost: string | undefined;
   databaseUrl: Secret | undefined;
   databaseConnections: number;
   /** undefined: as suits where it runs. */
@@ -154,29 +162,6 @@ export type Config = {
 
 /** The environment cannot be used; the message names each variable and what it takes. */
 export class ConfigError extends Error {}
-
-/** What no single variable gets wrong by itself. */
-function contradictions(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const has = (name: string) => environment[name] !== undefined && environment[name] !== '';
-  const found: string[] = [];
-  // `KEY=$UNSET` would otherwise make a key file in silence, where the operator believes to have given a key.
-  if (environment.AGENT_BROKER_MASTER_KEY === '')
-    found.push('AGENT_BROKER_MASTER_KEY is set but empty: give it a key, or unset it to use a key file');
-  if (has('AGENT_BROKER_MASTER_KEY_PREVIOUS') && !has('AGENT_BROKER_MASTER_KEY'))
-    found.push('AGENT_BROKER_MASTER_KEY_PREVIOUS goes with AGENT_BROKER_MASTER_KEY, which is not set');
-  if (has('AGENT_BROKER_KEY_FILE') && has('AGENT_BROKER_MASTER_KEY'))
-    found.push('AGENT_BROKER_KEY_FILE and AGENT_BROKER_MASTER_KEY are both set: the master key comes from one of them');
-  if (has('OIDC_ISSUER') && !has('OIDC_CLIENT_ID'))
-    found.push(
-      'OIDC_ISSUER is set without OIDC_CLIENT_ID: register the broker at the provider, and give its client id',
-    );
-  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
-    if (has(name) && !has('OIDC_ISSUER')) found.push(`${name} goes with OIDC_ISSUER, which is not set`);
-  // `OIDC_CLIENT_SECRET=$UNSET` would otherwise make a public client in silence.
-  if (environment.OIDC_CLIENT_SECRET === '')
-    found.push('OIDC_CLIENT_SECRET is set but empty: give it the secret, or unset it for a public client');
-  return found;
-}
 
 /** Values that name a file or a secret are never echoed: a message may end in a log. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
@@ -215,6 +200,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     port: env.PORT,
     host: env.HOST,
     baseUrl: env.BASE_URL && new URL(env.BASE_URL).origin,
+    proxyHost: env.PROXY_HOST?.toLowerCase(),
     databaseUrl: secret(env.DATABASE_URL),
     databaseConnections: env.DATABASE_CONNECTIONS,
     drainSeconds: env.DRAIN_SECONDS,

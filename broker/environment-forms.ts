@@ -6,6 +6,12 @@ export function isOrigin(text: string): boolean {
   return /^https?:/i.test(text) && URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
 }
 
+/** A name or an address, with a port or without. */
+export function isHost(text: string): boolean {
+  const url = URL.parse(`http://${text}`);
+  return url !== null && /^[^\s/?#@\\]+$/.test(text) && url.href === `http://${url.host}/` && url.hostname !== '';
+}
+
 /** What Express takes for a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
 export function isAddressRange(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;

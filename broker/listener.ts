@@ -154,12 +154,12 @@ function inWords(error: NodeJS.ErrnoException, host: string, port: number): Erro
   return error;
 }
 
-/** Where a call of ours would come back to us: `host:port` of the public address and of the listener. */
-export function ownAddresses(baseUrl: string, host: string, port: number): string[] {
-  const url = new URL(baseUrl);
-  const publicPort = url.port || (url.protocol === 'https:' ? '443' : '80');
+/** Where a call of ours would come back to us: `host:port` of the public addresses and of the listener. */
+export function ownAddresses(baseUrls: readonly string[], host: string, port: number): string[] {
+  const publicOnes = baseUrls.map((text) => {
+    const url = new URL(text);
+    return `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
+  });
   const listener = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-  return [
-    ...new Set([`${url.hostname}:${publicPort}`, listener, `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]),
-  ];
+  return [...new Set([...publicOnes, listener, `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`])];
 }

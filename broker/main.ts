@@ -7,7 +7,7 @@ import { revokeUncollected } from './admin/revoke-uncollected.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import { expireHeld } from './approvals/expiry.ts';
 import { type Recovery, startRecovery } from './audit/recovery.ts';
-import type { Broker } from './broker.ts';
+import { type Broker, proxyUrlOf } from './broker.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { docsRoutes } from './docs/routes.ts';
@@ -102,7 +102,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       log,
       clock,
       baseUrl,
-      own: ownAddresses(baseUrl, config.host, listener.port),
+      own: ownAddresses([baseUrl, proxyUrlOf(baseUrl, config.proxyHost)], config.host, listener.port),
       ...(options.allowPrivate && { allowPrivate: options.allowPrivate }),
     });
     open.broker = broker;

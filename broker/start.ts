@@ -2,7 +2,7 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Broker, didOf } from './broker.ts';
+import { type Broker, didOf, proxyUrlOf } from './broker.ts';
 import type { Config, OidcConfig } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
@@ -141,6 +141,7 @@ export async function startBroker(
   const broker: Broker = {
     config,
     baseUrl,
+    proxyUrl: proxyUrlOf(baseUrl, config.proxyHost),
     did: didOf(baseUrl),
     instanceId,
     fleetRun: await joinFleet(store, log, instanceId, clock()),

@@ -9,7 +9,8 @@ export function addGitCredentialCommand(program: Command): void {
     )
     .addArgument(new Argument('<operation>', 'as git passes it').choices(['get', 'store', 'erase']))
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
-    .action(async (operation: string, options: { profile?: string }) => {
+    .option('--at <url>', 'where the broker serves git, if that is a host of its own')
+    .action(async (operation: string, options: { profile?: string; at?: string }) => {
       const { answerGit } = await import('../git-credential.ts');
       const { ProfileError, readProfile } = await import('../../mcp/profile.ts');
       const { AgentKeyError, agentSigner } = await import('../../mcp/client/signer.ts');
@@ -19,7 +20,7 @@ export function addGitCredentialCommand(program: Command): void {
       if (operation !== 'get') return;
       try {
         const profile = readProfile(process.env, options.profile);
-        process.stdout.write(answerGit(asked, profile.url, agentSigner(profile), Date.now()));
+        process.stdout.write(answerGit(asked, options.at ?? profile.url, agentSigner(profile), Date.now()));
       } catch (error) {
         if (!(error instanceof ProfileError || error instanceof AgentKeyError)) throw error;
         // Nobody who is asked for a password at a terminal could write one.

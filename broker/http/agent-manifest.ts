@@ -1,4 +1,5 @@
 /** The agent API in two short forms: for programs (/agent-manifest.json) and for language models (/llms.txt). */
+import type { Broker } from '../broker.ts';
 import { isSecureEnough } from '../oauth-server/metadata.ts';
 import type { Guide } from './guides.ts';
 import { INTERFACE_VERSION, operationId } from './openapi.ts';
@@ -41,7 +42,10 @@ const DOCUMENTS = {
 } as const;
 
 /** `routes`: those of the public surface. */
-export function agentManifest(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
+export function agentManifest(
+  { baseUrl, proxyUrl }: Pick<Broker, 'baseUrl' | 'proxyUrl'>,
+  routes: readonly Route[],
+): Record<string, unknown> {
   const served = new Set(routes.map(({ path }) => path));
   const documents = Object.entries(DOCUMENTS).filter(
     ([name, path]) => served.has(path) && (isSecureEnough({ baseUrl }) || !name.startsWith('oauth_')),
@@ -51,6 +55,7 @@ export function agentManifest(baseUrl: string, routes: readonly Route[]): Record
     description: ABOUT,
     version: INTERFACE_VERSION,
     base_url: baseUrl,
+    proxy_base_url: proxyUrl,
     documentation: `${baseUrl}/docs`,
     documents: Object.fromEntries(documents.map(([name, path]) => [name, baseUrl + path])),
     authentication: {

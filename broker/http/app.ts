@@ -6,14 +6,14 @@ import type { Services } from '../services.ts';
 import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
-import { guardGit, isGitPath } from './git-guard.ts';
+import { guardGit } from './git-guard.ts';
+import { guardHosts } from './host-guard.ts';
 import { refusalIn } from './problem.ts';
-import { guardProxy, isProxyPath } from './proxy-guard.ts';
+import { guardProxy } from './proxy-guard.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { countRefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import { echoRequestId } from './request-id.ts';
-import { requestedHost } from './requested-host.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
 import { wordsPage } from './sign-in-page.ts';
@@ -26,7 +26,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing');
   app.set('query parser', false);
   app.set('trust proxy', config.trustedProxies ?? false);
-  app.use(refuseForeignHosts(services, routes));
+  app.use(guardHosts(services, routes));
   app.use(guardGit(services.broker.baseUrl));
   app.use(guardProxy(services));
   const limits = makeRateLimits(config.limitFactor, makeRefusalLog(log));
@@ -56,35 +56,6 @@ function pathOf({ path, takesRest }: Route): string | string[] {
   if (!takesRest) return written;
   const [base, rest = ''] = [written.slice(0, written.lastIndexOf('/')), written.slice(written.lastIndexOf(':') + 1)];
   return [base, `${base}/`, `${base}/*${rest}`];
-}
-
-/**
- * A page on the web may point its own name at 127.0.0.1 and then speak to us as itself (DNS rebinding). A listener on
- * loopback therefore answers only to loopback names and to its public address.
- */
-function refuseForeignHosts(services: Services, routes: readonly Route[]): RequestHandler {
-  const { config, baseUrl } = services.broker;
-  const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.host);
-  const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]);
-  const dialects = new Map(routes.map((route) => [route.path, route.dialect]));
-  return (request, response, next) => {
-    const host = requestedHost(request);
-    if (host !== undefined && (!loopback || known.has(host))) return next();
-    const refusal =
-      host === undefined
-        ? new Refusal('invalid_request', 'Send one Host header, and a target that is a path.')
-        : new Refusal(
-            'misdirected_request',
-            `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
-          );
-    const id = correlationId();
-    const dialect = isGitPath(request.path)
-      ? 'line'
-      : isProxyPath(request.path)
-        ? 'problem'
-        : dialects.get(request.path);
-    send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
-  };
 }
 
 function refuseMethod(services: Services, routes: readonly Route[]): RequestHandler {

@@ -27,6 +27,8 @@ export type About = {
   title: string;
   description: string;
   baseUrl: string;
+  /** Base URL of `/git` and `/proxy`, where it is another. */
+  proxyUrl?: string;
   /** The tag of each route, in the order of the document; by their paths unless said otherwise. */
   tags?: { all: readonly Tag[]; of: (route: Route) => string };
   /** Whether its readers' sessions are in browsers, too. */
@@ -34,15 +36,18 @@ export type About = {
 };
 
 export function openApiDocument(routes: readonly Route[], about: About): OpenApiDocument {
+  const { baseUrl, proxyUrl = baseUrl } = about;
   const schemas = makeSchemas();
-  const security = makeSecurity({ baseUrl: about.baseUrl, cookies: about.cookies ?? true });
+  const security = makeSecurity({ baseUrl, cookies: about.cookies ?? true });
   const tagOf = about.tags?.of ?? tagByPath;
   const used = new Set(routes.map(tagOf));
   const paths: OpenApiDocument['paths'] = {};
   for (const route of routes) {
     const operations = paths[route.path] ?? {};
     paths[route.path] = operations;
-    operations[route.method.toLowerCase()] = operationOf(route, tagOf(route), schemas, security);
+    const operation = operationOf(route, tagOf(route), schemas, security);
+    const isMoved = proxyUrl !== baseUrl && (route.auth === 'git' || route.auth === 'raw');
+    operations[route.method.toLowerCase()] = isMoved ? { ...operation, servers: [{ url: proxyUrl }] } : operation;
   }
   const isNamed = ([name]: [string, unknown]) => JSON.stringify(paths).includes(`#/components/headers/${name}"`);
   return {
@@ -53,7 +58,7 @@ export function openApiDocument(routes: readonly Route[], about: About): OpenApi
       description: about.description,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: about.baseUrl }],
+    servers: [{ url: baseUrl }],
     tags: about.tags?.all.filter(({ name }) => used.has(name)) ?? [...used].sort().map((name) => ({ name })),
     paths,
     components: {

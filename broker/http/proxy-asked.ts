@@ -48,7 +48,7 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
       'invalid_token',
       `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
     );
-  const door = `${services.broker.baseUrl}/proxy/${encodeURIComponent(target.connection)}`;
+  const door = `${services.broker.proxyUrl}/proxy/${encodeURIComponent(target.connection)}`;
   const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
   return { loaded, place, token, target, platform: found.platform_id, connectionId: found.connection_id };
 }

@@ -100,6 +100,11 @@ describe('the environment', () => {
     ['BASE_URL', 'https://broker.example/#x'],
     ['BASE_URL', 'https://user:secret@broker.example'],
     ['BASE_URL', 'javascript:alert(1)'],
+    ['PROXY_HOST', 'https://raw.example'],
+    ['PROXY_HOST', 'raw.example/'],
+    ['PROXY_HOST', 'user@raw.example'],
+    ['PROXY_HOST', 'raw.example:99999'],
+    ['PROXY_HOST', 'raw example'],
   ])('%s=%s is refused by its name', (name, value) => {
     const found = complaints({ [name]: value });
     expect(found).toEqual([expect.stringContaining(`- ${name}: `)]);
@@ -111,6 +116,8 @@ describe('the environment', () => {
     ['BASE_URL', 'https://broker.example/', { baseUrl: 'https://broker.example' }],
     ['BASE_URL', 'HTTPS://Broker.Example:443', { baseUrl: 'https://broker.example' }],
     ['BASE_URL', 'http://localhost:9000', { baseUrl: 'http://localhost:9000' }],
+    ['PROXY_HOST', 'Raw.Broker.Example', { proxyHost: 'raw.broker.example' }],
+    ['PROXY_HOST', '[fd00::1]:8443', { proxyHost: '[fd00::1]:8443' }],
     ['TRUSTED_PROXIES', 'loopback, 10.0.0.0/8,fd00::/8, 192.0.2.1', {}],
     [
       'AGENT_BROKER_ALLOW_PRIVATE',
@@ -125,6 +132,13 @@ describe('the environment', () => {
 
   test('a master key that is set but empty would be a silent change of where the key comes from', () => {
     expect(complaints({ AGENT_BROKER_MASTER_KEY: '' })).toEqual([expect.stringContaining('is set but empty')]);
+  });
+
+  test('the host of /git and /proxy is no other host of the broker', () => {
+    const base = { BASE_URL: 'https://broker.example' };
+    for (const name of ['broker.example', 'BROKER.example:8443', 'localhost', '127.0.0.1:1', '[::1]'])
+      expect(complaints({ ...base, PROXY_HOST: name }), name).toEqual([expect.stringContaining('PROXY_HOST')]);
+    expect(complaints({ ...base, PROXY_HOST: 'raw.broker.example' })).toEqual([]);
   });
 
   test('a previous key without a present one, and two sources of the key, contradict themselves', () => {

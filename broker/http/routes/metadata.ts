@@ -22,6 +22,7 @@ const Manifest = z
     description: z.string(),
     version: z.string(),
     base_url: z.url(),
+    proxy_base_url: z.url().describe('of /git and /proxy, which may have a host of their own'),
     documentation: z.url(),
     documents: z.record(z.string(), z.url()),
     capabilities: z.array(
@@ -60,8 +61,7 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     capability: 'manifest',
     summary: 'What can be done here, for programs.',
     answers: answer('The capabilities.', Manifest),
-    handle: async ({ services: { broker } }) =>
-      json(200, agentManifest(broker.baseUrl, routes().filter(isPublic)), CACHING),
+    handle: async ({ services: { broker } }) => json(200, agentManifest(broker, routes().filter(isPublic)), CACHING),
   });
   return [agentSchema, llms, manifest];
 }

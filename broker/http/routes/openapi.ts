@@ -45,12 +45,13 @@ export function agentOpenApi(routes: () => readonly Route[]): Route {
     },
     errors: [],
     handle: async ({ services: { broker } }) => {
-      const { baseUrl } = broker;
+      const { baseUrl, proxyUrl } = broker;
       if (built?.baseUrl !== baseUrl) {
         const about = {
           title: 'Agent Broker, agent API',
           description: DESCRIPTION,
           baseUrl,
+          proxyUrl,
           tags: AGENT_TAGS,
           cookies: false,
         };

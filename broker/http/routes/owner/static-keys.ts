@@ -98,7 +98,7 @@ export const issueOwnerStaticKey = route({
     const { label, connection, expires_in_seconds: lifetimeSeconds } = body;
     const command = { agentId: params.id, label, connection, lifetimeSeconds };
     const { key, secret } = await issueStaticKey(services, changingOwner(context), command);
-    const url = `${services.broker.baseUrl}/proxy/${encodeURIComponent(key.connection_label ?? key.connection_id)}`;
+    const url = `${services.broker.proxyUrl}/proxy/${encodeURIComponent(key.connection_label ?? key.connection_id)}`;
     return json(200, { ...shown(key), key: secret.reveal(), url });
   },
 });
