@@ -2,7 +2,13 @@
 import type { ExactRequest, HeldCall } from '../../broker/console/answers.ts';
 import { heldBy } from '../../broker/console/static/inbox/words.js';
 import { forWhom } from '../../broker/console/static/request-view/person.js';
-import { counted, fromBase64, readEndpoint, sized } from '../../broker/console/static/request-view/text.js';
+import {
+  counted,
+  fromBase64,
+  readEndpoint,
+  sized,
+  uploadInWords,
+} from '../../broker/console/static/request-view/text.js';
 import { oddities, oddRecipient } from '../../broker/console/static/visible.js';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { othersWords, unseenIn, warnings, wrapped } from '../terminal/own-words.ts';
@@ -47,7 +53,9 @@ export function sheetOf(held: HeldCall, width: number): Line[] {
     ...fact('Agent', `${agent.agent_id}, ${agent.status}`, width),
     ...(request.caller ? fact('On behalf', forWhom(request.caller), width) : []),
     line``,
-    ...bodyLines(request.body, width),
+    ...(request.upload
+      ? [line`Body`, ...othersWords(`${uploadInWords(request.upload)}, SHA-256 ${request.upload.sha256}`, width)]
+      : bodyLines(request.body, width)),
     ...headerLines(request.headers, width),
     ...(reason === null
       ? []

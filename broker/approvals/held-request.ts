@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { CallRecord } from '../audit/outcome.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
-import type { JsonObject } from '../policy/facts.ts';
+import type { JsonObject, JsonValue } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 
 const StoredCaller = z.strictObject({
@@ -36,6 +36,8 @@ export function requestOf(call: {
   action: Action;
   headers: Readonly<Record<string, string>>;
   record: Pick<CallRecord, 'caller'>;
+  /** Of a body that is no object: what says of which type it is. */
+  given?: { bodyHeaders: Readonly<Record<string, string>> } | undefined;
   raw?: HeldRaw | undefined;
 }): JsonObject {
   const { action, raw } = call;
@@ -45,10 +47,11 @@ export function requestOf(call: {
     endpoint: action.endpoint,
     method: action.method,
     scope: action.scope,
-    data: (action.data as JsonObject | undefined) ?? null,
-    headers: { ...call.headers },
+    data: (action.data as JsonValue | undefined) ?? null,
+    headers: { ...call.headers, ...call.given?.bodyHeaders },
     connection_id: action.connection_id ?? null,
     reason: action.reason ?? null,
+    ...(action.encoding !== undefined && { encoding: action.encoding }),
     ...(raw && {
       raw: {
         method: raw.method,

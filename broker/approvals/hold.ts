@@ -28,6 +28,8 @@ type CallToHold = {
   record: CallRecord;
   /** What it does. */
   sentence: Sentence;
+  /** Of a body that its operation takes in another way than its platform. */
+  given?: Parameters<typeof requestOf>[0]['given'];
   /** Of a raw request. */
   raw?: HeldRaw | undefined;
 };
@@ -41,10 +43,10 @@ type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
  */
 export async function hold(
   { broker, recorder, changes }: Changing,
-  { who: { agent }, action, path, headers, record, sentence, raw }: CallToHold,
+  { who: { agent }, action, path, headers, record, sentence, given, raw }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
-  const request = requestOf({ action, headers, record, raw });
+  const request = requestOf({ action, headers, record, given, raw });
   const id = uuidv4();
   const ref = { organisation_id: agent.organisation_id, id };
   const expiresAt = waitsUntil(agent, now);

@@ -8,12 +8,15 @@ import { findPlatform } from '../store/governed-versions.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import { type HeldPerson, shownPerson } from './held-person.ts';
 import { actionOf, callerOf } from './held-request.ts';
+import { type ShownUpload, shownBody } from './shown-body.ts';
 
 export type ShownRequest = {
   method: string;
   /** With its query. */
   endpoint: string;
   body: JsonValue;
+  /** A body that is no text. */
+  upload: ShownUpload | null;
   /** The agent's headers that are sent, none of which contains a credential. */
   headers: Readonly<Record<string, string>>;
   /** Recipients in the body, by the platform's current manifest. */
@@ -32,7 +35,7 @@ export async function shownRequest(
   return {
     method: action.method,
     endpoint: action.endpoint,
-    body: request.data ?? null,
+    ...shownBody(request),
     headers: action.headers ?? {},
     recipients: await recipientsOf(services, held, request),
     caller: shownPerson(callerOf(request)),

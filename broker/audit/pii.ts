@@ -62,10 +62,16 @@ export function piiKinds(whole: string): PiiKind[] {
 }
 
 /** The flags of a call before its response: of its endpoint with the query, its headers and its body. */
-export function piiOfRequest({ endpoint, headers, data }: Pick<Action, 'endpoint' | 'headers' | 'data'>): PiiFlags {
+export function piiOfRequest({
+  endpoint,
+  headers,
+  data,
+  encoding,
+}: Pick<Action, 'endpoint' | 'headers' | 'data' | 'encoding'>): PiiFlags {
   // In a URL `@` and `+` stand as escapes.
   const url = endpoint.replace(/%[2-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
   const sent = headers === undefined ? '' : Object.values(headers).join('\n');
-  const body = data === undefined ? '' : JSON.stringify(data);
+  // Bytes are no text.
+  const body = data === undefined || encoding !== undefined ? '' : JSON.stringify(data);
   return { request: piiKinds(`${url}\n${sent}\n${body}`), response: null };
 }

@@ -9,6 +9,7 @@ import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { GitRequest } from './git-request.ts';
+import type { GivenBody } from './given-body.ts';
 import type { RawRequest } from './raw-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
@@ -27,6 +28,8 @@ export type Call = {
   readonly taker?: StreamTaker | undefined;
   /** Of a git request. */
   readonly git?: GitRequest | undefined;
+  /** Of a request whose operation takes another body than its platform does. */
+  readonly given?: GivenBody | undefined;
   /** Of a request that is passed on as its client wrote it. */
   readonly raw?: RawRequest | undefined;
   /** Aborted when whoever asked has left. */

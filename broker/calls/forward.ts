@@ -1,6 +1,7 @@
 import type { Broker } from '../broker.ts';
 import { placementOf } from '../egress/credential-placement.ts';
 import type { OutboundRequest, StreamRequest } from '../egress/outbound-request.ts';
+import { encodeParts } from '../egress/parts.ts';
 import { type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
@@ -12,6 +13,7 @@ import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { forwardStream } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
+import type { GivenBody } from './given-body.ts';
 import type { RawRequest } from './raw-request.ts';
 
 /** How a platform's manifest says that a request is written. */
@@ -35,16 +37,14 @@ export async function forward(
   connection: ConnectionFacts,
   credential: Credential,
 ): Promise<Forwarded> {
-  const { raw, taker } = call;
+  const { raw, taker, given } = call;
   const built = await buildRequest(
-    restPlatform(manifest),
+    { ...restPlatform(manifest), ...(given && isInMembers(given.written) && { body: given.written.as }) },
     {
       method: raw?.method ?? call.action.method,
       endpoint: { path: call.path, query: call.query },
       headers: call.headers,
-      ...(raw
-        ? { asItIs: asItIs(raw), unreadBody: raw.body.kind === 'stream' }
-        : { body: call.action.data as JsonObject | undefined }),
+      ...(raw ? { asItIs: asItIs(raw), unreadBody: raw.body.kind === 'stream' } : await bodyOf(call)),
     },
     credential.secret,
     broker.clock(),
@@ -80,6 +80,18 @@ const followRule = (manifest: Manifest, { patterns }: Credential): FollowRule =>
   named: [manifest.base_url, ...(manifest.git_base_url === undefined ? [] : [manifest.git_base_url])],
   holdsCredential: (text) => patterns.isIn(Buffer.from(text)),
 });
+
+/** The body as it is written. */
+async function bodyOf({ given, action }: Call): Promise<Pick<RestCall, 'body' | 'asItIs'>> {
+  const members = action.data as JsonObject | undefined;
+  if (given === undefined || isInMembers(given.written)) return { body: members };
+  if (given.written.as === 'bytes') return { asItIs: { headers: given.bodyHeaders, bytes: given.written.bytes } };
+  const { type, bytes } = await encodeParts(members ?? {});
+  return { asItIs: { headers: { 'content-type': type }, bytes } };
+}
+
+const isInMembers = (written: GivenBody['written']): written is { as: 'json' | 'form' } =>
+  written.as === 'json' || written.as === 'form';
 
 const asItIs = ({ bodyHeaders, body }: RawRequest): NonNullable<RestCall['asItIs']> => ({
   headers: bodyHeaders,

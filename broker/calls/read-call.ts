@@ -15,11 +15,13 @@ import { present } from '../policy/present.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
+import { type ReadBody, readGivenBody } from './given-body.ts';
+import { isFormType } from './judge-body.ts';
 import type { RawRequest } from './raw-request.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */
 export type ReadCall =
-  | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers'> & { dropped: readonly string[] } }
+  | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'given'> & { dropped: readonly string[] } }
   | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
 
 /** What an MCP client says of itself and of its session: here that client is the broker. */
@@ -58,10 +60,15 @@ export function readCall(
     return { ok: false, code: 'invalid_endpoint', detail: 'endpoint: an MCP server is reached by its tools, at /mcp' };
   const headers = raw ? readRawHeaders(action, platform) : readHeaders(action, platform);
   if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
-  const isForm = raw ? isFormType(raw) : platform?.manifest.body === 'form';
+  const body: ReadBody = raw ? { ok: true, given: undefined } : readGivenBody(action, endpoint.path, platform);
+  if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
+  const { given } = body;
+  const isForm = raw ? isFormType(raw.bodyHeaders) : !given && platform?.manifest.body === 'form';
   const problem = isForm && action.data ? formProblem(action.data as JsonObject) : undefined;
   if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
-  const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };
+  const saysType = given?.written.as === 'bytes';
+  const dropped = headers.dropped.filter((name) => !(saysType && name === 'content-type'));
+  const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped, given };
   if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
     const classified = classify(platform.rules, present(askOf(action, { ...call, raw }).call, 'call'));
     if (classified.kind === 'malformed')
@@ -80,9 +87,6 @@ function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): Fi
   return filterAgentHeaders(headers, new Set([...names, ...MCP_HEADERS]), { prefixes: MCP_PREFIXES });
 }
 
-const isFormType = ({ bodyHeaders }: RawRequest): boolean =>
-  /^application\/x-www-form-urlencoded(?:;|$)/i.test(bodyHeaders['content-type'] ?? '');
-
 /** Of a raw request: those that every platform takes, and those that its manifest names. */
 function readRawHeaders({ headers = {} }: Action, platform: LoadedFacts['platform']): FilteredHeaders {
   const { client_headers = [], default_headers = {} } = platform?.manifest ?? {};
@@ -99,9 +103,9 @@ function readRawHeaders({ headers = {} }: Action, platform: LoadedFacts['platfor
 /** What is asked of the decision. */
 export function askOf(
   action: Action,
-  call: Pick<Call, 'path' | 'query' | 'headers' | 'git' | 'raw' | 'caller'>,
+  call: Pick<Call, 'path' | 'query' | 'headers' | 'git' | 'raw' | 'given' | 'caller'>,
 ): Ask & { call: CallAsk } {
-  const { caller, raw } = call;
+  const { caller, raw, given } = call;
   return {
     platformId: action.platform,
     scope: action.scope,
@@ -111,8 +115,9 @@ export function askOf(
       path: call.path,
       query: call.query,
       headers: call.headers,
-      body: raw ? raw.judged : (action.data as JsonObject | undefined),
-      ...(raw && isFormType(raw) && { isForm: true as const }),
+      body: raw || given ? (raw ?? given)?.judged : (action.data as JsonObject | undefined),
+      ...(raw?.judged && { isForm: isFormType(raw.bodyHeaders) }),
+      ...(given && { isForm: given.isForm }),
       ...(call.git && { git: call.git.ask }),
       ...(caller && 'verified' in caller && { caller: { verified: caller.verified } }),
     },

@@ -89,6 +89,10 @@ export const HeldCallOpened = HeldCallSummary.extend({
       method: z.enum(METHODS),
       endpoint: z.string().describe('with its query'),
       body: z.unknown(),
+      upload: z
+        .object({ media_type: z.string().nullable(), bytes: z.int(), sha256: z.string() })
+        .nullable()
+        .describe('in place of a body that is no text: what it is'),
       headers: z.record(z.string(), z.string()),
       recipients: z.array(z.string()),
       caller: Person,

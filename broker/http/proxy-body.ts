@@ -1,7 +1,7 @@
 /** Takes the body of a raw request: a short one as a whole, so that it can be judged and held, any other in pieces. */
 import type { IncomingMessage } from 'node:http';
+import { MOST_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawBody } from '../calls/raw-request.ts';
-import { MOST_READ_BYTES } from '../proxy/read-body.ts';
 import { inTime } from './request-pieces.ts';
 
 /** Rejects when its sender leaves or stalls before it can be said which of the two it is. */

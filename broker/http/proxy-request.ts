@@ -1,11 +1,11 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
+import { judgeBody, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import type { RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
-import { judgeBody, TOO_LONG, whyUnread } from '../proxy/read-body.ts';
 import { storable } from '../wire/action.ts';
 import { takeRawBody } from './proxy-body.ts';
 

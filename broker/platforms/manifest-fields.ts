@@ -161,7 +161,6 @@ export const ManifestFields = z.strictObject(
     auth: Auth,
     oauth: OAuthFacts.optional(),
     ...TRANSFER_FIELDS,
-    body: z.enum(['json', 'form']).optional().describe('How `data` is encoded: json (the default), or form.'),
     scopes: recordOf(ScopeId, z.array(z.string()).max(500)).describe(
       'What each scope allows: "GET /path/*", "query name*", "mutation name" or "tool name_*".',
     ),

@@ -1,5 +1,6 @@
 /** Cross-field validation of a manifest whose fields are valid by themselves. */
 import type { z } from 'zod';
+import { bodyKindsProblem } from '../policy/body-kinds.ts';
 import { followProblem } from '../policy/followed.ts';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
@@ -30,6 +31,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     'failed_if',
     'refs',
     'follow',
+    'bodies',
   ] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
@@ -94,6 +96,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     ...contentProblems(manifest),
     ...refProblems(manifest),
     ...followProblems(manifest),
+    ...bodyProblems(manifest),
     ...sentenceProblems(manifest),
   ];
 }
@@ -138,10 +141,13 @@ function operationProblems(manifest: Fields): Problem[] {
   const refs = Object.keys(manifest.refs ?? {}).map((text) => ({ text, path: ['refs', text] }));
   const sentences = Object.keys(manifest.sentences ?? {}).map((text) => ({ text, path: ['sentences', text] }));
   const follow = (manifest.follow ?? []).map((text, i) => ({ text, path: ['follow', i] }));
-  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow].flatMap(({ text, path }) => {
-    const message = operationProblem(text, manifest);
-    return message === undefined ? [] : [{ path, message }];
-  });
+  const bodies = Object.keys(manifest.bodies ?? {}).map((text) => ({ text, path: ['bodies', text] }));
+  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow, ...bodies].flatMap(
+    ({ text, path }) => {
+      const message = operationProblem(text, manifest);
+      return message === undefined ? [] : [{ path, message }];
+    },
+  );
 }
 
 function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields): Problem[] {
@@ -170,6 +176,15 @@ function followProblems({ follow = [] }: Fields): Problem[] {
     const operation = read(() => parseOperation(text));
     const message = typeof operation === 'string' ? undefined : followProblem(operation);
     return message === undefined ? [] : [{ path: ['follow', i], message }];
+  });
+}
+
+/** Bodies of operations that take none, or an object in two ways; what is no operation is told by `operationProblems`. */
+function bodyProblems({ bodies = {} }: Fields): Problem[] {
+  return Object.entries(bodies).flatMap(([text, kinds]) => {
+    const operation = read(() => parseOperation(text));
+    const message = typeof operation === 'string' ? undefined : bodyKindsProblem(operation, [kinds].flat());
+    return message === undefined ? [] : [{ path: ['bodies', text], message }];
   });
 }
 

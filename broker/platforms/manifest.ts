@@ -39,6 +39,7 @@ export const MERGED_BY_ENTRY = [
   'recipients',
   'content_scopes',
   'refs',
+  'bodies',
   'sentences',
   'minor_units',
   'presets',
@@ -46,7 +47,7 @@ export const MERGED_BY_ENTRY = [
 
 /**
  * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients,
- * content_scopes, refs, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
+ * content_scopes, refs, bodies, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
  * field is replaced. With another origin, the built-in account endpoint and the built-in place of git repositories are dropped: they
  * would receive tokens of another platform.
  */

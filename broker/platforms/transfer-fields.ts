@@ -1,7 +1,22 @@
 /** What a manifest says of bodies and answers that are no JSON. */
 import { z } from 'zod';
+import { BODY_KINDS } from '../policy/platform-rules.ts';
+
+const Kind = z.enum(BODY_KINDS);
 
 export const TRANSFER_FIELDS = {
+  body: z.enum(['json', 'form']).optional().describe('How `data` is encoded: json (the default), or form.'),
+  bodies: z
+    .record(
+      z.string(),
+      z.union([Kind, z.array(Kind).min(1).max(BODY_KINDS.length)], {
+        error: `write one of ${BODY_KINDS.join(', ')}, or a list of them`,
+      }),
+    )
+    .optional()
+    .describe(
+      'Operations that take another body than `body` says: an object as json, form or multipart (files in parts), a JSON list, text, or bytes (base64 with `encoding`).',
+    ),
   follow: z
     .array(z.string())
     .max(200)

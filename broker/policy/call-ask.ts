@@ -44,8 +44,8 @@ export type CallAsk = {
   headers: Readonly<Record<string, string>>;
   /** Undefined: there is none. */
   body: JsonObject | UnreadBody | undefined;
-  /** The body is a form, whatever the platform's manifest says of bodies. */
-  isForm?: true;
+  /** Whether the body is a form, whatever the platform's manifest says of bodies. */
+  isForm?: boolean;
   /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
   actsAs?: Method;
   /** Of a git request; its path is `/git/<owner>/<repo>/…`, without `.git`. */

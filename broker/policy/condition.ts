@@ -78,7 +78,7 @@ const OF_GIT = new UnreadBody('the body of a git request is not read');
  * `request.git` (service, refs with name and action, push_options) is there on git requests only, and `caller.verified` where the
  * platform holds one token per person and honours the caller.
  *
- * @param isForm whether the body is sent as a form
+ * @param isForm whether the platform takes bodies as forms
  */
 export function conditionInput(
   agent: ConditionAgent,
@@ -87,7 +87,7 @@ export function conditionInput(
   isForm = false,
 ): ConditionInput {
   const { call } = ask;
-  const hasForm = isForm || call.isForm === true;
+  const hasForm = call.isForm ?? isForm;
   const meter = newMeter(hasForm);
   const { git } = call;
   const body = git && call.method !== 'GET' ? OF_GIT : (call.body ?? {});

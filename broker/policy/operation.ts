@@ -3,6 +3,7 @@
  * "the most specific scope rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
  */
 
+import { bodyKindsProblem } from './body-kinds.ts';
 import { type CallAsk, METHODS, UnreadBody } from './call-ask.ts';
 import { compileContentRule, dependsOnContent, scopesByArguments, scopesByContent } from './content-rules.ts';
 import { followProblem } from './followed.ts';
@@ -104,6 +105,13 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     if (problem !== undefined) throw new Error(`follow: ${problem}`);
     return operation;
   });
+  const bodies = Object.entries(source.bodies ?? {}).map(([text, named]) => {
+    const operation = read(text, 'bodies');
+    const kinds = [named].flat();
+    const problem = bodyKindsProblem(operation, kinds);
+    if (problem !== undefined) throw new Error(`bodies: ${problem}`);
+    return { operation, kinds };
+  });
   // The scope covers the operation for some contents: what is asked about the scope as a whole has to know.
   for (const { operation, scope } of content) {
     const known = scopes.get(scope) ?? [];
@@ -116,6 +124,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     content,
     refs,
     follow,
+    bodies,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash ?? false,
     isForm: source.body === 'form',

@@ -54,6 +54,14 @@ export type RefPosition = {
 /** `folded`: the segments of the operation's path, as spellings are compared. */
 export type RefRule = { operation: Operation; folded: readonly string[]; writes: readonly RefPosition[] | string };
 
+/**
+ * How a body is written. An object: as JSON, as a form, or in parts (multipart/form-data). `list`: a JSON array; `text`: as it is;
+ * `bytes`: what base64 stands for.
+ */
+export const BODY_KINDS = ['json', 'form', 'multipart', 'list', 'text', 'bytes'] as const;
+export type BodyKind = (typeof BODY_KINDS)[number];
+export type BodyRule = { operation: Operation; kinds: readonly BodyKind[] };
+
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
@@ -64,6 +72,7 @@ export type RulesSource = {
   follow?: readonly string[] | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
+  bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
   encoded_slash?: boolean | undefined;
 };
 
@@ -75,6 +84,8 @@ export type PlatformRules = {
   refs: readonly RefRule[];
   /** Reads whose redirect is followed. */
   follow: readonly Operation[];
+  /** Operations that take other bodies than the platform does. */
+  bodies: readonly BodyRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
   /** Bodies are sent as forms. */

@@ -30,6 +30,14 @@ const asItCame = <Value>(meta: { type: 'object'; additionalProperties: Record<st
     )
     .meta(meta);
 
+/** What an operation takes is known when its platform is. */
+const Body = z
+  .custom<Record<string, unknown> | unknown[] | string>(
+    (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
+    'must be an object',
+  )
+  .meta({ anyOf: [{ type: 'object', additionalProperties: {} }, { type: 'array', items: {} }, { type: 'string' }] });
+
 const HeaderMap = asItCame<string>({ type: 'object', additionalProperties: { type: 'string' } }).superRefine(
   (headers, context) => {
     for (const [name, value] of Object.entries(headers))
@@ -42,9 +50,13 @@ export const Action = z.strictObject({
   endpoint: text(8192).min(1).describe('platform-relative path, with its query; begins with /'),
   method: z.enum(METHODS),
   scope: text(256).min(1).describe('the permission scope that this call needs'),
-  data: asItCame<unknown>({ type: 'object', additionalProperties: {} })
+  data: Body.optional().describe(
+    'body forwarded upstream; not with GET. A list or a text only where the operation takes one',
+  ),
+  encoding: z
+    .literal('base64', 'must be "base64", or left out')
     .optional()
-    .describe('body forwarded upstream; not with GET'),
+    .describe('`data` is a text that stands for bytes, of an operation that takes a file'),
   headers: HeaderMap.optional().describe('extra headers forwarded upstream'),
   connection_id: z
     .guid()

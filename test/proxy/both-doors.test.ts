@@ -1,5 +1,6 @@
 /** The raw door and POST /v1/actions give one answer about every operation of every built-in platform. */
 import { describe, expect, test } from 'vitest';
+import { judgeBody } from '../../broker/calls/judge-body.ts';
 import { rawAction } from '../../broker/calls/raw-request.ts';
 import { inferScope } from '../../broker/calls/raw-scope.ts';
 import { askOf, readCall } from '../../broker/calls/read-call.ts';
@@ -7,7 +8,6 @@ import type { LoadedFacts } from '../../broker/facts/facts.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import type { Facts, Method, RuleSource, Verdict } from '../../broker/policy/facts.ts';
-import { judgeBody } from '../../broker/proxy/read-body.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
 import { facts, grant, NOW, policyOf } from '../policy/world.ts';
 import { makeRandom } from '../world/random.ts';

@@ -3,7 +3,7 @@
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html } from '/console/html.js';
 import { CallTitle } from '/console/request-view/call-title.js';
-import { counted } from '/console/request-view/text.js';
+import { counted, uploadInWords } from '/console/request-view/text.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
 const MOST_MEMBERS = 6;
@@ -48,7 +48,7 @@ function membersOf(body) {
 /** @param {{ held: HeldCall | Waits }} props */
 export function KeyFacts({ held }) {
   const { request } = held;
-  const { members, more } = membersOf(request?.body ?? null);
+  const { members, more } = membersOf(request?.upload ? uploadInWords(request.upload) : (request?.body ?? null));
   const recipients = request?.recipients ?? [];
   const odd = [...recipients.flatMap(oddRecipient), ...oddities(request?.endpoint ?? '')];
   return html`<div class="key-facts">

@@ -8,7 +8,7 @@ import { html, useLayoutEffect, useMemo, useState } from '/console/html.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
 import { Heading } from '/console/request-view/heading.js';
 import { forWhom } from '/console/request-view/person.js';
-import { counted, readEndpoint } from '/console/request-view/text.js';
+import { counted, readEndpoint, uploadInWords } from '/console/request-view/text.js';
 import { momentInWords } from '/console/request-view/time-left.js';
 import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 
@@ -185,7 +185,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
       }
     </section>
     <${Theirs} kind="has-body">
-      ${request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
+      ${request.upload ? html`<${Heading}>Body<//><p class="theirs small">${visibleLine(uploadInWords(request.upload))}</p><p class="small">SHA-256 <code>${request.upload.sha256}</code></p>` : request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
     <//>
     ${
       reason &&

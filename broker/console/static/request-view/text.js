@@ -18,6 +18,13 @@ export function sized(bytes) {
 }
 
 /**
+ * A body that is no text, in words.
+ *
+ * @param {{ media_type: string | null, bytes: number }} upload
+ */
+export const uploadInWords = ({ media_type: type, bytes }) => `${sized(bytes)} of ${type ?? 'no media type'}`;
+
+/**
  * How many characters of a text are shown by their number.
  *
  * @param {string} text

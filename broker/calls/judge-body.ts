@@ -29,13 +29,16 @@ type BodyHeaders = Readonly<Record<string, string>>;
 const FORM = 'application/x-www-form-urlencoded';
 const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');
 
+/** Whether a body says that it is a form. */
+export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => mediaType(type).essence === FORM;
+
 /** Reads a whole body. `ok: false`: it says that it is JSON or a form, and is none; `detail`: a sentence for a 400. */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
   if (bytes.length === 0) return { ok: true, judged: undefined };
   const unread = whyUnread(headers);
   if (unread) return { ok: true, judged: unread };
   const text = bytes.toString('utf8');
-  if (mediaType(headers['content-type']).essence === FORM) return { ok: true, judged: parseForm(text) };
+  if (isFormType(headers)) return { ok: true, judged: parseForm(text) };
   const parsed = parseStrictJson(text);
   if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
   const { value } = parsed;

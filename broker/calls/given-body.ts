@@ -1,0 +1,97 @@
+/**
+ * The body of a call that is written as JSON, where its operation takes another than its platform does (`bodies` of the manifest): a
+ * list, text, bytes, parts, or an object in the other form. What is sent is judged as the raw door judges the same bytes.
+ */
+import { formProblem } from '../egress/form.ts';
+import { partsProblem } from '../egress/parts.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
+import { isBase64 } from '../policy/base64.ts';
+import { bodyKinds } from '../policy/body-kinds.ts';
+import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import type { BodyKind } from '../policy/platform-rules.ts';
+import type { Action } from '../wire/action.ts';
+import { isFormType, judgeBody } from './judge-body.ts';
+
+/** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
+export type GivenBody = {
+  judged: JsonObject | UnreadBody | undefined;
+  isForm: boolean;
+  bodyHeaders: Readonly<Record<string, string>>;
+  written: { as: 'json' | 'form' | 'multipart' } | { as: 'bytes'; bytes: Buffer };
+};
+
+/** `given` undefined: the body is an object as the platform takes it, or there is none. */
+export type ReadBody = { ok: true; given: GivenBody | undefined } | { ok: false; detail: string };
+
+const IN_PARTS = new UnreadBody('a body in parts is not read');
+const NO_JSON = 'headers: the Content-Type of a list or an object is JSON, such as application/json-patch+json';
+const NO_OBJECT = 'data: must be an object';
+const NAMES: Readonly<Record<BodyKind, string>> = {
+  json: 'an object',
+  form: 'an object',
+  multipart: 'an object of parts',
+  list: 'a list',
+  text: 'a text',
+  bytes: 'bytes (a text in base64 with `encoding`)',
+};
+const DEFAULT_TYPES = {
+  list: 'application/json',
+  text: 'text/plain; charset=utf-8',
+  bytes: 'application/octet-stream',
+};
+
+/** @param path of the endpoint, in normal form */
+export function readGivenBody(action: Action, path: string, platform: LoadedFacts['platform']): ReadBody {
+  const { data, encoding, method } = action;
+  const refuse = (detail: string): ReadBody => ({ ok: false, detail });
+  if (encoding !== undefined && typeof data !== 'string')
+    return refuse('encoding: it says that `data` is a text in base64; leave it out for anything else');
+  if (data === undefined) return { ok: true, given: undefined };
+  const kinds = platform?.rules.kind === 'rest' ? bodyKinds(platform.rules, { method, path }) : undefined;
+  if (isMembers(data)) {
+    if (kinds === undefined) return { ok: true, given: undefined };
+    const as = kinds.find((kind) => kind === 'json' || kind === 'form' || kind === 'multipart');
+    if (as === undefined) return refuse(taken(kinds));
+    const type = as === 'json' ? typeIn(action.headers) : undefined;
+    if (type === undefined) return ofMembers(data as JsonObject, as);
+    return isJson(type) ? ofBytes(Buffer.from(JSON.stringify(data)), type) : refuse(NO_JSON);
+  }
+  const kind = Array.isArray(data) ? 'list' : encoding === undefined ? 'text' : 'bytes';
+  if (kinds === undefined) return refuse(NO_OBJECT);
+  if (!kinds.includes(kind)) return refuse(taken(kinds));
+  if (kind === 'bytes' && !isBase64(String(data)))
+    return refuse('data: it is not base64 (RFC 4648 section 4, with its padding and without white space)');
+  const type = typeIn(action.headers) ?? DEFAULT_TYPES[kind];
+  if (kind === 'list' && !isJson(type)) return refuse(NO_JSON);
+  const text = typeof data === 'string' ? data : JSON.stringify(data);
+  return ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type);
+}
+
+function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart'): ReadBody {
+  const problem =
+    as === 'json' ? undefined : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
+  if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
+  const judged = as === 'multipart' ? IN_PARTS : data;
+  return { ok: true, given: { judged, isForm: as === 'form', bodyHeaders: {}, written: { as } } };
+}
+
+function ofBytes(bytes: Buffer, type: string): ReadBody {
+  const bodyHeaders = { 'content-type': type };
+  const found = judgeBody(bodyHeaders, bytes);
+  if (!found.ok) return { ok: false, detail: `data: ${found.detail}` };
+  const { judged } = found;
+  const isForm = isFormType(bodyHeaders);
+  const problem = isForm && judged && !(judged instanceof UnreadBody) ? formProblem(judged) : undefined;
+  if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
+  return { ok: true, given: { judged, isForm, bodyHeaders, written: { as: 'bytes', bytes } } };
+}
+
+const taken = (kinds: readonly BodyKind[]): string =>
+  `data: this operation takes ${[...new Set(kinds.map((kind) => NAMES[kind]))].join(', or ')}`;
+
+const isJson = (type: string): boolean => /^application\/(?:json|[a-z0-9.-]+\+json)(?:;|$)/i.test(type);
+
+const isMembers = (data: unknown): boolean => typeof data === 'object' && data !== null && !Array.isArray(data);
+
+const typeIn = (headers: Action['headers'] = {}): string | undefined =>
+  Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
