@@ -24,6 +24,7 @@ describe('Notion', () => {
     ['GET /comments', 'comments.read'],
     ['POST /comments', 'comments.write'],
     ['DELETE /comments/c1', 'comments.delete'],
+    ['POST /file_uploads/f1/send', 'files.write'],
     ['GET /users/me', 'users.read'],
   ])('%s: %s', (operation, scope) => {
     expect(ask(operation)).toEqual([`notion:${scope}`]);
@@ -35,7 +36,6 @@ describe('Notion', () => {
     'GET /search',
     'POST /oauth/token',
     'POST /oauth/introspect',
-    'POST /file_uploads/f1/send',
     'GET /v1/pages/p1',
     'POST /blocks/b1/children',
   ])('in no scope: %s', (operation) => {

@@ -6,8 +6,11 @@ import { inferScope } from '../../broker/calls/raw-scope.ts';
 import { askOf, readCall } from '../../broker/calls/read-call.ts';
 import type { LoadedFacts } from '../../broker/facts/facts.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import { bodyKinds } from '../../broker/policy/body-kinds.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import type { Facts, Method, RuleSource, Verdict } from '../../broker/policy/facts.ts';
+import type { BodyKind } from '../../broker/policy/platform-rules.ts';
+import type { Action } from '../../broker/wire/action.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
 import { facts, grant, NOW, policyOf } from '../policy/world.ts';
 import { makeRandom } from '../world/random.ts';
@@ -28,6 +31,23 @@ const DOCUMENTS = [
   '{"query":"{"}',
 ];
 
+/** One body as an agent writes it, and as a client of the platform does. */
+type Sent = { text: string; type: string; asked?: { data: unknown; encoding?: 'base64' } };
+
+const json = (text: string): Sent => ({ text, type: 'application/json' });
+const OF_KINDS: Readonly<Record<BodyKind, readonly Sent[]>> = {
+  json: BODIES.map(json),
+  form: ['amount=13', 'amount=12&channel=C1'].map((text) => ({
+    text,
+    type: 'application/x-www-form-urlencoded',
+    asked: { data: Object.fromEntries(new URLSearchParams(text)) },
+  })),
+  multipart: [{ text: '--x--', type: 'multipart/form-data; boundary=x', asked: { data: { amount: 13 } } }],
+  list: ['[]', '[{"amount":13}]'].map(json),
+  text: [{ text: 'amount', type: 'text/plain; charset=utf-8', asked: { data: 'amount' } }],
+  bytes: [{ text: '\u0001', type: 'application/octet-stream', asked: { data: 'AQ==', encoding: 'base64' } }],
+};
+
 type Told = Pick<Verdict, 'kind' | 'reason'> | 'invalid';
 
 describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
@@ -47,14 +67,19 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
     return { facts: found, platform: { manifest, rules } as LoadedFacts['platform'], connections: new Map() };
   };
 
-  const byActions = (loaded: LoadedFacts, method: Method, endpoint: string, scope: string, body: string): Told => {
-    const data = body === '' ? undefined : JSON.parse(body);
-    const action = { platform: 'crm', endpoint, method, scope, ...(data && { data }) };
+  const byActions = (loaded: LoadedFacts, method: Method, endpoint: string, scope: string, body: Sent): Told => {
+    const { asked = body.text === '' ? {} : { data: JSON.parse(body.text) } } = body;
+    const action = { platform: 'crm', endpoint, method, scope, ...asked } as Action;
     const read = readCall(action, loaded, { isGit: false });
     return read.ok ? told(decide(loaded.facts, askOf(action, read.call), NOW)) : 'invalid';
   };
-  const byProxy = (loaded: LoadedFacts, method: Method, endpoint: string, body: string): Told & { scope?: string } => {
-    const bodyHeaders = { 'content-type': 'application/json' };
+  const byProxy = (
+    loaded: LoadedFacts,
+    method: Method,
+    endpoint: string,
+    { text: body, type }: Sent,
+  ): Told & { scope?: string } => {
+    const bodyHeaders = { 'content-type': type };
     const judged = judgeBody(bodyHeaders, Buffer.from(body));
     if (!judged.ok) return 'invalid';
     const bytes = Buffer.from(body);
@@ -72,9 +97,10 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
     return { ...told(decide(loaded.facts, askOf({ ...action, scope }, { ...read.call, raw }), NOW)), scope };
   };
 
-  const bodiesOf = (method: Method, path: string): readonly string[] => {
-    if (method === 'GET') return [''];
-    return path === (rules.graphqlPath ?? '') || rules.kind === 'graphql' ? DOCUMENTS : BODIES;
+  const bodiesOf = (method: Method, path: string): readonly Sent[] => {
+    if (method === 'GET') return [json('')];
+    if (path === (rules.graphqlPath ?? '') || rules.kind === 'graphql') return DOCUMENTS.map(json);
+    return (bodyKinds(rules, { method, path }) ?? ['json']).flatMap((kind) => OF_KINDS[kind]);
   };
 
   test('a call is allowed, held or refused alike', () => {
@@ -89,7 +115,7 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
         const loaded = platformOf(granted);
         const raw = byProxy(loaded, method, path, body);
         const told = granted.map((scope) => byActions(loaded, method, path, scope, body));
-        const where = `${method} ${path} ${body} with ${granted.join(', ')}`;
+        const where = `${method} ${path} ${body.text} with ${granted.join(', ')}`;
         if (raw === 'invalid') {
           expect(
             told.every((one) => one === 'invalid'),

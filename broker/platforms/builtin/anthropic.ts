@@ -1,7 +1,7 @@
 /**
  * Anthropic's API, and servers that speak it (with `base_url`). Paths from Anthropic's own client (@anthropic-ai/sdk 1.12.0). In no scope
  * on purpose: the organisation, its keys and members; vaults, tunnels and profiles of users, which hold or answer with credentials; the
- * queue of an environment's workers; and what takes multipart only, which the broker does not send (new files and skills).
+ * queue of an environment's workers; and new skills.
  * What is in beta is asked with the header `anthropic-beta`, which agents send.
  */
 import type { ManifestInput } from '../manifest.ts';
@@ -15,6 +15,7 @@ export const anthropic = {
   headers: { 'anthropic-version': '2023-06-01' },
   client_headers: ['anthropic-beta'],
   error_body: { type: 'error', error: { type: 'permission_error', message: '{detail}' } },
+  bodies: { 'POST /v1/files': 'multipart' },
   scopes: {
     'anthropic:models.read': ['GET /v1/models', 'GET /v1/models/*', 'POST /v1/messages/count_tokens'],
     // Costs money by length. A message may use tools of Anthropic (search, code, MCP servers) that the body names.
@@ -27,6 +28,7 @@ export const anthropic = {
     'anthropic:batches.write': ['POST /v1/messages/batches', 'POST /v1/messages/batches/*/cancel'],
     'anthropic:batches.delete': ['DELETE /v1/messages/batches/*'],
     'anthropic:files.read': ['GET /v1/files', 'GET /v1/files/*', 'GET /v1/files/*/content'],
+    'anthropic:files.write': ['POST /v1/files'],
     'anthropic:files.delete': ['DELETE /v1/files/*'],
     'anthropic:skills.read': [
       'GET /v1/skills',

@@ -30,6 +30,12 @@ export const github = {
   content_scopes: githubContentScopes,
   app_permissions: githubAppPermissions,
   refs: githubRefs,
+  bodies: {
+    'POST /markdown/raw': 'text',
+    'PUT /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],
+    'POST /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],
+    'DELETE /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],
+  },
   // "Response 302" of the REST API's reference: each leads to an address that is signed for a minute or so. A file too long for
   // `contents` comes by another operation.
   follow: [

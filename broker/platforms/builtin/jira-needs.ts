@@ -22,6 +22,7 @@ export const jiraNeeds = {
   'jira:comments.delete': write,
   'jira:worklogs.write': write,
   'jira:worklogs.delete': write,
+  'jira:attachments.write': write,
   'jira:attachments.delete': write,
   'jira:filters.write': write,
   'jira:filters.delete': write,

@@ -2,7 +2,7 @@
  * Jira Cloud: platform REST API version 3 and the agile API 1.0. Paths: Atlassian's OpenAPI documents (salto-io/jira-swaggers)
  * and MrRefactoring/jira.js 2026-08. Each customer has a site of its own, so `base_url` is a placeholder that the schema
  * refuses until it is overridden: https://<site>.atlassian.net, or https://api.atlassian.com/ex/jira/<cloud id> with
- * OAuth. Attachments are uploaded as multipart, which the broker does not send.
+ * OAuth.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { jiraNeeds } from './jira-needs.ts';
@@ -21,6 +21,12 @@ export const jira = {
     token_endpoint: 'https://auth.atlassian.com/oauth/token',
     token_endpoint_auth_method: 'client_secret_post',
     authorization_parameters: { audience: 'api.atlassian.com', prompt: 'consent' },
+  },
+  // "Add attachment" is refused without it; it is no credential.
+  default_headers: { 'x-atlassian-token': 'no-check' },
+  bodies: {
+    'POST /rest/api/3/issue/*/attachments': 'multipart',
+    'PUT /rest/api/3/issue/*/properties/*': ['json', 'list', 'text'],
   },
   // "Get attachment content": a 303 to a signed address.
   follow: ['GET /rest/api/3/attachment/content/*', 'GET /rest/api/3/attachment/thumbnail/*'],
@@ -104,6 +110,7 @@ export const jira = {
       'GET /rest/api/3/attachment/content/*',
       'GET /rest/api/3/attachment/thumbnail/*',
     ],
+    'jira:attachments.write': ['POST /rest/api/3/issue/*/attachments'],
     'jira:attachments.delete': ['DELETE /rest/api/3/attachment/*'],
     'jira:projects.read': [
       'GET /rest/api/3/project/search',

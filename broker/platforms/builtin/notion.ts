@@ -1,6 +1,6 @@
 /**
  * The Notion API, version 2025-09-03: paths from Notion's own client (makenotion/notion-sdk-js 5.26). Notion reads by POST
- * where a filter needs a body. Uploading a file's bytes is multipart, which the broker does not send.
+ * where a filter needs a body.
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -20,6 +20,7 @@ export const notion = {
     authorization_parameters: { owner: 'user' },
     account: { url: 'https://api.notion.com/v1/users/me', pointer: '/bot/workspace_name' },
   },
+  bodies: { 'POST /file_uploads/*/send': 'multipart' },
   scopes: {
     'notion:pages.read': ['GET /pages/*', 'GET /pages/*/markdown', 'GET /pages/*/properties/*'],
     'notion:pages.write': ['POST /pages', 'PATCH /pages/*', 'PATCH /pages/*/markdown', 'POST /pages/*/move'],
@@ -51,7 +52,7 @@ export const notion = {
     'notion:comments.delete': ['DELETE /comments/*'],
     'notion:users.read': ['GET /users', 'GET /users/*', 'GET /custom_emojis'],
     'notion:files.read': ['GET /file_uploads', 'GET /file_uploads/*'],
-    'notion:files.write': ['POST /file_uploads', 'POST /file_uploads/*/complete'],
+    'notion:files.write': ['POST /file_uploads', 'POST /file_uploads/*/send', 'POST /file_uploads/*/complete'],
   },
   presets: {
     read: ['notion:*.read'],

@@ -1,8 +1,7 @@
 /**
  * OpenAI's API, and servers that speak it (vLLM, Ollama, gateways: with `base_url`, which ends in `/v1` there too). Paths from OpenAI's own
  * client (openai 7.57.0). In no scope on purpose: the organisation, its keys and projects; what answers with a credential
- * for a browser (`/realtime`, `/chatkit`); assistants and threads, which OpenAI has ended; and what takes multipart only, which
- * the broker does not send (new files and their parts, transcriptions, edits of images, skills).
+ * for a browser (`/realtime`, `/chatkit`); assistants and threads, which OpenAI has ended; and skills.
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -16,6 +15,14 @@ export const openai = {
   error_body: { error: { message: '{detail}', type: 'invalid_request_error', param: null, code: '{code}' } },
   // With these a call is billed to another organisation or project of the key.
   forbidden_headers: ['openai-organization', 'openai-project'],
+  bodies: {
+    'POST /files': 'multipart',
+    'POST /uploads/*/parts': 'multipart',
+    'POST /audio/transcriptions': 'multipart',
+    'POST /audio/translations': 'multipart',
+    'POST /images/edits': 'multipart',
+    'POST /images/variations': 'multipart',
+  },
   scopes: {
     'openai:models.read': ['GET /models', 'GET /models/*'],
     // A fine-tuned one is gone then.
@@ -30,7 +37,11 @@ export const openai = {
       'POST /embeddings',
       'POST /moderations',
       'POST /images/generations',
+      'POST /images/edits',
+      'POST /images/variations',
       'POST /audio/speech',
+      'POST /audio/transcriptions',
+      'POST /audio/translations',
     ],
     'openai:responses.read': [
       'GET /responses/*',
@@ -66,7 +77,9 @@ export const openai = {
       'GET /containers/*/files/*/content',
     ],
     'openai:files.write': [
+      'POST /files',
       'POST /uploads',
+      'POST /uploads/*/parts',
       'POST /uploads/*/complete',
       'POST /uploads/*/cancel',
       'POST /containers',

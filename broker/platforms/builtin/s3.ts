@@ -24,6 +24,13 @@ export const s3 = {
   auth: { type: 'aws_sigv4', region: 'us-east-1', service: 's3' },
   error_body:
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>{detail}</Message></Error>',
+  // Settings, and the list of an upload's parts, are XML.
+  bodies: {
+    'PUT /*': ['json', 'text'],
+    'PUT /*/': ['json', 'text'],
+    'PUT /*/**': ['json', 'text', 'bytes'],
+    'POST /*/**': ['json', 'text'],
+  },
   scopes: {
     's3:buckets.read': ['GET /'],
     's3:buckets.write': ['PUT /*', 'PUT /*/'],

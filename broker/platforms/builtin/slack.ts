@@ -26,6 +26,15 @@ export const slack = {
     token_type: 'bot',
     account: { url: 'https://slack.com/api/auth.test', pointer: '/team' },
   },
+  // Of these Slack takes no JSON; what is nested in one of its forms is a text that is JSON.
+  bodies: {
+    'POST /files.getUploadURLExternal': 'form',
+    'POST /files.completeUploadExternal': 'form',
+    'POST /files.remote.add': 'form',
+    'POST /files.remote.update': 'form',
+    'POST /files.remote.remove': 'form',
+    'POST /dnd.setSnooze': 'form',
+  },
   scopes: {
     'slack:channels.read': [
       'GET /conversations.list',

@@ -45,6 +45,7 @@ export const jiraSentences = {
   [`POST ${API}/issue/*/worklog`]: 'log work on **{1}**[: **{/timeSpent}**| {/timeSpentSeconds} s]',
   [`PUT ${API}/issue/*/worklog/*`]: 'change work log {2} of **{1}**[ to **{/timeSpent}**| to {/timeSpentSeconds} s]',
   [`DELETE ${API}/issue/*/worklog/*`]: 'delete work log {2} of **{1}**',
+  [`POST ${API}/issue/*/attachments`]: 'attach files to issue **{1}**',
   [`DELETE ${API}/attachment/*`]: 'delete attachment **{1}**',
   [`PUT ${API}/project/*`]: 'change project **{1}**[, name: *{/name}*]',
   [`PUT ${API}/project/*/properties/*`]: 'set the property {2} of project **{1}**',

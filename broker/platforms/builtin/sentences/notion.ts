@@ -22,5 +22,6 @@ export const notionSentences = {
   'PATCH /comments/*': 'change comment **{1}**',
   'DELETE /comments/*': 'delete comment **{1}**',
   'POST /file_uploads': 'begin the upload of a file[: **{/filename}**]',
+  'POST /file_uploads/*/send': 'upload the bytes of **{1}**',
   'POST /file_uploads/*/complete': 'finish the upload **{1}**',
 };
