@@ -1,7 +1,13 @@
 import type { Command } from 'commander';
 import { type ConnectionOptions, withConnection } from '../connection.ts';
+import type { PatienceOptions } from '../connections/connections.ts';
+import { wholeNumber } from '../duration.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
+
+/** A number of seconds in a range, or `default`. */
+const seconds = (least: number, most: number) => (text: string) =>
+  text === 'default' ? text : wholeNumber(least, most)(text);
 
 export function addConnectionCommands(program: Command): void {
   const connection = program.command('connection').description('connections to platforms');
@@ -10,6 +16,16 @@ export function addConnectionCommands(program: Command): void {
   withConnection(connection.command('list').description('which there are, and in which state'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => (await load()).listConnections(options));
+
+  withConnection(connection.command('set <name>').description('change how long it is waited for, on this connection'))
+    .option('--idle <seconds>', 'how long a streamed answer may be silent, 1 to 600; default: 60', seconds(1, 600))
+    .option(
+      '--wait <seconds>',
+      'how long a request on /proxy waits for a person, 0 to 120; default: 25',
+      seconds(0, 120),
+    )
+    .option('--json', 'print JSON')
+    .action(async (name: string, options: PatienceOptions) => (await load()).setPatience(name, options));
 
   withConnection(
     connection

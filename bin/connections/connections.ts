@@ -4,7 +4,7 @@ import { badgeOf, testInWords } from '../../broker/console/static/connections/wo
 import { agoInWords } from '../../broker/console/static/shell/duration.js';
 import { didYouMean } from '../../broker/policy/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { CommandFailed } from '../failure.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { badgeLine } from '../terminal/badge.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
@@ -38,6 +38,28 @@ function stateOf(connection: Connection): Line {
   const { at, ...badge } = badgeOf(connection);
   const ago = at === undefined ? '' : ` ${agoInWords(Math.max(0, Date.now() - Date.parse(at)))}`;
   return line`${badgeLine(badge)}${ago}`;
+}
+
+/** In seconds; `default`: as for any connection. */
+export type PatienceOptions = Options & { idle?: Seconds; wait?: Seconds };
+type Seconds = number | 'default';
+
+/** Throws WrongUsage when there is nothing to change, and CommandFailed when there is no such connection. */
+export async function setPatience(given: string, options: PatienceOptions): Promise<void> {
+  const { idle, wait } = options;
+  if (idle === undefined && wait === undefined) throw new WrongUsage('Say what to change, with --idle or --wait.');
+  const api = await openOwnerApi(options);
+  const { id, label } = named((await api.ask('GET', '/owner/connections')).connections, given);
+  const told = (value: Seconds) => (value === 'default' ? null : value);
+  const body = {
+    ...(idle !== undefined && { idle_seconds: told(idle) }),
+    ...(wait !== undefined && { wait_seconds: told(wait) }),
+  };
+  const now = await api.ask('POST', `/owner/connections/${id}/settings`, body);
+  const inWords = (value: number | null, otherwise: number) => `${value ?? otherwise} seconds`;
+  printResult(options, now, () => [
+    line`On ${styled('bold', label)} an answer may be silent for ${inWords(now.idle_seconds, 60)}, and a request waits for a person for ${inWords(now.wait_seconds, 25)} if it does not say.`,
+  ]);
 }
 
 /** Asks each platform once, with the credential; without names, all of them. Sets the exit code to 1 when one was refused or not reached. */

@@ -1,8 +1,8 @@
 /** Why an agent cannot use a scope now: by the decision for calls, and by the connection that they would use. */
 
 import { connectionLack } from '../calls/connect.ts';
-import type { FactsLoader } from '../facts/facts.ts';
-import { connectionOf, type LoadedFacts } from '../facts/facts.ts';
+import { connectionOf } from '../facts/connection-facts.ts';
+import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { accessTo } from '../policy/access.ts';
 import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
 import { decide } from '../policy/decide.ts';

@@ -2,7 +2,8 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
-import type { ConnectionFacts, FactsLoader, LoadedFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
+import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { type BegunConsent, beginConsent, MAX_OPEN_CONSENTS } from '../people/consents.ts';
 import { type Caller, honouredCaller, type People } from '../people/people.ts';
 import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';

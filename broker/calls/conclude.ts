@@ -4,7 +4,7 @@ import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import { setCredentialStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';

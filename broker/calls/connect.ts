@@ -3,7 +3,8 @@
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
-import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
 import type { PerPerson } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Grant } from '../policy/facts.ts';
@@ -131,5 +132,5 @@ async function connectionOfPerson(
   if (kept.verified === 0 && !asserted.includes(kept.named_by)) return { reason: 'asserted_not_allowed' };
   const { id: personTokens, status, credential, upstream_scopes: scopes } = kept;
   const upstreamScopes = scopes === null ? null : readStored(Texts, scopes, `upstream scopes of ${personTokens}`);
-  return { connection: { id: shared.id, label: shared.label, status, credential, upstreamScopes, personTokens } };
+  return { connection: { ...shared, status, credential, upstreamScopes, personTokens } };
 }

@@ -5,7 +5,7 @@ import { Secret } from '../crypto/secret.ts';
 import { type CredentialPatterns, type MadeOf, makeCredentialPatterns } from '../egress/credential-patterns.ts';
 import { StreamedCredential } from '../egress/credential-stream.ts';
 import { isSigning } from '../egress/sign-request.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import { INSTALLATION_ID } from '../platforms/auth.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { readSecretParts, secretPartsOf } from '../platforms/secret-parts.ts';

@@ -5,13 +5,13 @@ import type { Secret } from '../crypto/secret.ts';
 import type { StreamRequest } from '../egress/outbound-request.ts';
 import { isHeaderValue } from '../egress/request-check.ts';
 import type { StreamedAnswer } from '../egress/streamed-exchange.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../policy/present.ts';
 import type { Call } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { GONE } from './forward.ts';
-import { openStream, passOn } from './forward-stream.ts';
+import { openStream, passOn, patienceOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GitRequest } from './git-request.ts';
 
@@ -37,6 +37,7 @@ export async function forwardGit(
     method: call.action.method,
     headers: { ...git.headers, authorization },
     connectionKey: connection.id,
+    ...patienceOf(connection),
     // A pack is compressed: in it any other form of the credential would be there by chance.
     search: { credential: credential.streamed, forms: git.step === 'fetched' ? 'raw' : 'all' },
     ...(git.body && body && { body, bodyBytes: git.body.bytes }),

@@ -7,7 +7,7 @@ import type { Received } from '../egress/answer.ts';
 import { type McpAnswer, type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
 import { present } from '../policy/present.ts';

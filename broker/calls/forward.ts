@@ -5,13 +5,13 @@ import { encodeParts } from '../egress/parts.ts';
 import { type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { isFollowed } from '../policy/followed.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
-import { forwardStream } from './forward-stream.ts';
+import { forwardStream, patienceOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GivenBody } from './given-body.ts';
 import type { RawRequest } from './raw-request.ts';
@@ -58,7 +58,7 @@ export async function forward(
     if (streamed === undefined) return GONE;
     return await forwardStream(
       { outbound: broker.outbound, call, taker, credential },
-      { ...streamed, connectionKey: connection.id },
+      { ...streamed, connectionKey: connection.id, ...patienceOf(connection) },
       follow,
     );
   }

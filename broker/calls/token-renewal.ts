@@ -1,6 +1,6 @@
 /** One way to the tokens of calls, however they are got: with a person's consent, or without a person. */
 import type { Broker } from '../broker.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessToken } from '../token-source/access-token.ts';

@@ -53,6 +53,20 @@ const ConnectionSecret = z.union(
 );
 export type ConnectionSecret = z.infer<typeof ConnectionSecret>;
 
+/** Of a connection. */
+export const IdleSeconds = z
+  .int()
+  .min(1)
+  .max(600)
+  .describe('How many seconds a streamed answer may be silent before it is cut; 60 unless said here.');
+
+/** Of a connection. */
+export const WaitSeconds = z
+  .int()
+  .min(0)
+  .max(120)
+  .describe('How many seconds a request on /proxy waits for a person if it does not say; 25 unless said here.');
+
 const Connection = z
   .strictObject({
     platform: PlatformId.describe('The platform that it connects to.'),
@@ -65,6 +79,8 @@ const Connection = z
       .describe(
         'Whether grants that name no connection use this one. The only connection of a platform is the default.',
       ),
+    idle_seconds: IdleSeconds.optional(),
+    wait_seconds: WaitSeconds.optional(),
   })
   .describe('A credential for a platform, kept sealed by the broker.');
 

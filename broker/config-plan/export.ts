@@ -94,6 +94,8 @@ function exportConnections({ connections }: Present): NonNullable<GovernanceDocu
         platform: connection.platform_id,
         ...(connection.secret_reference !== null && { secret: referenceOf(connection.secret_reference) }),
         ...(isDefault !== isOnly(connection) && { default: isDefault }),
+        ...(connection.idle_ms !== null && { idle_seconds: connection.idle_ms / 1000 }),
+        ...(connection.wait_ms !== null && { wait_seconds: connection.wait_ms / 1000 }),
       },
     ];
   });

@@ -41,6 +41,8 @@ function planConnection(
   const details = [
     ...difference('platform', known?.platform_id, entry.platform),
     ...difference('default', known ? known.is_default === 1 : undefined, isDefault),
+    ...difference('idle seconds', inSeconds(known?.idle_ms), entry.idle_seconds ?? inSeconds(known?.idle_ms)),
+    ...difference('wait seconds', inSeconds(known?.wait_ms), entry.wait_seconds ?? inSeconds(known?.wait_ms)),
     ...difference('secret from', known?.secret_reference, reference),
     ...(replaced && known?.credential ? ['secret: changed'] : []),
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
@@ -53,6 +55,9 @@ function planConnection(
     id,
     platform_id: entry.platform,
     is_default: isDefault ? 1 : 0,
+    // What is left out stays.
+    ...(entry.idle_seconds !== undefined && { idle_ms: entry.idle_seconds * 1000 }),
+    ...(entry.wait_seconds !== undefined && { wait_ms: entry.wait_seconds * 1000 }),
   } as const;
   addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db, made) => {
     // Tokens of one platform are nothing for another one.
@@ -75,6 +80,8 @@ function planConnection(
     });
   });
 }
+
+const inSeconds = (ms: number | null | undefined): number | undefined => (ms == null ? undefined : ms / 1000);
 
 function whyUnusable({ governance, present }: Planning, platform: string): string {
   const type = manifestOf({ governance, present }, platform)?.auth.type;

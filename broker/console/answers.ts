@@ -19,7 +19,7 @@ import type {
   trustCallerIssuer,
 } from '../http/routes/owner/caller-issuers.ts';
 import type { connectOAuth, disconnectOAuth } from '../http/routes/owner/connection-oauth.ts';
-import type { ownerConnections, tryConnection } from '../http/routes/owner/connections.ts';
+import type { changeConnection, ownerConnections, tryConnection } from '../http/routes/owner/connections.ts';
 import type { changeOwnerGrant, ownerGrants, removeOwnerGrants } from '../http/routes/owner/grants.ts';
 import type { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from '../http/routes/owner/mcp-authorisations.ts';
 import type { ownerMe, ownerSignInOptions } from '../http/routes/owner/me.ts';
@@ -65,6 +65,7 @@ type Asked = {
   'GET /owner/diagnostics': typeof ownerDiagnostics;
   'GET /owner/connections': typeof ownerConnections;
   'POST /owner/connections/{id}/test': typeof tryConnection;
+  'POST /owner/connections/{id}/settings': typeof changeConnection;
   'POST /owner/connections/{id}/oauth/start': typeof connectOAuth;
   'POST /owner/connections/{id}/oauth/disconnect': typeof disconnectOAuth;
   'GET /owner/platforms': typeof ownerPlatforms;

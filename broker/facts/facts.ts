@@ -5,21 +5,9 @@ import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } fro
 import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { GrantTable } from '../store/schema.ts';
-import { readStored, Texts } from '../store/stored-json.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
-
-/** The connection that a grant leads to. */
-export type ConnectionFacts = {
-  id: string;
-  label: string;
-  status: 'active' | 'reauth_needed';
-  credential: Uint8Array | null;
-  /** What the upstream granted; null when it does not say. */
-  upstreamScopes: readonly string[] | null;
-  /** With a person's tokens: the row that holds them, of which all but `id` and `label` is then. */
-  personTokens?: string;
-};
+import { type ConnectionFacts, connectionOf } from './connection-facts.ts';
 
 export type LoadedFacts = {
   facts: Facts;
@@ -58,21 +46,6 @@ export function grantOfFacts(row: FactsRow): Grant {
     constraints: readConstraints(present(row.grant_constraints, 'constraints'), id),
     requireApproval: row.grant_require_approval === 1,
     expiresAt: row.grant_expires_at,
-  };
-}
-
-/** The connection of a row: the one that its grant names, or the platform's default one. */
-export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
-  if (row.connection_id === null || row.connection_status === null) return undefined;
-  return {
-    id: row.connection_id,
-    label: row.connection_label ?? '',
-    status: row.connection_status,
-    credential: row.connection_credential,
-    upstreamScopes:
-      row.connection_upstream_scopes === null
-        ? null
-        : readStored(Texts, row.connection_upstream_scopes, 'scopes of a connection'),
   };
 }
 

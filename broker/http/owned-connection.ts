@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { ConnectionUse } from '../admin/connection-use.ts';
 import type { ReadConnection } from '../admin/find-connection.ts';
 import { lacksConsent } from '../calls/connect.ts';
+import { IdleSeconds, WaitSeconds } from '../config-file/schema.ts';
 import { Secret } from '../crypto/secret.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -55,6 +56,10 @@ export const Connection = z
     lacks_consent_for: z
       .array(z.string())
       .describe('scopes of the platform that need more than it granted: calls with them are answered needs_consent'),
+    idle_seconds: IdleSeconds.nullable().describe('how long a streamed answer may be silent; null: 60 seconds'),
+    wait_seconds: WaitSeconds.nullable().describe(
+      'how long a request on /proxy waits for a person if it does not say; null: 25 seconds',
+    ),
     revision: z.int().describe('one more with each new secret'),
     last_test: z
       .object({
@@ -112,6 +117,8 @@ export const connectionShown = (
   secret_from: one.secret_reference,
   upstream_scopes: grantedTo(one),
   lacks_consent_for: Object.keys(manifest.needs ?? {}).filter((scope) => lacksConsent(manifest, grantedTo(one), scope)),
+  idle_seconds: one.idle_ms === null ? null : one.idle_ms / 1000,
+  wait_seconds: one.wait_ms === null ? null : one.wait_ms / 1000,
   revision: one.revision,
   last_test: testShown(one),
   created_at: new Date(one.created_at).toISOString(),

@@ -7,6 +7,7 @@ import { ALL_PLATFORMS } from '../policy/facts.ts';
 import type { Place } from '../proxy/links.ts';
 import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { Refusal } from './errors.ts';
+import { waitOf } from './proxy-request.ts';
 import type { Context } from './route.ts';
 import { notForKey } from './static-key-use.ts';
 
@@ -18,6 +19,8 @@ export type Asked = {
   target: RawTarget;
   platform: string;
   connectionId: string;
+  /** How long it waits for a person, in milliseconds. */
+  waitMs: number;
 };
 
 /** It names none that the agent can use: why. */
@@ -50,7 +53,9 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
     );
   const door = `${services.broker.proxyUrl}/proxy/${encodeURIComponent(target.connection)}`;
   const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
-  return { loaded, place, token, target, platform: found.platform_id, connectionId: found.connection_id };
+  const { platform_id: platform, connection_id: connectionId } = found;
+  const waitMs = waitOf(request.headers, found.connection_wait_ms);
+  return { loaded, place, token, target, platform, connectionId, waitMs };
 }
 
 type Rows = AgentPrincipal['rows'];

@@ -15,7 +15,7 @@ import { leftEarly, linger } from './leaving.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
 import { heldRefusal, openFor, waitForHeld, writeMade } from './proxy-held.ts';
 import { outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
-import { type ReadRequest, readRequest, reasonOf, waitOf } from './proxy-request.ts';
+import { type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
@@ -88,7 +88,7 @@ async function answer(
         connectionId,
         target: target.endpoint,
         idempotencyKey: idempotencyKey?.toString(),
-        openMs: openFor(waitOf(request.headers)),
+        openMs: openFor(asked.waitMs),
       })
     : undefined;
   // Whoever is halted is refused, also what was answered before.
@@ -176,13 +176,13 @@ async function answerHeld(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  { who, place }: Asked & Asking,
+  { who, place, waitMs }: Asked & Asking,
   approvalId: string,
   join: RawRequest['join'],
 ): Promise<RawRefusal | undefined> {
   // Who waits for a person holds no place among the calls.
   lease.release();
-  const waiting = { ...context, who, approvalId, join, waitMs: waitOf(context.request.headers) };
+  const waiting = { ...context, who, approvalId, join, waitMs };
   const { end, found } = await waitForHeld(waiting);
   await refuseEndedKey(context);
   if (end.kind !== 'made') return await heldRefusal(waiting, { end, found });

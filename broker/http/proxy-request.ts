@@ -93,13 +93,13 @@ function bodyHeadersOf({
   };
 }
 
-const DEFAULT_WAIT_SECONDS = 25;
+const DEFAULT_WAIT_MS = 25_000;
 const MOST_WAIT_SECONDS = 120;
 
-/** `X-Svc-Wait`: how many seconds the client can wait for a person, in milliseconds. */
-export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders): number {
-  const seconds = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : DEFAULT_WAIT_SECONDS;
-  return Math.min(seconds, MOST_WAIT_SECONDS) * 1000;
+/** `X-Svc-Wait`: how many seconds the client can wait for a person, in milliseconds; else `ofConnection`, its connection's setting. */
+export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnection: number | null): number {
+  if (typeof value !== 'string' || !/^\d{1,4}$/.test(value)) return ofConnection ?? DEFAULT_WAIT_MS;
+  return Math.min(Number(value), MOST_WAIT_SECONDS) * 1000;
 }
 
 const MOST_REASON = 2_048;

@@ -45,6 +45,7 @@ import {
   ownConnectionCallback,
 } from './routes/owner/connection-oauth.ts';
 import {
+  changeConnection,
   connect,
   ownerConnections,
   removeConnection,
@@ -215,6 +216,7 @@ export const ROUTES: readonly Route[] = [
   ownerConnections,
   connect,
   replaceSecret,
+  changeConnection,
   removeConnection,
   tryConnection,
   connectOAuth,

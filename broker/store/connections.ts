@@ -32,7 +32,8 @@ export async function putConnection(db: Db, connection: NewConnection): Promise<
 /** Updates a connection without its credential, which may be refreshed concurrently. */
 export async function changeConnection(
   db: Db,
-  connection: Pick<ConnectionTable, 'organisation_id' | 'id' | 'platform_id' | 'is_default' | 'secret_reference'>,
+  connection: Pick<ConnectionTable, 'organisation_id' | 'id'> &
+    Partial<Pick<ConnectionTable, 'platform_id' | 'is_default' | 'secret_reference' | 'idle_ms' | 'wait_ms'>>,
 ): Promise<void> {
   const { organisation_id: organisation, id, ...terms } = connection;
   await db

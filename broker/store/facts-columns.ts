@@ -64,6 +64,8 @@ export const SELECTED = [
   'c.status as connection_status',
   'c.credential as connection_credential',
   'c.upstream_scopes as connection_upstream_scopes',
+  'c.idle_ms as connection_idle_ms',
+  'c.wait_ms as connection_wait_ms',
   'ba.opened_at as auth_opened_at',
   'ba.open_until as auth_open_until',
   'ba.trial_at as auth_trial_at',

@@ -25,6 +25,7 @@ import { discoverablePasskeys } from './migrations/0027-discoverable-passkeys.ts
 import { connectionTests } from './migrations/0028-connection-tests.ts';
 import { heldJoins } from './migrations/0030-held-joins.ts';
 import { staticKeys } from './migrations/0032-static-keys.ts';
+import { connectionPatience } from './migrations/0033-connection-patience.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A published migration is never edited: a later one fixes it. */
@@ -54,6 +55,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0028-connection-tests': { up: connectionTests },
   '0030-held-joins': { up: heldJoins },
   '0032-static-keys': { up: staticKeys },
+  '0033-connection-patience': { up: (db: Kysely<unknown>) => connectionPatience(db, dialect) },
 });
 
 const migratorOf = (store: Store): Migrator =>

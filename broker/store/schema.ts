@@ -109,12 +109,18 @@ export type ConnectionTable = {
   tested_ok: Bit | null;
   tested_status: number | null;
   tested_detail: string | null;
+  /** How long a streamed answer may be silent; null: as long as any. */
+  idle_ms: number | null;
+  /** How long a request of an unmodified client waits for a person, if it does not say; null: as long as any. */
+  wait_ms: number | null;
 };
 
 type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
 type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'tested_status' | 'tested_detail';
+type PatienceColumns = 'idle_ms' | 'wait_ms';
 /** A new connection, without tokens, and not tested. */
-export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns>;
+export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns | PatienceColumns> &
+  Partial<Pick<ConnectionTable, PatienceColumns>>;
 
 /** The HMAC key with which an organisation's people are hashed. Sealed, and never replaced. */
 export type PersonKeyTable = { organisation_id: string; id: string; hash_key: Uint8Array };
@@ -677,7 +683,7 @@ export type Schema = {
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;
-  connections: WithDefaults<ConnectionTable, TokenColumns | TestColumns>;
+  connections: WithDefaults<ConnectionTable, TokenColumns | TestColumns | PatienceColumns>;
   grants: GrantTable;
   policies: PolicyTable;
   policy_versions: PolicyVersionTable;

@@ -52,6 +52,8 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       oauth: null,
       secret_from: null,
       upstream_scopes: null,
+      idle_seconds: null,
+      wait_seconds: null,
       revision: 1,
       created_at: expect.any(String),
     });

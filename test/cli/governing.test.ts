@@ -257,3 +257,18 @@ describe('agent static-key', () => {
     expect(await bad('agent', 'static-key', 'revoke', 'clerk', 'ffffffff')).toMatch(/^1 .*no static key/);
   });
 });
+
+test('connection set changes how long it is waited for, and says what it is then', async () => {
+  const { label } = (await daily.json('connection', 'list'))[0];
+  expect(await good('connection', 'set', label, '--idle', '600')).toContain(
+    'silent for 600 seconds, and a request waits for a person for 25 seconds',
+  );
+  expect(await daily.json('connection', 'set', label, '--idle', 'default', '--wait', '0')).toMatchObject({
+    idle_seconds: null,
+    wait_seconds: 0,
+  });
+  expect(await bad('connection', 'set', label)).toMatch(/^2 /);
+  expect(await bad('connection', 'set', label, '--idle', '601')).toMatch(/^2 .*1 to 600/);
+  expect(await bad('connection', 'set', 'nothing', '--wait', '1')).toMatch(/^1 .*no connection nothing/);
+  await good('connection', 'set', label, '--wait', 'default');
+});

@@ -24,7 +24,7 @@ owners:
 ${CRM}  codehost: { use: github, base_url: "https://git.acme.example/api/v3", headers: { X-From: acme } }
 connections:
   crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
-  hub: { platform: codehost, secret: { file: secrets/hub }, default: false }
+  hub: { platform: codehost, secret: { file: secrets/hub }, default: false, idle_seconds: 600, wait_seconds: 0 }
 policies:
   careful:
     rules:
@@ -85,6 +85,8 @@ connections:
     secret:
       file: secrets/hub
     default: false
+    idle_seconds: 600
+    wait_seconds: 0
 policies:
   careful:
     rules:

@@ -59,6 +59,7 @@ const MIGRATIONS = [
   '0028-connection-tests',
   '0030-held-joins',
   '0032-static-keys',
+  '0033-connection-patience',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

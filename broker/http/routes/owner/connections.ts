@@ -1,10 +1,11 @@
 /** Connections: credentials go in here and never come out again. */
 import { z } from 'zod';
+import { changeConnectionPatience as change } from '../../../admin/connection-patience.ts';
 import { tryConnection as test } from '../../../admin/connection-test.ts';
 import { readUses } from '../../../admin/connection-use.ts';
 import { createConnection, removeConnection as remove, replaceSecret as replace } from '../../../admin/connections.ts';
 import { readConnections } from '../../../admin/find-connection.ts';
-import { ConnectionName } from '../../../config-file/schema.ts';
+import { ConnectionName, IdleSeconds, WaitSeconds } from '../../../config-file/schema.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { text } from '../../../wire/action.ts';
 import { instant } from '../../instant.ts';
@@ -86,6 +87,32 @@ export const replaceSecret = route({
     const { services, params, body } = context;
     const command = { id: storedUuid(params.id), secret: body.secret };
     const { connection, manifest } = await replace(services, changingOwner(context), command);
+    return json(200, connectionShown(connection, manifest, services.broker.clock()));
+  },
+});
+
+/** POST /owner/connections/{id}/settings */
+export const changeConnection = route({
+  method: 'POST',
+  path: '/owner/connections/{id}/settings',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.connections.settings',
+  summary: 'Changes how long answers of a connection may be silent, and how long its requests wait for a person.',
+  params,
+  body: z
+    .strictObject({
+      idle_seconds: IdleSeconds.nullable().optional().describe('null: 60 seconds; left out, it stays'),
+      wait_seconds: WaitSeconds.nullable().optional().describe('null: 25 seconds; left out, it stays'),
+    })
+    .refine((body) => Object.keys(body).length > 0, 'names nothing to change'),
+  answers: { 200: { description: 'The connection as it is now.', schema: Connection } },
+  errors: ['invalid_request', 'not_found', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, params, body } = context;
+    const inMs = (seconds: number | null | undefined) => (seconds == null ? seconds : seconds * 1000);
+    const command = { id: storedUuid(params.id), idleMs: inMs(body.idle_seconds), waitMs: inMs(body.wait_seconds) };
+    const { connection, manifest } = await change(services, changingOwner(context), command);
     return json(200, connectionShown(connection, manifest, services.broker.clock()));
   },
 });
