@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -99,21 +99,19 @@ describe('the proxy of a run', () => {
     );
   });
 
-  test('another host gets the bytes as they are, both ways, and ends each way by itself', async () => {
-    const server = await echo();
-    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const { status, socket } = await connectBy(open.proxy, host, { host, ...shown() });
-    expect(status).toBe(200);
+  test('another host gets the bytes as they are, both ways, and each way ends by itself', async () => {
     const sent = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 7) % 256));
-    socket.end(sent);
-    const chunks: Buffer[] = [];
-    for await (const chunk of socket) chunks.push(chunk as Buffer);
-    // It answers once it has all.
-    expect(Buffer.concat(chunks).equals(sent)).toBe(true);
+    for (const ends of ['first', 'last'] as const) {
+      const other = await startCounterpart(ends);
+      const host = `127.0.0.1:${other.port}`;
+      const head = `CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\nProxy-Authorization: ${credentials(open)}\r\n\r\n`;
+      // Bytes right behind the head belong to the tunnel.
+      const got = await exchange(Number(open.proxy.port), Buffer.concat([Buffer.from(head), sent]), ends === 'first');
+      expect(got.toString('latin1')).toBe(`HTTP/1.1 200 Connection Established\r\n\r\n${other.answer}`);
+      expect((await other.got).equals(sent)).toBe(true);
+    }
     const tls = await tlsIn(open, untouched.address, {
-      ca: untouched.certificate,
-      servername: '',
-      checkServerIdentity: () => undefined,
+      ...{ ca: untouched.certificate, servername: '', checkServerIdentity: () => undefined },
     });
     expect(tls.getPeerX509Certificate()?.fingerprint256).toBe(
       new X509Certificate(untouched.certificate).fingerprint256,
@@ -187,11 +185,7 @@ describe('the proxy of a run', () => {
       /^HTTP\/1.1 404 /,
       'GET /v1/../proxy/demo-main HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
     ],
-    [
-      'its own addresses',
-      /^HTTP\/1.1 404 /,
-      'GET /~KEY/proxy/demo-main/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n',
-    ],
+    ['its own addresses', /^HTTP\/1.1 404 /, 'GET /~KEY/v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n'],
     ['a tunnel in the tunnel', /^$/, 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n'],
     ['a page', /^HTTP\/1.1 403 /, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nOrigin: null\r\nConnection: close\r\n\r\n'],
   ];
@@ -223,7 +217,9 @@ describe('the proxy of a run', () => {
   });
 
   test('its authority is for the hosts of the grants, for a day, and signs for no other name', async () => {
-    const { subjectAltName, validTo } = (await tlsIn(open, target())).getPeerX509Certificate() ?? {};
+    const tls = await tlsIn(open, target());
+    expect(tls.alpnProtocol).toBe('http/1.1');
+    const { subjectAltName, validTo } = tls.getPeerX509Certificate() ?? {};
     expect(subjectAltName).toBe(`DNS:${HOST}`);
     const hours = (Date.parse(validTo ?? '') - Date.now()) / 3600_000;
     expect(hours).toBeGreaterThan(23.5);
@@ -251,13 +247,12 @@ describe('the proxy of a run', () => {
 
   test('a request of plain HTTP for another host is none for the proxy', async () => {
     const bytes = `GET http://plain.demo.test/v1/items HTTP/1.1\r\nHost: plain.demo.test\r\nProxy-Authorization: ${credentials(open)}\r\nConnection: close\r\n\r\n`;
-    expect(await exchange(Number(open.proxy.port), bytes)).toMatch(/^HTTP\/1.1 403 /);
+    expect((await exchange(Number(open.proxy.port), Buffer.from(bytes))).toString()).toMatch(/^HTTP\/1.1 403 /);
     expect(heard).toEqual([]);
   });
 
   test('the end of the command ends what is open, and removes the folder', async () => {
-    const server = await echo();
-    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const host = `127.0.0.1:${(await startCounterpart('last')).port}`;
     const { socket } = await connectBy(open.proxy, host, { host, ...shown() });
     const tls = await tlsIn(open, target());
     const ends = [socket, tls].map(
@@ -292,15 +287,24 @@ async function listeningTo(broker: string, tell: (request: IncomingMessage) => v
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Answers everything once it was told that there is no more. */
-async function echo(): Promise<Server> {
+/** A server of no protocol. `first`: it answers and ends before it reads; `last`: once the other side has ended. */
+async function startCounterpart(ends: 'first' | 'last') {
+  const answer = 'bytes \0 and \n more';
+  let got = (_: Buffer) => {};
+  const whole = new Promise<Buffer>((done) => {
+    got = done;
+  });
   const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => socket.destroy());
+    if (ends === 'first') socket.end(answer);
     const chunks: Buffer[] = [];
     socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('end', () => socket.end(Buffer.concat(chunks)));
-    socket.on('error', () => socket.destroy());
+    socket.on('end', () => {
+      got(Buffer.concat(chunks));
+      if (ends === 'last') socket.end(answer);
+    });
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   afterFile(() => server.close());
-  return server;
+  return { answer, got: whole, port: (server.address() as AddressInfo).port };
 }

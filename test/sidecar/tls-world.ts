@@ -65,16 +65,18 @@ export function connectBy(
   });
 }
 
-/** Sends bytes, and reads what comes until the other side ends. */
-export function exchange(port: number, bytes: string): Promise<string> {
+/** Sends bytes, and reads until the other side ends. `last`: the last byte is sent after that. */
+export function exchange(port: number, bytes: Buffer, last = false): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => {
+      socket.write(bytes.subarray(0, -1));
+      if (last) socket.once('end', () => socket.end(bytes.subarray(-1)));
+      else socket.end(bytes.subarray(-1));
     });
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('error', reject);
-    socket.on('close', () => resolve(text));
+    socket.on('close', () => resolve(Buffer.concat(chunks)));
   });
 }
 

@@ -1,0 +1,50 @@
+/** The authority of a run, by OpenSSL's strict reading of RFC 5280. */
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { makeAuthority } from '../../mcp/sidecar/authority.ts';
+import { newFolder } from '../world/stores.ts';
+
+describe('the authority', () => {
+  test.each([
+    [['api.example'], 'DNS:api.example'],
+    [['10.0.0.1'], 'IP Address:10.0.0.1'],
+    [['::1', 'api.example'], 'IP Address:0:0:0:0:0:0:0:1'],
+    [['api.example', '10.0.0.1', `${'a'.repeat(63)}.example`], 'DNS:api.example'],
+  ])('certifies each of %j', (hosts, name) => {
+    const { certificate, certificateOf } = makeAuthority(hosts);
+    const folder = newFolder();
+    writeFileSync(join(folder, 'authority.pem'), certificate);
+    for (const host of hosts) {
+      writeFileSync(join(folder, 'server.pem'), certificateOf(host).cert);
+      const verify = ['verify', '-x509_strict', '-purpose', 'sslserver', '-CAfile', 'authority.pem', 'server.pem'];
+      expect(execFileSync('openssl', verify, { cwd: folder, encoding: 'utf8' })).toBe('server.pem: OK\n');
+    }
+    const [first = ''] = hosts;
+    expect(new X509Certificate(certificateOf(first).cert).subjectAltName).toBe(name);
+    expect(certificateOf(first)).toBe(certificateOf(first));
+  });
+
+  test('certifies no other host, and keeps its own key to itself', () => {
+    const authority = makeAuthority(['api.example']);
+    for (const host of ['evil.example', 'sub.api.example', 'API.EXAMPLE', '*.example', '127.0.0.1', ''])
+      expect(() => authority.certificateOf(host)).toThrow(RangeError);
+    const { publicKey } = new X509Certificate(authority.certificate);
+    const { key } = authority.certificateOf('api.example');
+    expect(new X509Certificate(authority.certificateOf('api.example').cert).publicKey.equals(publicKey)).toBe(false);
+    expect(Object.values(authority).filter((value) => typeof value !== 'function')).toEqual([authority.certificate]);
+    expect(authority.certificate).not.toContain('PRIVATE');
+    expect(key).toMatch(/^-----BEGIN PRIVATE KEY-----/);
+  });
+
+  test('lasts a day', () => {
+    const now = Date.parse('2026-01-31T12:00:00Z');
+    const authority = makeAuthority(['api.example'], now);
+    for (const pem of [authority.certificate, authority.certificateOf('api.example').cert]) {
+      const { validFrom, validTo } = new X509Certificate(pem);
+      expect([Date.parse(validFrom) - now, Date.parse(validTo) - now]).toEqual([-300_000, 24 * 3600_000]);
+    }
+  });
+});
