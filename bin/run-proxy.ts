@@ -10,7 +10,7 @@ import { CommandFailed } from './failure.ts';
 /** Throws CommandFailed where there is nothing that a proxy could open, or another proxy would be left out. */
 export async function makeProxy(
   addresses: readonly PlatformAddress[],
-  { parent, isStrict }: { parent: Environment; isStrict: boolean },
+  { parent, isStrict, tell }: { parent: Environment } & Pick<ConnectProxy, 'isStrict' | 'tell'>,
 ): Promise<ConnectProxy> {
   const other = isStrict ? undefined : otherProxyIn(parent);
   if (other !== undefined)
@@ -24,7 +24,7 @@ export async function makeProxy(
     );
   // Loaded on use: it is a third of what the sidecar is.
   const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
-  return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict };
+  return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict, tell };
 }
 
 /** Where several connections are at one address, those that are not taken: sentences for the person. */

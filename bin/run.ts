@@ -48,7 +48,8 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
   const isStrict = options.strict === true;
   const addresses = platformAddresses(granted, { chosen, isNamed: options.connection.length > 0 });
   const ports = readPorts(options.port, granted, addresses);
-  const proxy = options.proxy ? await makeProxy(addresses, { parent: process.env, isStrict }) : undefined;
+  const tell = options.verbose ? (line: string) => say(`agent-broker: ${line}`) : undefined;
+  const proxy = options.proxy ? await makeProxy(addresses, { parent: process.env, isStrict, tell }) : undefined;
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-run-'));
   let close = () => {};
   try {
@@ -75,7 +76,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
       mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 });
       writeFileSync(join(folder, name), content, { mode: 0o600 });
     }
-    tell(chosen, made.kept, options, say);
+    tellChosen(chosen, made.kept, options, say);
     if (proxy && options.connection.length === 0)
       for (const line of notTaken(proxy.addresses)) say(`agent-broker: ${line}`);
     return await runToItsEnd(words, environment, say);
@@ -126,7 +127,7 @@ function named(granted: readonly Granted[], names: readonly string[]): Granted[]
   });
 }
 
-function tell(
+function tellChosen(
   chosen: readonly Chosen[],
   kept: readonly string[],
   options: RunOptions,

@@ -23,7 +23,10 @@ export function addRunCommand(program: Command): void {
       'leave out all variables that are named like credentials; with --proxy, refuse hosts of no granted platform',
     )
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
-    .option('--verbose', 'say which connections are used, and which variables may be credentials')
+    .option(
+      '--verbose',
+      'say which connections are used, which variables may be credentials, and which hosts are not governed',
+    )
     .action(async (words: string[], options: RunOptions) => {
       const { run } = await import('../run.ts');
       process.exitCode = await run(words, options, (line) => process.stderr.write(`${visible(line)}\n`));

@@ -19,6 +19,8 @@ export type ConnectProxy = {
   authority: Authority;
   /** Hosts of no granted platform are refused. */
   isStrict: boolean;
+  /** Told of each such host once. */
+  tell?: ((line: string) => void) | undefined;
 };
 
 export type Tunnels = {
@@ -33,11 +35,17 @@ type Target = { host: string; port: number };
 
 /** `answer`: what answers requests in a tunnel that was opened. `serverOptions`: of HTTP. */
 export function tunnelling(
-  { addresses, authority, isStrict }: ConnectProxy,
+  { addresses, authority, isStrict, tell = () => {} }: ConnectProxy,
   { placeholder, answer }: { placeholder: string; answer: (entry: Entry) => RequestListener },
 ): Tunnels {
   const sockets = new Set<Duplex>();
   const opened = openings(addresses, authority, answer);
+  const told = new Set<string>();
+  const tellOnce = (host: string) => {
+    if (told.has(host)) return;
+    told.add(host);
+    tell(`${host} is the host of no granted platform: ${isStrict ? 'refused' : 'passed through, and not governed'}.`);
+  };
   const kept = <T extends Duplex>(socket: T): T => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
@@ -55,6 +63,7 @@ export function tunnelling(
         return opened(found, kept(socket));
       }
       if (here.length > 0) return refuse(socket, otherPort(found, here));
+      tellOnce(found.host);
       if (isStrict) return refuse(socket, notGranted(found));
       passThrough(found, { socket, head, kept });
     },

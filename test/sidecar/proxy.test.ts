@@ -119,9 +119,12 @@ describe('the proxy of a run', () => {
       const clone = sh(`git clone -q ${untouched.url}/acme/app && cat app/README.md`);
       const ended = await proxied(clone, { ...GIT_ENVIRONMENT, GIT_SSL_CAINFO: roots });
       expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: '# acme/app\n' });
-      const strict = await proxied(['--strict', ...clone], { ...GIT_ENVIRONMENT, GIT_SSL_CAINFO: roots });
+      const words = ['--connection', 'demo-main', '--strict', '--verbose', ...clone];
+      const strict = await proxied(words, { ...GIT_ENVIRONMENT, GIT_SSL_CAINFO: roots });
       expect(strict.code).toBe(128);
-      expect(strict.stderr).toContain('403');
+      expect(strict.stderr).toMatch(
+        /^agent-broker: 127\.0\.0\.2 is the host of no granted platform: refused\.\nfatal: .* 403/,
+      );
       untouched.answer = undefined;
     });
   });
