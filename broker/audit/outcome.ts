@@ -192,11 +192,15 @@ export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<str
   if (outcome.kind === 'held') return notes;
   if (outcome.redacted) notes.redacted = true;
   if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
+  if (outcome.contentType !== undefined && !isJsonType(outcome.contentType))
+    notes.upstream_content_type = outcome.contentType;
   if (outcome.followed !== undefined) notes.upstream_followed = outcome.followed.host;
   if (outcome.location !== undefined) notes.upstream_location = outcome.location;
   if (outcome.headers !== undefined) notes.upstream_headers = outcome.headers;
   return notes;
 }
+
+const isJsonType = (type: string): boolean => type === 'application/json' || type.endsWith('+json');
 
 /** Anything but an exhaustive switch does not compile. */
 export function assertNever(value: never): never {

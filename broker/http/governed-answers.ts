@@ -63,6 +63,7 @@ export const PlatformAnswer = z
     _meta: EnvelopeMeta.extend({
       upstream_status: z.int().describe("the platform's own status"),
       encoding: z.literal('base64').optional().describe('the body is no text, and `data` has its bytes in base64'),
+      upstream_content_type: z.string().optional().describe('media type of a body that is no JSON'),
       upstream_location: z
         .string()
         .optional()

@@ -12,8 +12,10 @@ export type Action = {
   endpoint: string;
   method: Method;
   scope: string;
-  /** Sent as the body; not with GET. */
-  data?: Readonly<Record<string, unknown>>;
+  /** Sent as the body; not with GET. A list or a text only where the operation takes one. */
+  data?: Readonly<Record<string, unknown>> | readonly unknown[] | string;
+  /** `data` is a text that stands for bytes. */
+  encoding?: 'base64';
   headers?: Readonly<Record<string, string>>;
   /** Which connection, when the platform has several. */
   connection_id?: string;
@@ -67,6 +69,8 @@ export type CallOutcome =
       auditId: string | undefined;
       /** `base64`: the body is binary, and `data` is its bytes in base64. */
       encoding: string | undefined;
+      /** Media type of a body that is no JSON. */
+      contentType: string | undefined;
       /** The target of a redirect, which was not followed. */
       location: string | undefined;
       /** The host that the platform redirected to, whose answer this is. */

@@ -29,6 +29,8 @@ export type ApprovedResult = {
   status: number;
   data: unknown;
   encoding: string | undefined;
+  /** Media type of a body that is no JSON. */
+  contentType: string | undefined;
   /** Headers of the response, such as `link` and `retry-after`, by name in lower case. */
   headers: Readonly<Record<string, string>>;
   truncated: boolean;
@@ -74,6 +76,7 @@ const readResult = (result: Body): ApprovedResult => ({
   status: Number(result.status),
   data: result.data,
   encoding: text(result.encoding),
+  contentType: text(result.content_type),
   headers: (result.headers ?? {}) as Record<string, string>,
   truncated: result.truncated === true,
   bytes: typeof result.bytes === 'number' ? result.bytes : undefined,

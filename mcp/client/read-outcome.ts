@@ -10,6 +10,7 @@ type Meta = {
   encoding?: string;
   upstream_location?: string;
   upstream_followed?: string;
+  upstream_content_type?: string;
 } & {
   dropped_headers?: string[];
   upstream_headers?: Record<string, string>;
@@ -44,6 +45,7 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
       data: body.data,
       auditId,
       encoding: meta.encoding,
+      contentType: meta.upstream_content_type,
       location: meta.upstream_location,
       followed: meta.upstream_followed,
       headers: meta.upstream_headers ?? {},

@@ -1,8 +1,9 @@
 /** The result format of all tools: structured content for programs, and text for models. */
 import { z } from 'zod';
+import { type Media, mediaInWords, mediaOf } from './media.ts';
 
 /** Schema of any JSON, one type in each branch: some clients do not support schemas without a type, or with several. */
-const ANYTHING = ['object', 'array', 'string', 'number', 'boolean', 'null'].map((type) => ({
+export const ANYTHING = ['object', 'array', 'string', 'number', 'boolean', 'null'].map((type) => ({
   type,
   // Prevents zod from merging the branches into a list of types.
   description: `JSON ${type}`,
@@ -25,9 +26,9 @@ export const Structured = z.object({
     .describe('What became of it. pending_approval: nothing was sent yet, and a person decides.'),
   upstream_status: z.int().optional().describe('HTTP status of the platform.'),
   data: z.unknown().optional().meta({ description: 'What the platform answered.', anyOf: ANYTHING }),
-  encoding: z.string().optional().describe('base64: the platform answered bytes.'),
+  media_type: z.string().optional().describe('Of an answer that is no text: what it is. Its bytes are no data here.'),
   truncated: z.boolean().optional().describe('data is only the beginning, as text.'),
-  bytes: z.int().optional().describe('How long the whole is, when data is truncated.'),
+  bytes: z.int().optional().describe('How long the whole is, when data is truncated or no text.'),
   location: z.string().optional().describe('Where the platform redirects to; it was not followed.'),
   followed: z.string().optional().describe('The host that the platform redirected to, whose answer this is.'),
   upstream_headers: z
@@ -52,7 +53,7 @@ export const Structured = z.object({
 export type Structured = z.output<typeof Structured>;
 
 export type ToolAnswer = {
-  content: { type: 'text'; text: string }[];
+  content: ({ type: 'text'; text: string } | Media)[];
   structuredContent: Record<string, unknown>;
   isError?: boolean;
 };
@@ -66,8 +67,9 @@ const FAILURES: readonly Structured['status'][] = ['denied', 'expired', 'refused
  * The tool result with this content. Anything but a plain platform response begins with a sentence, because some clients show
  * models only the text.
  */
-export function toolAnswer(given: Structured): ToolAnswer {
-  const facts = bounded(withoutGaps(given));
+export function toolAnswer(given: Answered): ToolAnswer {
+  const { told, media } = withoutBytes(given);
+  const facts = bounded(withoutGaps(told));
   const { status, detail, next, note } = facts;
   const words = [
     detail,
@@ -76,11 +78,26 @@ export function toolAnswer(given: Structured): ToolAnswer {
   ].filter((text) => text !== undefined);
   const json = { type: 'text' as const, text: JSON.stringify(facts) };
   const isError = FAILURES.includes(status) || (status === 'answered' && (facts.upstream_status ?? 200) >= 400);
+  const texts = words.length === 0 ? [json] : [{ type: 'text' as const, text: words.join('\n') }, json];
   return {
-    content: words.length === 0 ? [json] : [{ type: 'text', text: words.join('\n') }, json],
+    content: media === undefined ? texts : [...texts, media],
     structuredContent: facts,
     ...(isError && { isError }),
   };
+}
+
+/** `encoding`: base64, of an answer that is bytes. */
+export type Answered = Structured & { encoding?: string | undefined };
+
+/** Bytes are no data: what a model cannot read costs it a long text. */
+function withoutBytes({ encoding, ...given }: Answered): { told: Structured; media?: Media | undefined } {
+  const { data, media_type: type, truncated, audit_id: auditId, detail, ...others } = given;
+  if (encoding === undefined || typeof data !== 'string') return { told: { ...given, media_type: undefined } };
+  const bytes = truncated ? undefined : Buffer.byteLength(data, 'base64');
+  const media = truncated ? undefined : mediaOf(data, type, auditId);
+  const words = mediaInWords(bytes, type, media !== undefined);
+  const said = detail === undefined ? words : `${detail} ${words}`;
+  return { told: { ...others, media_type: type, bytes, audit_id: auditId, detail: said }, media };
 }
 
 function withoutGaps(facts: Structured): Structured {

@@ -1,6 +1,7 @@
 /** Input schemas of the tools. */
 import { z } from 'zod';
 import type { Caller } from '../client/action.ts';
+import { ANYTHING } from './answer.ts';
 
 const platform = z.string().min(1).max(64).describe('Id of the platform, as list_permissions names it.');
 const scope = z.string().min(1).max(256).describe('The scope that covers the call, one that you hold on the platform.');
@@ -39,6 +40,34 @@ const data = objectOf<unknown>({ type: 'object', additionalProperties: true }).d
   'The JSON body for the platform.',
 );
 
+/** In place of `data`: the body as it is sent, of an operation that takes no object. */
+const body = z
+  .strictObject({
+    list: z
+      .array(z.unknown().meta({ anyOf: ANYTHING }))
+      .optional()
+      .describe('A JSON list.'),
+    text: z.string().optional().describe('A text, such as Markdown or XML.'),
+    base64: z.string().optional().describe('The bytes of a file, in base64.'),
+    content_type: z.string().optional().describe('The media type, such as image/png.'),
+  })
+  .transform(({ list, text, base64, content_type }, context): WrittenBody => {
+    const given = [list, text, base64].filter((one) => one !== undefined);
+    const [data] = given;
+    if (data !== undefined && given.length === 1)
+      return {
+        data,
+        ...(base64 !== undefined && { encoding: 'base64' as const }),
+        ...(content_type !== undefined && { content_type }),
+      };
+    context.addIssue({ code: 'custom', message: 'give one of list, text and base64' });
+    return z.NEVER;
+  })
+  .optional()
+  .describe('Instead of data, only for an operation that takes a list, a text or a file.');
+
+type WrittenBody = { data: string | unknown[]; encoding?: 'base64'; content_type?: string };
+
 /** Flat, because not every client's model can write one of two objects. What is in it the broker checks, as for every call. */
 const caller = z
   .strictObject({
@@ -63,8 +92,9 @@ export const WriteArguments = z.strictObject({
   ...call,
   method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').describe('POST unless said otherwise.'),
   data: data.optional(),
+  body,
 });
-export const DeleteArguments = z.strictObject({ ...call, data: data.optional() });
+export const DeleteArguments = z.strictObject({ ...call, data: data.optional(), body });
 
 export const CheckArguments = z.strictObject({
   approval_id: z.guid().describe('As a held call answered it.'),

@@ -3,7 +3,7 @@ import type { CallOutcome } from '../client/action.ts';
 import type { Approval } from '../client/approval.ts';
 import type { BrokerError } from '../client/broker-error.ts';
 import { type About, afterDenial, afterError, afterHalt, afterNotReady, withEarlier } from './advice.ts';
-import { type Structured, type ToolAnswer, toolAnswer } from './answer.ts';
+import { type Answered, type Structured, type ToolAnswer, toolAnswer } from './answer.ts';
 
 type Settled = Exclude<CallOutcome, { kind: 'held' }>;
 
@@ -21,6 +21,7 @@ export function outcomeAnswer(
         upstream_status: outcome.upstreamStatus,
         data: outcome.data,
         encoding: outcome.encoding,
+        media_type: outcome.contentType,
         location: outcome.location,
         followed: outcome.followed,
         ...withHeaders(outcome.headers),
@@ -117,7 +118,7 @@ export function pendingAnswer(
 /** Maps the state of an approval to a tool result. */
 export function approvalAnswer(approval: Approval): ToolAnswer {
   const { approvalId: approval_id } = approval;
-  const facts = (more: Omit<Structured, 'approval_id'>) => toolAnswer({ approval_id, ...more });
+  const facts = (more: Omit<Answered, 'approval_id'>) => toolAnswer({ approval_id, ...more });
   switch (approval.state) {
     case 'pending':
       return pendingAnswer(approval);
@@ -129,6 +130,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         upstream_status: approval.result.status,
         data: approval.result.data,
         encoding: approval.result.encoding,
+        media_type: approval.result.contentType,
         ...withHeaders(approval.result.headers),
         ...(approval.result.truncated && { truncated: true, bytes: approval.result.bytes }),
         note: approval.note,

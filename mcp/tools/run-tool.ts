@@ -25,15 +25,19 @@ export async function runTool(
   name: string,
   given: unknown,
 ): Promise<Handed | undefined> {
+  const called = async (taken: z.output<typeof DeleteArguments>, method: Action['method']): Promise<Handed> => {
+    const problem = twoBodies(taken);
+    return problem === undefined
+      ? await callPlatform(host, request, action(taken, method))
+      : { kind: 'answer', answer: wrongArguments(problem) };
+  };
   switch (name) {
     case 'read_platform':
       return await parsed(ReadArguments, given, (taken) => callPlatform(host, request, action(taken, 'GET')));
     case 'write_platform':
-      return await parsed(WriteArguments, given, ({ method, ...taken }) =>
-        callPlatform(host, request, action(taken, method)),
-      );
+      return await parsed(WriteArguments, given, ({ method, ...taken }) => called(taken, method));
     case 'delete_platform':
-      return await parsed(DeleteArguments, given, (taken) => callPlatform(host, request, action(taken, 'DELETE')));
+      return await parsed(DeleteArguments, given, (taken) => called(taken, 'DELETE'));
     case 'check_approval':
       return await parsed(CheckArguments, given, async ({ approval_id }) => ({
         kind: 'answer',
@@ -61,8 +65,17 @@ async function parsed<S extends z.ZodType>(
   return { kind: 'answer', answer: wrongArguments(problemsOf(read.error)) };
 }
 
-const action = (taken: z.output<typeof DeleteArguments>, method: Action['method']): Action =>
-  withoutGaps({ ...taken, method });
+/** The call that is asked for. A body that is no object is `data`, too, and its media type a header. */
+function action({ body, ...taken }: z.output<typeof DeleteArguments>, method: Action['method']): Action {
+  if (body === undefined) return withoutGaps({ ...taken, method });
+  const { content_type: type, ...written } = body;
+  const headers = type === undefined ? taken.headers : { ...taken.headers, 'content-type': type };
+  return withoutGaps({ ...taken, ...written, headers, method });
+}
+
+/** A call has one body. */
+const twoBodies = ({ data, body }: z.output<typeof DeleteArguments>): string | undefined =>
+  data !== undefined && body !== undefined ? 'body: give data or body, not both' : undefined;
 
 /** Omitted members are absent, not undefined. */
 type WithoutGaps<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {

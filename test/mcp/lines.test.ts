@@ -58,7 +58,10 @@ describe('the hash of a call', () => {
       expect(hashOf(same, undefined)).toBe(hashOf(CALL, undefined));
     const others: Action[] = [
       { ...CALL, method: 'PUT' },
-      { ...CALL, data: { ...CALL.data, a: '1' } },
+      { ...CALL, data: { ...(CALL.data as object), a: '1' } },
+      { ...CALL, data: [{ a: 1 }] },
+      { ...CALL, data: 'eA==' },
+      { ...CALL, data: 'eA==', encoding: 'base64' },
       { ...CALL, data: { a: 1, b: [{ c: null }, 1] } },
       { ...CALL, connection_id: 'c' },
       { ...CALL, headers: {} },
