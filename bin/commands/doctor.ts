@@ -1,5 +1,7 @@
+import { homedir } from 'node:os';
 import type { Command } from 'commander';
 import type { Check } from '../doctor-checks.ts';
+import { WrongUsage } from '../failure.ts';
 
 const MARKS: Record<Check['result'], string> = { ok: 'ok  ', warning: 'warn', failed: 'FAIL', skipped: '-   ' };
 
@@ -8,13 +10,33 @@ export function addDoctorCommand(program: Command): void {
     .command('doctor')
     .description('look at what an agent needs: address, clock, key, status and grants; and say what to do')
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
+    .option(
+      '--exposure',
+      'look instead at what a command, after --, could use without the broker: keys, files, sockets',
+    )
+    .option('--metadata [host]', 'with --exposure: ask also whether the metadata address of a cloud answers')
+    .argument('[command...]', 'with --exposure: the command, after --')
     .option('--json', 'print JSON')
-    .action(async (options: { profile?: string; json?: boolean }) => {
+    .action(async (words: string[], options: Options) => {
+      if (options.exposure) return await tellExposure(words, options);
+      if (words.length > 0 || options.metadata) throw new WrongUsage('A command and --metadata go with --exposure.');
       const checks = await examineAll(options.profile);
       const ok = checks.every(({ result }) => result !== 'failed');
       process.stdout.write(options.json ? `${JSON.stringify({ ok, checks }, null, 2)}\n` : inWords(checks, ok));
       if (!ok) process.exitCode = 1;
     });
+}
+
+type Options = { profile?: string; json?: boolean; exposure?: true; metadata?: string | true };
+
+async function tellExposure(words: readonly string[], { json, metadata }: Options): Promise<void> {
+  const { exposureInWords, findExposure, METADATA } = await import('../exposure/exposure.ts');
+  const { printResult } = await import('../terminal/output.ts');
+  const place = { env: process.env, home: process.env.HOME || homedir(), cwd: process.cwd() };
+  const findings = await findExposure(place, metadata === true ? METADATA : metadata);
+  const ok = findings.length === 0;
+  printResult({ json: json === true }, { ok, findings }, () => exposureInWords(findings, words));
+  if (!ok) process.exitCode = 1;
 }
 
 async function examineAll(file: string | undefined): Promise<Check[]> {

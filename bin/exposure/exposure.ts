@@ -1,0 +1,102 @@
+/** `agent-broker doctor --exposure`: what a command could read without the broker. Nothing is changed, and no value is told. */
+import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { type Line, line, styled } from '../terminal/line.ts';
+import { findFiles } from './files.ts';
+import type { Finding, Place } from './finding.ts';
+import { findVariables } from './variables.ts';
+
+/** Where clouds tell a machine its credentials (AWS, Google Cloud, Azure). */
+export const METADATA = '169.254.169.254';
+const METADATA_TIMEOUT_MS = 1_000;
+const GIT_TIMEOUT_MS = 5_000;
+
+/** `metadata`: host, with a port or without, that is asked whether it answers; undefined: none is. */
+export async function findExposure(place: Place, metadata: string | undefined): Promise<Finding[]> {
+  const [helpers, address] = await Promise.all([
+    findHelpers(place),
+    metadata === undefined ? [] : findMetadata(metadata),
+  ]);
+  return [...findVariables(place), ...findFiles(place), ...helpers, ...findSockets(place), ...address];
+}
+
+/** Programs from which git gets passwords, but the broker's own. */
+async function findHelpers({ env, cwd }: Place): Promise<Finding[]> {
+  const asked = ['config', '--get-regexp', '--null', '^credential\\.(.*\\.)?helper$'];
+  const { stdout } = await promisify(execFile)('git', asked, { env, cwd, timeout: GIT_TIMEOUT_MS }).catch(() => ({
+    stdout: '',
+  }));
+  return stdout.split('\0').flatMap((entry): Finding[] => {
+    const [name = '', value = ''] = entry.split(/\n(.*)/s);
+    if (value === '' || / git-credential /.test(`${value} `)) return [];
+    return [
+      {
+        kind: 'helper',
+        where: name,
+        // A script may hold anything.
+        what: `git gets passwords from ${/^[\w./-]+(?= |$)/.exec(value)?.[0] ?? 'a script'}`,
+        advice:
+          'After "agent-broker git-setup" git asks the broker’s helper for its repositories; take this one out, or keep it out of the command’s reach.',
+      },
+    ];
+  });
+}
+
+function findSockets({ env }: Place): Finding[] {
+  const path = env.SSH_AUTH_SOCK;
+  if (!path || !isSocket(path)) return [];
+  return [
+    {
+      kind: 'socket',
+      where: path,
+      what: 'an SSH agent, which signs in wherever its keys are known',
+      advice:
+        'Start the command without it: env -u SSH_AUTH_SOCK agent-broker run … . "agent-broker git-setup" replaces git over SSH.',
+    },
+  ];
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return statSync(path).isSocket();
+  } catch {
+    return false;
+  }
+}
+
+/** Any answer will do: it is there. */
+async function findMetadata(host: string): Promise<Finding[]> {
+  const address = `http://${host}/`;
+  try {
+    const answer = await fetch(address, { redirect: 'manual', signal: AbortSignal.timeout(METADATA_TIMEOUT_MS) });
+    await answer.body?.cancel();
+  } catch {
+    return [];
+  }
+  return [
+    {
+      kind: 'address',
+      where: address,
+      what: 'metadata of the cloud, where a machine gets credentials of its role',
+      advice: 'Give the machine no role, or refuse the address: a network policy, or bwrap --unshare-net.',
+    },
+  ];
+}
+
+/** For a person. `words`: the command. */
+export function exposureInWords(findings: readonly Finding[], words: readonly string[]): Line[] {
+  const command = words.length === 0 ? 'a command' : words.join(' ');
+  const found = findings.flatMap(({ where, what, advice }) => [
+    styled('bold', where),
+    line`    ${what}`,
+    line`    ${styled('quiet', advice)}`,
+  ]);
+  if (findings.length === 0) return [line`Nothing was found that ${command} could use without the broker.`];
+  return [
+    ...found,
+    line``,
+    line`${findings.length} found that ${command} could use without the broker. With as little as possible it starts by`,
+    line`agent-broker run --strict -- ${words.length === 0 ? '<command>' : command}`,
+  ];
+}

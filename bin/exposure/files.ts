@@ -1,0 +1,207 @@
+/** Files in which tools keep credentials, and what stands in them. */
+import { closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Finding, Place } from './finding.ts';
+import { variablesIn } from './variables.ts';
+
+/** `look`: what a text holds, in words without values; undefined: no credential. Without it, the file itself is one. */
+type Kept = {
+  paths: (place: Place) => readonly string[];
+  what: string;
+  look?: (text: string) => string | undefined;
+  advice: string;
+};
+
+const under =
+  (...paths: string[]) =>
+  ({ home }: Place): string[] =>
+    paths.map((path) => join(home, path));
+
+/** What is in a folder by a name that fits. */
+function inFolder(folder: string, name: RegExp): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((one) => name.test(one))
+      .map((one) => join(folder, one));
+  } catch {
+    return [];
+  }
+}
+
+/** The same from the working folder to the root. */
+function upwards({ cwd }: Place, name: RegExp): string[] {
+  const found: string[] = [];
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    found.push(...inFolder(folder, name));
+    if (folder === dirname(folder)) return found;
+  }
+}
+
+const config = ({ env, home }: Place): string => env.XDG_CONFIG_HOME || join(home, '.config');
+const each = (text: string, pattern: RegExp): string[] => [
+  ...new Set([...text.matchAll(pattern)].map(([, found = '']) => found)),
+];
+const listed = (names: readonly string[], what: string): string | undefined =>
+  names.length === 0 ? undefined : `${what} ${names.join(', ')}`;
+
+const HIDE = 'Keep it out of reach: start the command as another user, or in a sandbox without your home folder';
+const ADD = (name: string) => `Connect it with "agent-broker add ${name}"`;
+
+const KEPT: readonly Kept[] = [
+  {
+    paths: (place) => [join(place.env.GH_CONFIG_DIR || join(config(place), 'gh'), 'hosts.yml')],
+    what: 'the sign-in of gh',
+    // Without a token in the file it is in the system's keyring, where gh gets it.
+    look: (text) => listed(each(text, /^['"]?([\w.-]+)['"]?:\s*$/gm), 'for') ?? 'in the keyring',
+    advice: `${ADD('github')}, then "gh auth logout"; agent-broker run gives gh a configuration of its own`,
+  },
+  {
+    paths: ({ env, home }) => [env.NETRC || join(home, '.netrc')],
+    what: 'passwords',
+    look: (text) =>
+      /\bpassword\s+\S/.test(text) ? (listed(each(text, /\bmachine\s+(\S+)/g), 'for') ?? 'for any host') : undefined,
+    advice: `Connect the hosts, and take their entries out. ${HIDE}`,
+  },
+  {
+    paths: (place) => [place.env.npm_config_userconfig || join(place.home, '.npmrc'), ...upwards(place, /^\.npmrc$/)],
+    what: 'tokens of registries',
+    // A variable in braces is in the environment, and looked at there.
+    look: (text) =>
+      listed(each(text, /^\s*((?:\/\/[^\s=]+:)?_(?:authToken|auth|password))\s*=\s*(?!\$\{|\s*$)/gm), 'in'),
+    advice: `${ADD('npm')}, and take the line out; agent-broker run sets a registry and a token of its own`,
+  },
+  {
+    paths: (place) => upwards(place, /^\.env(?:\.(?!(?:example|sample|template|dist)$).+)?$/),
+    what: 'variables',
+    look: variablesIn,
+    advice: 'Put the platforms behind the broker, and let the file hold addresses of the broker and no keys',
+  },
+  {
+    paths: ({ env, home }) => [
+      env.AWS_SHARED_CREDENTIALS_FILE || join(home, '.aws/credentials'),
+      join(home, '.aws/config'),
+    ],
+    what: 'keys of AWS',
+    look: (text) =>
+      /^\s*aws_secret_access_key\s*=\s*\S/m.test(text)
+        ? listed(each(text, /^\s*\[(?:profile )?([^\]]+)\]/gm), 'of')
+        : undefined,
+    advice: `${ADD('s3')}, as far as it is S3. ${HIDE}`,
+  },
+  {
+    paths: ({ home }) => ['sso', 'cli'].flatMap((kind) => inFolder(join(home, '.aws', kind, 'cache'), /\.json$/)),
+    what: 'a session of AWS',
+    advice: HIDE,
+  },
+  {
+    paths: ({ env, home }) =>
+      env.KUBECONFIG ? env.KUBECONFIG.split(':').filter((path) => path !== '') : [join(home, '.kube/config')],
+    what: 'credentials of clusters',
+    look: (text) =>
+      /\b(?:token|password|client-key-data|client-key|tokenFile)["']?:\s*\S|\bexec["']?:/.test(text)
+        ? (listed(each(text, /\bserver["']?:\s*["']?https?:\/\/(?:[^\s"',}]*@)?([^\s"',}/]+)/g), 'for') ??
+          'of any cluster')
+        : undefined,
+    advice: `${ADD('kubernetes')}; agent-broker run gives the command a KUBECONFIG of its own`,
+  },
+  {
+    paths: ({ env, home }) => [join(env.DOCKER_CONFIG || join(home, '.docker'), 'config.json')],
+    what: 'sign-ins to registries',
+    look: (text) =>
+      /"(?:auth|identitytoken)"\s*:\s*"[^"]/.test(text)
+        ? 'in the file'
+        : /"(?:credsStore|credHelpers)"/.test(text)
+          ? 'in a credential helper'
+          : undefined,
+    advice: `"docker logout" before. ${HIDE}`,
+  },
+  {
+    paths: (place) => {
+      const folder = place.env.CLOUDSDK_CONFIG || join(config(place), 'gcloud');
+      const named = place.env.GOOGLE_APPLICATION_CREDENTIALS;
+      return [
+        ...['credentials.db', 'access_tokens.db', 'application_default_credentials.json'].map((name) =>
+          join(folder, name),
+        ),
+        ...(named ? [named] : []),
+      ];
+    },
+    what: 'a sign-in to Google Cloud',
+    advice: `Connect a service account (docs/platforms.md), then "gcloud auth revoke". ${HIDE}`,
+  },
+  {
+    paths: (place) => [join(place.home, '.git-credentials'), join(config(place), 'git/credentials')],
+    what: 'passwords that git stored',
+    look: (text) => listed(each(text, /^https?:\/\/\S*@([^@/\s]+)/gm), 'for'),
+    advice: '"agent-broker git-setup" sends git to the broker; take the entries out then',
+  },
+  {
+    paths: ({ home }) => inFolder(join(home, '.ssh'), /(?<!\.pub)$/),
+    what: 'a private key of SSH',
+    look: (text) =>
+      /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/.test(text) ? 'as it is, or with a passphrase' : undefined,
+    advice: `"agent-broker git-setup" replaces git over SSH. ${HIDE}`,
+  },
+  {
+    paths: (place) => [
+      ...under('.pypirc', '.cargo/credentials.toml', '.terraform.d/credentials.tfrc.json', '.vault-token')(place),
+      ...under('.azure/msal_token_cache.json', '.cache/huggingface/token', '.config/stripe/config.toml')(place),
+      ...under('.claude/.credentials.json', '.codex/auth.json', '.gem/credentials', '.composer/auth.json')(place),
+    ],
+    what: 'a sign-in of a tool',
+    advice: HIDE,
+  },
+  {
+    paths: ({ env, cwd, home }) => {
+      const folder = env.AGENT_BROKER_DATA || join(cwd, '.agent-broker');
+      const profiles = inFolder(join(folder, 'profiles'), /\.json$/);
+      return [env.AGENT_BROKER_PROFILE || '', ...profiles, join(home, '.agent-broker/profiles/default.json')].filter(
+        Boolean,
+      );
+    },
+    what: 'the private key of an agent',
+    advice: `The command could sign as the agent by itself, which stays governed, and outlives it. ${HIDE}`,
+  },
+  {
+    paths: ({ env, cwd }) => {
+      const folder = env.AGENT_BROKER_DATA || join(cwd, '.agent-broker');
+      return [env.AGENT_BROKER_KEY_FILE || join(folder, 'keys/master.key'), join(folder, 'run/broker.json')];
+    },
+    what: 'a key of the broker itself',
+    advice: 'Whoever reads it is above the broker. Run the broker as a user of its own, or on another machine',
+  },
+];
+
+const MOST_BYTES = 1024 * 1024;
+
+/** The beginning of a regular file that can be read; undefined: there is none. Never waits, as a pipe would let one. */
+function beginningOf(path: string): string | undefined {
+  try {
+    if (!statSync(path).isFile()) return undefined;
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const bytes = Buffer.alloc(MOST_BYTES);
+      return bytes.toString('utf8', 0, readSync(file, bytes));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** Files with credentials that the command could read, each once. */
+export function findFiles(place: Place): Finding[] {
+  const seen = new Set<string>();
+  return KEPT.flatMap(({ paths, what, look, advice }) =>
+    paths(place).flatMap((path): Finding[] => {
+      if (seen.has(path)) return [];
+      seen.add(path);
+      const text = beginningOf(path);
+      if (text === undefined || text.trim() === '') return [];
+      const held = look === undefined ? '' : look(text);
+      if (held === undefined) return [];
+      return [{ kind: 'file', where: path, what: `${what} ${held}`.trim(), advice: `${advice}.` }];
+    }),
+  );
+}

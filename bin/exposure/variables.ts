@@ -1,0 +1,37 @@
+/** Credentials in variables: of the environment, and of `.env` files. */
+import type { Finding, Place } from './finding.ts';
+import { type Recognised, recognise } from './key-forms.ts';
+
+/** What a variable is called for a person: `a key of GitHub`, or what is said itself. */
+const named = ({ platform }: Recognised): string => (/^an? /.test(platform) ? platform : `a key of ${platform}`);
+
+const adviceFor = ({ add }: Recognised): string =>
+  add === undefined
+    ? 'Start the command without it: agent-broker run --strict leaves it out. A platform of your own is connected in governance.yaml.'
+    : `Connect it with "agent-broker add ${add}"; agent-broker run then puts a placeholder in its place, and --strict leaves it out.`;
+
+/** In the environment. What `agent-broker run` itself has put there is worth nothing elsewhere, and left out. */
+export function findVariables({ env }: Place): Finding[] {
+  const placeholder = env.AGENT_BROKER_RUN_KEY;
+  return Object.entries(env).flatMap(([name, value = '']) => {
+    if (placeholder !== undefined && value.includes(placeholder)) return [];
+    // Of `run`, which passes none of them on.
+    if (name.startsWith('AGENT_BROKER_')) return [];
+    const found = recognise(name, value);
+    return found ? [{ kind: 'variable' as const, where: name, what: named(found), advice: adviceFor(found) }] : [];
+  });
+}
+
+const LINE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/;
+
+/** What a file of variables holds: their names, with what they are; undefined: no credential. */
+export function variablesIn(text: string): string | undefined {
+  const found = text.split('\n').flatMap((line) => {
+    const [, name, quoted = ''] = LINE.exec(line) ?? [];
+    if (name === undefined) return [];
+    const value = quoted.replace(/^(['"])(.*)\1.*$/, '$2');
+    const one = recognise(name, value);
+    return one ? [`${name} (${one.platform})`] : [];
+  });
+  return found.length === 0 ? undefined : found.join(', ');
+}

@@ -1,0 +1,207 @@
+/** `agent-broker doctor --exposure`: in a made-up home, every credential is named, and no value is told. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createSocket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { recognise } from '../../bin/exposure/key-forms.ts';
+import { afterFile } from '../world/after-file.ts';
+import { runCommand } from '../world/command.ts';
+import { newFolder } from '../world/stores.ts';
+
+/** Stands in every made-up credential, and nowhere in an answer. */
+const MARK = 'S3CRETmark';
+
+let home: string;
+let cwd: string;
+beforeEach(() => {
+  home = newFolder();
+  cwd = join(home, 'work/app');
+  mkdirSync(cwd, { recursive: true });
+});
+
+const put = (path: string, text: string): string => {
+  const file = join(home, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  return file;
+};
+const look = async (env: Record<string, string> = {}, ...words: string[]) => {
+  const clean = { HOME: home, GIT_CONFIG_NOSYSTEM: '1', PATH: process.env.PATH ?? '', ...env };
+  const { code, stdout, stderr } = await runCommand(['doctor', '--exposure', ...words], { cwd, env: clean });
+  expect(`${stdout}${stderr}`).not.toContain(MARK);
+  return { code, stdout, stderr };
+};
+type Found = { kind: string; where: string; what: string; advice: string };
+const findings = async (env: Record<string, string> = {}, ...words: string[]): Promise<Found[]> => {
+  const { code, stdout } = await look(env, '--json', ...words);
+  const told = JSON.parse(stdout);
+  expect([told.ok, code]).toEqual(told.findings.length === 0 ? [true, 0] : [false, 1]);
+  for (const one of told.findings) expect(one.advice).toMatch(/^\S.{15,}\.$|"\.$/s);
+  return told.findings;
+};
+
+test('an empty home holds nothing, and the exit code says so', async () => {
+  put('work/app/.env.example', `OPENAI_API_KEY=sk-${MARK}${'a'.repeat(24)}`);
+  put('.npmrc', `registry=https://registry.npmjs.org/\n//r.example/:_authToken=\${NPM_TOKEN}\n`);
+  put('.ssh/id_ed25519.pub', 'ssh-ed25519 AAAA');
+  put('.aws/config', '[default]\nregion = eu-west-1\n');
+  put(
+    '.gitconfig',
+    '[credential "https://broker.example/git"]\n\thelper = \n\thelper = !agent-broker git-credential --profile x\n',
+  );
+  const { code, stdout } = await look({ EDITOR: 'vi', TOKEN: 'short', SECRETS: 'true' }, '--', 'make', 'all');
+  expect(stdout).toBe('Nothing was found that make all could use without the broker.\n');
+  expect(code).toBe(0);
+});
+
+describe('variables', () => {
+  test.each<[string, string, string]>([
+    ['GITHUB_TOKEN', `ghp_${MARK}${'a'.repeat(26)}`, 'GitHub'],
+    ['ANY', `github_pat_${MARK}_${'a'.repeat(20)}`, 'GitHub'],
+    ['GH_TOKEN', `of-a-new-form-${MARK}`, 'GitHub'],
+    ['OPENAI_API_KEY', `sk-proj-${MARK}${'a'.repeat(24)}`, 'OpenAI'],
+    ['MODEL', `sk-ant-api03-${MARK}aaaaaaaa`, 'Anthropic'],
+    ['PAY', `sk_live_${MARK}aaaa`, 'Stripe'],
+    ['CHAT', `xoxb-1234-${MARK}`, 'Slack'],
+    ['NPM_TOKEN', `npm_${MARK}${'a'.repeat(26)}`, 'npm'],
+    ['AWS_SECRET_ACCESS_KEY', `${MARK}/aaaa`, 'AWS'],
+    ['GITLAB', `glpat-${MARK}aaaaaaaa`, 'GitLab'],
+    ['HF', `hf_${MARK}${'a'.repeat(20)}`, 'Hugging Face'],
+    ['DATABASE', `postgres://app:${MARK}@db.example/app`, 'a URL with a password'],
+    ['PEM', `-----BEGIN RSA PRIVATE KEY-----\n${MARK}`, 'a key pair'],
+    ['ACME_API_KEY', `${MARK}`, 'a credential, by its name'],
+    ['WEB_IDENTITY_TOKEN_FILE', `/run/secrets/${MARK}`, 'a path to a credential, by its name'],
+  ])('%s', (name, value, platform) => {
+    expect(recognise(name, value)?.platform).toBe(platform);
+  });
+
+  test.each([
+    ['HOME', '/root'],
+    ['EDITOR', 'task-runner-of-the-organisation'],
+    ['TOKEN', ''],
+    ['API_KEY', 'unset'],
+    ['URL', 'https://user@host.example/'],
+    ['TOKENIZERS_PARALLELISM', 'false-or-true'],
+  ])('%s is none', (name, value) => {
+    expect(recognise(name, value)).toBeUndefined();
+  });
+
+  test('are named with their platform and the way behind the broker', async () => {
+    const env = { GITHUB_TOKEN: `ghp_${MARK}${'a'.repeat(26)}`, CRM_SECRET: `${MARK}` };
+    const found = await findings(env);
+    expect(found).toMatchObject([
+      {
+        kind: 'variable',
+        where: 'GITHUB_TOKEN',
+        what: 'a key of GitHub',
+        advice: expect.stringContaining('add github'),
+      },
+      { kind: 'variable', where: 'CRM_SECRET', advice: expect.stringContaining('--strict') },
+    ]);
+    const { stdout } = await look(env, '--', 'npm', 'test');
+    expect(stdout).toContain('GITHUB_TOKEN\n    a key of GitHub\n');
+    expect(stdout).toContain('2 found that npm test could use');
+    expect(stdout).toContain('agent-broker run --strict -- npm test');
+  });
+
+  test('that "run" has put there are worth nothing elsewhere', async () => {
+    const placeholder = 'A'.repeat(32);
+    const env = { AGENT_BROKER_RUN_KEY: placeholder, GITHUB_TOKEN: `ghp_${placeholder}` };
+    expect(await findings(env)).toEqual([]);
+  });
+});
+
+test('files of tools, in the home and up the tree', async () => {
+  const files: [string, string, string][] = [
+    [
+      '.config/gh/hosts.yml',
+      `github.com:\n    oauth_token: gho_${MARK}\n    user: ann\n`,
+      'the sign-in of gh for github.com',
+    ],
+    ['.netrc', `machine api.example login ann password ${MARK}\n`, 'passwords for api.example'],
+    [
+      '.npmrc',
+      `//registry.npmjs.org/:_authToken=${MARK}\n`,
+      'tokens of registries in //registry.npmjs.org/:_authToken',
+    ],
+    ['work/.npmrc', `_auth = ${MARK}\n`, 'tokens of registries in _auth'],
+    [
+      'work/.env',
+      `# a\nexport OPENAI_API_KEY="sk-${MARK}${'a'.repeat(24)}"\nPORT=1\n`,
+      'variables OPENAI_API_KEY (OpenAI)',
+    ],
+    ['work/app/.env.local', `CRM_PASSWORD='${MARK}'\n`, 'variables CRM_PASSWORD (a credential, by its name)'],
+    ['.aws/credentials', `[default]\naws_secret_access_key = ${MARK}\n[prod]\n`, 'keys of AWS of default, prod'],
+    ['.aws/sso/cache/1.json', `{"accessToken":"${MARK}"}`, 'a session of AWS'],
+    [
+      '.kube/config',
+      `clusters:\n- cluster:\n    server: https://ann:${MARK}@k8s.example\nusers:\n- user:\n    token: ${MARK}\n`,
+      'credentials of clusters for k8s.example',
+    ],
+    ['.docker/config.json', `{"auths":{"r.example":{"auth":"${MARK}"}}}`, 'sign-ins to registries in the file'],
+    ['.config/gcloud/application_default_credentials.json', `{"x":"${MARK}"}`, 'a sign-in to Google Cloud'],
+    ['.git-credentials', `https://ann:${MARK}@${MARK}@git.example\n`, 'passwords that git stored for git.example'],
+    [
+      '.ssh/id_work',
+      `-----BEGIN OPENSSH PRIVATE KEY-----\n${MARK}\n`,
+      'a private key of SSH as it is, or with a passphrase',
+    ],
+    ['.vault-token', MARK, 'a sign-in of a tool'],
+    ['work/app/.agent-broker/profiles/default.json', `{"private_key":"${MARK}"}`, 'the private key of an agent'],
+    ['work/app/.agent-broker/keys/master.key', MARK, 'a key of the broker itself'],
+  ];
+  for (const [path, text] of files) put(path, text);
+  const found = await findings();
+  expect(found.map(({ kind, where, what }) => [kind, where, what]).sort()).toEqual(
+    files.map(([path, , what]) => ['file', join(home, path), what]).sort(),
+  );
+  const moved = {
+    KUBECONFIG: put('elsewhere.yaml', `users: [{ user: { exec: { command: x } } }]`),
+    NETRC: join(home, 'none'),
+  };
+  const there = (await findings(moved)).map(({ where }) => where);
+  expect(there).toContain(moved.KUBECONFIG);
+  expect(there).not.toContain(join(home, '.kube/config'));
+  expect(there).not.toContain(join(home, '.netrc'));
+});
+
+test('what is no regular file is not waited for', async () => {
+  execFileSync('mkfifo', [join(home, '.netrc')]);
+  mkdirSync(join(home, '.npmrc'));
+  expect(await findings()).toEqual([]);
+});
+
+test('helpers of git, an SSH agent, and an address of metadata that answers', async () => {
+  put(
+    '.gitconfig',
+    `[credential]\n\thelper = store --file ${MARK}\n[credential "https://git.example"]\n\thelper = "!echo password=${MARK}"\n`,
+  );
+  const socket = join(home, 'agent.sock');
+  const agent = createSocket().listen(socket);
+  const cloud = createServer((_, response) => response.writeHead(401).end('no'));
+  await new Promise<void>((done) => cloud.listen(0, '127.0.0.1', done));
+  afterFile(() => {
+    agent.close();
+    cloud.closeAllConnections();
+    cloud.close();
+  });
+  const { port } = cloud.address() as { port: number };
+  const host = `127.0.0.1:${port}`;
+  const env = { SSH_AUTH_SOCK: socket };
+  expect(await findings(env, '--metadata', host)).toMatchObject([
+    { kind: 'helper', where: 'credential.helper', what: 'git gets passwords from store' },
+    { kind: 'helper', where: 'credential.https://git.example.helper', what: 'git gets passwords from a script' },
+    { kind: 'socket', where: socket },
+    { kind: 'address', where: `http://${host}/` },
+  ]);
+  cloud.closeAllConnections();
+  await new Promise((done) => cloud.close(done));
+  expect((await findings(env, '--metadata', host)).map(({ kind }) => kind)).toEqual(['helper', 'helper', 'socket']);
+});
+
+test('a command without --exposure is wrong usage', async () => {
+  const { code, stderr } = await runCommand(['doctor', '--', 'ls'], { cwd, env: { HOME: home } });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--exposure')]);
+});
