@@ -7,6 +7,7 @@ import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.t
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { entryFor } from '../policy/by-operation.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { isFollowed } from '../policy/followed.ts';
 import { type Call, familyOf } from './call.ts';
@@ -38,8 +39,10 @@ export async function forward(
   credential: Credential,
 ): Promise<Forwarded> {
   const { raw, taker, given } = call;
+  const at = { method: call.action.method, path: call.path };
+  const baseUrl = entryFor(rules.baseUrls, at)?.baseUrl ?? manifest.base_url;
   const built = await buildRequest(
-    { ...restPlatform(manifest), ...(given && isInMembers(given.written) && { body: given.written.as }) },
+    { ...restPlatform(manifest), baseUrl, ...(given && isInMembers(given.written) && { body: given.written.as }) },
     {
       method: raw?.method ?? call.action.method,
       endpoint: { path: call.path, query: call.query },
@@ -51,8 +54,7 @@ export async function forward(
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
   const family = familyOf(call.who);
-  const isListed = isFollowed(rules, { method: call.action.method, path: call.path });
-  const follow = isListed ? followRule(manifest, credential) : undefined;
+  const follow = isFollowed(rules, at) ? followRule({ ...manifest, base_url: baseUrl }, credential) : undefined;
   if (taker !== undefined) {
     const streamed = raw ? withPieces(built.request, raw) : built.request;
     if (streamed === undefined) return GONE;

@@ -32,6 +32,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     'refs',
     'follow',
     'bodies',
+    'base_urls',
   ] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
@@ -142,7 +143,8 @@ function operationProblems(manifest: Fields): Problem[] {
   const sentences = Object.keys(manifest.sentences ?? {}).map((text) => ({ text, path: ['sentences', text] }));
   const follow = (manifest.follow ?? []).map((text, i) => ({ text, path: ['follow', i] }));
   const bodies = Object.keys(manifest.bodies ?? {}).map((text) => ({ text, path: ['bodies', text] }));
-  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow, ...bodies].flatMap(
+  const urls = Object.keys(manifest.base_urls ?? {}).map((text) => ({ text, path: ['base_urls', text] }));
+  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow, ...bodies, ...urls].flatMap(
     ({ text, path }) => {
       const message = operationProblem(text, manifest);
       return message === undefined ? [] : [{ path, message }];

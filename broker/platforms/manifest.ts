@@ -48,8 +48,8 @@ export const MERGED_BY_ENTRY = [
 /**
  * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients,
  * content_scopes, refs, bodies, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
- * field is replaced. With another origin, the built-in account endpoint and the built-in place of git repositories are dropped: they
- * would receive tokens of another platform.
+ * field is replaced. With another origin, the built-in account endpoint, the built-in place of git repositories and the built-in
+ * base_urls are dropped: they would receive tokens of another platform.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
@@ -64,6 +64,7 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
     merged[field] = { ...Object.fromEntries(kept), ...overrides[field] };
   }
   if (movesGit(builtin, overrides)) delete merged.git_base_url;
+  if (moves(builtin, overrides) && overrides.base_urls === undefined) delete merged.base_urls;
   if (overrides.base_url !== undefined && overrides.oauth === undefined && builtin.oauth?.account !== undefined) {
     const { account, ...rest } = builtin.oauth;
     if (originOf(account.url) !== originOf(overrides.base_url)) merged.oauth = rest;
@@ -73,6 +74,9 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
 
 /** Another host's credential is not one for the built-in host's repositories. */
 const movesGit = (builtin: ManifestInput, { base_url, git_base_url }: ManifestOverrides): boolean =>
-  base_url !== undefined && git_base_url === undefined && originOf(base_url) !== originOf(builtin.base_url);
+  git_base_url === undefined && moves(builtin, { base_url });
+
+const moves = (builtin: ManifestInput, { base_url }: ManifestOverrides): boolean =>
+  base_url !== undefined && originOf(base_url) !== originOf(builtin.base_url);
 
 const originOf = (url: string): string | undefined => URL.parse(url)?.origin;

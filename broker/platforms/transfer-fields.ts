@@ -1,6 +1,7 @@
 /** What a manifest says of bodies and answers that are no JSON. */
 import { z } from 'zod';
 import { BODY_KINDS } from '../policy/platform-rules.ts';
+import { PlatformUrl } from './fields.ts';
 
 const Kind = z.enum(BODY_KINDS);
 
@@ -16,6 +17,12 @@ export const TRANSFER_FIELDS = {
     .optional()
     .describe(
       'Operations that take another body than `body` says: an object as json, form or multipart (files in parts), a JSON list, text, or bytes (base64 with `encoding`).',
+    ),
+  base_urls: z
+    .record(z.string(), PlatformUrl)
+    .optional()
+    .describe(
+      'Operations at another address of the platform, which gets the same credential: what stands before their endpoint in place of `base_url`, such as a host for uploads.',
     ),
   follow: z
     .array(z.string())

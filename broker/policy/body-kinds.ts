@@ -1,4 +1,5 @@
 /** Which bodies an operation takes, where it takes others than its platform does: from a manifest's `bodies`. */
+import { entryFor } from './by-operation.ts';
 import type { CallAsk } from './call-ask.ts';
 import type { BodyKind, Operation, PlatformRules } from './platform-rules.ts';
 
@@ -15,19 +16,8 @@ export function bodyKindsProblem(operation: Operation, kinds: readonly BodyKind[
     : undefined;
 }
 
-/**
- * The kinds that the most specific entry for a call names; undefined: no entry does, and the call takes what its platform takes. Byte
- * for byte: another spelling gets no more.
- */
-export function bodyKinds(
+/** The kinds that a call takes; undefined: no entry names it, and it takes what its platform takes. */
+export const bodyKinds = (
   { bodies }: Pick<PlatformRules, 'bodies'>,
   call: Pick<CallAsk, 'method' | 'path'>,
-): readonly BodyKind[] | undefined {
-  let found: { kinds: readonly BodyKind[]; specificity: number } | undefined;
-  for (const { operation, kinds } of bodies) {
-    if (operation.kind !== 'http' || operation.method !== call.method || !operation.path.matches(call.path)) continue;
-    const { specificity } = operation.path;
-    if (found === undefined || specificity > found.specificity) found = { kinds, specificity };
-  }
-  return found?.kinds;
-}
+): readonly BodyKind[] | undefined => entryFor(bodies, call)?.kinds;

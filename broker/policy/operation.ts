@@ -105,6 +105,10 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     if (problem !== undefined) throw new Error(`follow: ${problem}`);
     return operation;
   });
+  const baseUrls = Object.entries(source.base_urls ?? {}).map(([text, baseUrl]) => ({
+    operation: read(text, 'base_urls'),
+    baseUrl,
+  }));
   const bodies = Object.entries(source.bodies ?? {}).map(([text, named]) => {
     const operation = read(text, 'bodies');
     const kinds = [named].flat();
@@ -124,6 +128,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     content,
     refs,
     follow,
+    baseUrls,
     bodies,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash ?? false,

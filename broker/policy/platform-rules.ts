@@ -70,6 +70,7 @@ export type RulesSource = {
   content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
   refs?: Readonly<Record<string, RefRuleSource>> | undefined;
   follow?: readonly string[] | undefined;
+  base_urls?: Readonly<Record<string, string>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
@@ -84,6 +85,8 @@ export type PlatformRules = {
   refs: readonly RefRule[];
   /** Reads whose redirect is followed. */
   follow: readonly Operation[];
+  /** Operations at another address of the platform. */
+  baseUrls: readonly { operation: Operation; baseUrl: string }[];
   /** Operations that take other bodies than the platform does. */
   bodies: readonly BodyRule[];
   graphqlPath?: string;

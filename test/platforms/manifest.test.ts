@@ -174,6 +174,11 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ refs: { 'POST /a': true } }, 'refs.POST /a: write a list such as'],
     [{ follow: ['GET contacts'] }, 'follow.0: "GET contacts" is not an operation'],
     [{ follow: ['GET /a', 'POST /b'] }, 'follow.1: "POST /b": only redirects of reads are followed'],
+    [{ base_urls: { 'POST /files': 'http://u@x.example' } }, 'base_urls.POST /files'],
+    [{ base_urls: { files: 'https://x.example' } }, 'base_urls.files: "files" is not an operation'],
+    [{ bodies: { 'GET /files': 'text' } }, 'bodies.GET /files: "GET /files": only a call with a body takes one'],
+    [{ bodies: { 'POST /files': ['json', 'form'] } }, 'an object can be written in one way only, not as json and form'],
+    [{ bodies: { 'POST /files': 'xml' } }, 'bodies.POST /files: write one of json, form, multipart, list, text, bytes'],
     [{ kind: 'graphql', follow: [], scopes: {} }, 'follow: is for platforms of kind rest only'],
     [{ kind: 'graphql', refs: {}, scopes: {} }, 'refs: is for platforms of kind rest only'],
     [{ attestation: 'both' }, 'attestation: is for platforms of kind mcp only'],
@@ -269,6 +274,15 @@ describe('use: a built-in platform with changes', () => {
     expect(parsePlatformEntry({ use: 'stripe' }).data?.forbidden_headers).toEqual(['stripe-account', 'stripe-context']);
     const opened = parsePlatformEntry({ use: 'stripe', forbidden_headers: ['stripe-context'] });
     expect(opened.data?.forbidden_headers).toEqual(['stripe-context']);
+  });
+
+  test('the place of uploads is dropped with another address, which would get its tokens otherwise', () => {
+    const uploads = { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' };
+    expect(parsePlatformEntry({ use: 'github' }).data?.base_urls).toEqual(uploads);
+    const entry = { use: 'github', base_url: 'https://ghe.example/api/v3' };
+    expect(parsePlatformEntry(entry).data?.base_urls).toBeUndefined();
+    const own = { 'POST /repos/*/*/releases/*/assets': 'https://ghe.example/api/uploads' };
+    expect(parsePlatformEntry({ ...entry, base_urls: own }).data?.base_urls).toEqual(own);
   });
 
   test('OAuth needs only the client: the endpoints are known', () => {

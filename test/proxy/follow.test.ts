@@ -237,6 +237,34 @@ describe.each(STORES)(`redirects that are followed, on %s${postgresNote}`, (stor
     });
   });
 
+  test('an operation at another address of the platform goes there, with the credential', async () => {
+    const manifest = {
+      base_url: `${platform.url}/v1`,
+      scopes: { 'demo:write': ['POST /**'] },
+      base_urls: { 'POST /files/**': `${other.url}/uploads/` },
+      bodies: { 'POST /files/**': 'bytes' },
+    };
+    await organisation.platform({ id: 'split', manifest });
+    const uploader = await organisation.agent({ rules: ALLOW_ALL, grants: { split: { scopeList: ['demo:write'] } } });
+    const call = { platform: 'split', method: 'POST', scope: 'demo:write' };
+    const body = { data: 'AQI=', encoding: 'base64', headers: { 'content-type': 'application/zip' } };
+    expect((await uploader.act({ ...call, endpoint: '/files/a?name=b', ...body })).status).toBe(200);
+    const ask = rawClient(() => uploader);
+    const sent = { body: Buffer.from([1, 2]), headers: { 'content-type': 'application/zip' } };
+    expect((await ask('POST', '/proxy/split-main/files/a?name=b', sent)).status).toBe(200);
+    expect(platform.seen).toEqual([]);
+    expect(other.seen).toHaveLength(2);
+    for (const seen of other.seen) {
+      expect(seen).toMatchObject({ method: 'POST', target: '/uploads/files/a?name=b', body: '\u0001\u0002' });
+      expect(seen.headers).toMatchObject({ authorization: `Bearer ${CANARY}`, 'content-type': 'application/zip' });
+    }
+    platform.answer = undefined;
+    expect((await uploader.act({ ...call, endpoint: '/Files/a', data: {} })).status).toBe(200);
+    expect((await uploader.act({ ...call, endpoint: '/other', data: {} })).status).toBe(200);
+    expect(platform.seen.map(({ target }) => target)).toEqual(['/v1/Files/a', '/v1/other']);
+    expect(other.seen).toHaveLength(2);
+  });
+
   test('bytes come as base64, or as they are', async () => {
     const zip = Buffer.from([0x50, 0x4b, 3, 4, 0xff, 0, 0xfe]);
     redirect(signed());

@@ -144,6 +144,7 @@ export const githubCode = {
     'POST /repos/*/*/releases',
     'PATCH /repos/*/*/releases/*',
     'PATCH /repos/*/*/releases/assets/*',
+    'POST /repos/*/*/releases/*/assets',
     'POST /repos/*/*/releases/generate-notes',
     'POST /repos/*/*/releases/*/reactions',
     'DELETE /repos/*/*/releases/*/reactions/*',

@@ -37,7 +37,6 @@ export const githubLeftOut = {
     '/repos/*/*/stacks/**',
     'POST /repos/*/*/issues/*/suggestions/*/*',
   ],
-  'goes to another host than the API': ['POST /repos/*/*/releases/*/assets'],
   'is closing down, has another form, or is for a classroom': [
     '/teams/**',
     'POST /orgs/*/*/*',

@@ -30,7 +30,9 @@ export const github = {
   content_scopes: githubContentScopes,
   app_permissions: githubAppPermissions,
   refs: githubRefs,
+  base_urls: { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' },
   bodies: {
+    'POST /repos/*/*/releases/*/assets': ['text', 'bytes'],
     'POST /markdown/raw': 'text',
     'PUT /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],
     'POST /repos/*/*/branches/*/protection/required_status_checks/contexts': ['json', 'list'],

@@ -36,6 +36,7 @@ export const githubCodeSentences = {
   'POST /repos/*/*/releases': `create the release[ **{/tag_name}**] in ${REPO}[: *{/name}*]`,
   'PATCH /repos/*/*/releases/*': `change release **{3}** in ${REPO}[: *{/name}*]`,
   'PATCH /repos/*/*/releases/assets/*': `change release asset **{3}** in ${REPO}[: *{/name}*]`,
+  'POST /repos/*/*/releases/*/assets': `add the file[ **{?name}**] to release {3} in ${REPO}`,
   'POST /repos/*/*/releases/generate-notes': `write release notes[ for **{/tag_name}**] in ${REPO}`,
   'POST /repos/*/*/releases/*/reactions': `react[ with {/content}] to release **{3}** in ${REPO}`,
   'DELETE /repos/*/*/releases/*/reactions/*': `take back reaction {4} to release **{3}** in ${REPO}`,
