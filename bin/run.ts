@@ -55,8 +55,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
   try {
     const placeholder = newPlaceholder();
     const codehost = codehostOf(chosen);
-    // Windows has none that gh knows.
-    const socket = codehost === undefined || process.platform === 'win32' ? undefined : join(folder, 'socket');
+    const socket = socketIn(folder, codehost !== undefined);
     const connections = granted.map(({ name }) => name);
     const door = { ...broker, url: await doorAddress(broker.url) };
     const served = { broker: door, placeholder, connections, codehost, socket, ports, proxy };
@@ -66,11 +65,13 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     close = sidecar.close;
     const { url } = sidecar;
     const made = environmentFor(process.env, {
-      ...{ url, placeholder, folder, socket, chosen, isStrict },
+      ...{ url, placeholder, folder, chosen, isStrict },
+      socket: codehost === undefined ? undefined : socket,
       codeHosts: addressesOf(CODE_HOST),
     });
     const proxied = proxy && variablesOf(proxy, { parent: process.env, url, placeholder, folder });
     const told = ports.map(({ variable }, i): [string, string] => [variable, String(sidecar.ports[i])]);
+    if (socket !== undefined) told.push(['AGENT_BROKER_RUN_SOCKET', socket]);
     const environment = { ...made.environment, ...proxied?.environment, ...Object.fromEntries(told) };
     for (const [name, content] of Object.entries({ ...made.files, ...proxied?.files })) {
       mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 });
@@ -84,6 +85,16 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Of the longest path of a Unix socket, on the system that takes the least of it, in bytes (macOS, unix(4)). */
+const LONGEST_SOCKET = 103;
+
+/** Where the sidecar listens, too. Windows has none that gh knows. One that is not needed must not be in the way. */
+function socketIn(folder: string, isNeeded: boolean): string | undefined {
+  const path = join(folder, 'socket');
+  if (process.platform === 'win32') return undefined;
+  return isNeeded || Buffer.byteLength(path) <= LONGEST_SOCKET ? path : undefined;
 }
 
 function brokerOf(file: string | undefined): Broker {
