@@ -36,7 +36,7 @@ export const patienceOf = ({ idleMs }: Pick<ConnectionFacts, 'idleMs'>): Pick<St
 export async function forwardStream(
   streaming: Streaming,
   request: StreamRequest,
-  follow?: FollowRule,
+  follow?: () => FollowRule | undefined,
 ): Promise<Forwarded> {
   const answer = await openStream(streaming, request, follow);
   return answer.kind === 'stream' ? await passOn(streaming, answer) : answer;
@@ -49,7 +49,7 @@ export type OpenedStream = StreamedAnswer & { followed?: Followed };
 export async function openStream(
   { outbound, call, credential }: Streaming,
   request: StreamRequest,
-  follow?: FollowRule,
+  follow?: () => FollowRule | undefined,
 ): Promise<OpenedStream | Extract<Forwarded, { kind: 'unreachable' | 'answer' }>> {
   const family = familyOf(call.who);
   const { lease, left } = call;

@@ -54,7 +54,7 @@ export async function forward(
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
   const family = familyOf(call.who);
-  const follow = isFollowed(rules, at) ? followRule({ ...manifest, base_url: baseUrl }, credential) : undefined;
+  const follow = () => (isFollowed(rules, at) ? followRule({ ...manifest, base_url: baseUrl }, credential) : undefined);
   if (taker !== undefined) {
     const streamed = raw ? withPieces(built.request, raw) : built.request;
     if (streamed === undefined) return GONE;
@@ -66,9 +66,7 @@ export async function forward(
   }
   const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease };
   const { send } = broker.outbound;
-  const { answer, followed } = follow
-    ? await sendFollowing(request, follow, { send, leave: async () => {} })
-    : { answer: await send(request) };
+  const { answer, followed } = await sendFollowing(request, follow, { send, leave: async () => {} });
   const way = followed && { followed };
   if (answer.kind === 'unreachable')
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };

@@ -8,6 +8,7 @@ import type { LoadedFacts } from '../facts/facts.ts';
 import { isBase64 } from '../policy/base64.ts';
 import { bodyKinds } from '../policy/body-kinds.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Action } from '../wire/action.ts';
 import { isFormType, judgeBody } from './judge-body.ts';
@@ -47,7 +48,9 @@ export function readGivenBody(action: Action, path: string, platform: LoadedFact
   if (encoding !== undefined && typeof data !== 'string')
     return refuse('encoding: it says that `data` is a text in base64; leave it out for anything else');
   if (data === undefined) return { ok: true, given: undefined };
-  const kinds = platform?.rules.kind === 'rest' ? bodyKinds(platform.rules, { method, path }) : undefined;
+  const at = { method, path };
+  // The document of a GraphQL call is judged, and JSON.
+  const kinds = platform && !isGraphql(platform.rules, at) ? bodyKinds(platform.rules, at) : undefined;
   if (isMembers(data)) {
     if (kinds === undefined) return { ok: true, given: undefined };
     const as = kinds.find((kind) => kind === 'json' || kind === 'form' || kind === 'multipart');

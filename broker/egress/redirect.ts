@@ -31,17 +31,19 @@ const SENT_ON = new Set(
  * Sends a request, and once more where its answer redirects it. An answer without a redirect, or with one to the platform itself, is
  * passed on as it is: the platform's own endpoints are judged by themselves.
  *
+ * @param ruleOf asked about a redirect; undefined: it is not followed
  * @param leave gives up an answer of which nothing is taken
  */
 export async function sendFollowing<Request extends RequestHead, Answer extends Head & { kind: string }>(
   request: Request,
-  rule: FollowRule,
+  ruleOf: () => FollowRule | undefined,
   { send, leave }: { send(request: Request): Promise<Answer | Unreachable>; leave(answer: Answer): Promise<unknown> },
 ): Promise<{ answer: Answer | Unreachable; followed?: Followed }> {
   const first = await send(request);
   if (isUnreachable(first)) return { answer: first };
-  const target = readTarget(first, request.url, rule);
-  if (target === undefined) return { answer: first };
+  const rule = FOLLOWED.has(first.status) ? ruleOf() : undefined;
+  const target = rule && readTarget(first, request.url, rule);
+  if (!rule || target === undefined) return { answer: first };
   await leave(first);
   const followed = { host: target.host, status: first.status };
   if (!target.ok) return { answer: unreachable('redirect_refused', true, target.why), followed };
@@ -60,8 +62,7 @@ export async function sendFollowing<Request extends RequestHead, Answer extends 
 type Target = { host: string } & ({ ok: true; url: URL } | { ok: false; why: string });
 
 /** Undefined: there is nothing to follow. `why`: a code. */
-function readTarget({ status, headers }: Head, from: URL, rule: FollowRule): Target | undefined {
-  if (!FOLLOWED.has(status)) return undefined;
+function readTarget({ headers }: Head, from: URL, rule: FollowRule): Target | undefined {
   const [location, another] = [headers.location ?? []].flat();
   if (location === undefined) return undefined;
   const url = URL.parse(location, from.href);

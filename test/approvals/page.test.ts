@@ -1,4 +1,5 @@
 /** The approval page in a real browser: from its link, on a phone, with a passkey and without a session. */
+import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -48,7 +49,8 @@ describe.skipIf(withoutChromium)(
       const scopes = { 'payments:refunds.create': ['POST /refunds'] };
       const recipients = { 'POST /refunds': ['/receipt_to/*'] };
       const sentences = { 'POST /refunds': 'refund **{amount /amount /currency}** of payment **{/payment}**' };
-      await organisation.platform({ id: 'payments', manifest: { scopes, recipients, sentences } });
+      const bodies = { 'POST /refunds': ['json', 'bytes'] };
+      await organisation.platform({ id: 'payments', manifest: { scopes, recipients, sentences, bodies } });
       const policy = await organisation.policy(
         [{ name: 'refunds-wait', effect: 'require_approval', methods: ['POST'] }],
         'careful',
@@ -61,6 +63,18 @@ describe.skipIf(withoutChromium)(
       await page.resize(PHONE, 'phone');
     });
     const authenticator = shared(() => page.authenticator());
+
+    test('a file is told by its type, its length and its hash, and can be decided on', async () => {
+      const bytes = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2]);
+      const headers = { 'content-type': 'image/png' };
+      const id = await hold(agent, { ...REFUND, data: bytes.toString('base64'), encoding: 'base64', headers });
+      await openHeld(page, world, id);
+      const shown = await text(page, 'main');
+      expect(shown).toContain('7 bytes of image/png');
+      expect(shown).toContain(createHash('sha256').update(bytes).digest('hex'));
+      expect(shown).not.toContain('No body');
+      expect(await isDisabled(page, '.approve')).toBe(false);
+    });
 
     test('without a passkey and without a session it shows the request, asks to sign in, and comes back', async () => {
       const id = await hold(agent, REFUND);
