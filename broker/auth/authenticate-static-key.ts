@@ -3,7 +3,7 @@ import type { Broker } from '../broker.ts';
 import { claimsKind, hashToken } from '../crypto/one-time-token.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import { findStaticKey } from '../store/static-keys.ts';
+import { staticKeyReader } from '../store/static-keys.ts';
 import type { AgentPrincipal, AuthRefusal } from './principal.ts';
 
 /** `(key, platform, source address)` → the agent with the facts about that platform, and which key it was; or a refusal. */
@@ -33,9 +33,10 @@ export function staticKeyAuthenticator(
   facts: FactsReader,
   uses: NotedUses,
 ): AuthenticateStaticKey {
+  const find = staticKeyReader(store);
   return async (bearer, platform, source) => {
     const hash = hashToken(bearer, 'static_key');
-    const key = hash === undefined ? undefined : await findStaticKey(store.db, hash);
+    const key = hash === undefined ? undefined : await find(hash);
     if (!key) return refused('invalid_token', 'This static key is unknown. An owner of the agent can issue another.');
     if (key.ended_at !== null)
       return refused('invalid_token', 'This static key was revoked. An owner of the agent can issue another.');

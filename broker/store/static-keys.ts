@@ -1,7 +1,7 @@
 /** Static keys: bearers of an agent for one connection. Only hashes of them are stored. */
 import type { AgentRef } from './agents.ts';
 import type { AgentTable, StaticKeyTable } from './schema.ts';
-import type { Db } from './store.ts';
+import { type Db, prepare, type Store } from './store.ts';
 
 /** Stores a new key. */
 export async function putStaticKey(
@@ -17,27 +17,36 @@ export async function putStaticKey(
 /** `connection_label`: null when the connection was removed. */
 export type ListedStaticKey = StaticKeyTable & { connection_label: string | null };
 
-const selected = (db: Db) =>
+/** A key as it is presented: with its agent's id (`agt_…`) and the label of its connection; null when that was removed. */
+export type PresentedStaticKey = Pick<StaticKeyTable, 'id' | 'connection_id' | 'expires_at' | 'ended_at'> &
+  Pick<ListedStaticKey, 'connection_label'> & { agent_public_id: AgentTable['agent_id'] };
+
+const connectionOf = (db: Db) =>
   db
     .selectFrom('static_keys as k')
     .leftJoin('connections as c', (j) =>
       j.onRef('c.organisation_id', '=', 'k.organisation_id').onRef('c.id', '=', 'k.connection_id'),
-    )
-    .selectAll('k')
-    .select('c.label as connection_label');
+    );
 
-/** The key with this hash, of any organisation, ended ones included, with its agent's id (`agt_…`); or undefined. */
-export async function findStaticKey(
-  db: Db,
-  tokenHash: string,
-): Promise<(ListedStaticKey & { agent_public_id: AgentTable['agent_id'] }) | undefined> {
-  return await selected(db)
-    .innerJoin('agents as a', (j) =>
-      j.onRef('a.organisation_id', '=', 'k.organisation_id').onRef('a.id', '=', 'k.agent_id'),
-    )
-    .select('a.agent_id as agent_public_id')
-    .where('k.token_hash', '=', tokenHash)
-    .executeTakeFirst();
+/**
+ * `(hash)` → the key with it, of any organisation, ended ones included; or undefined. Each request with a key asks, so the statement is
+ * prepared.
+ */
+export function staticKeyReader(store: Store): (tokenHash: string) => Promise<PresentedStaticKey | undefined> {
+  const statement = prepare('static_key', (slot) =>
+    connectionOf(store.db)
+      .innerJoin('agents as a', (j) =>
+        j.onRef('a.organisation_id', '=', 'k.organisation_id').onRef('a.id', '=', 'k.agent_id'),
+      )
+      .select(['k.id', 'k.connection_id', 'k.expires_at', 'k.ended_at', 'c.label', 'a.agent_id'])
+      .where('k.token_hash', '=', slot('hash')),
+  );
+  return async (tokenHash) => {
+    const [row] = await store.read(statement, { hash: tokenHash });
+    if (row === undefined) return undefined;
+    const [id, connection_id, expires_at, ended_at, connection_label, agent_public_id] = row;
+    return { id, connection_id, expires_at, ended_at, connection_label, agent_public_id } as PresentedStaticKey;
+  };
 }
 
 /** An agent's keys, newest first, recently ended ones included. */
@@ -45,7 +54,9 @@ export async function listStaticKeys(
   db: Db,
   { organisation_id: organisationId, id }: Pick<AgentTable, 'organisation_id' | 'id'>,
 ): Promise<ListedStaticKey[]> {
-  return await selected(db)
+  return await connectionOf(db)
+    .selectAll('k')
+    .select('c.label as connection_label')
     .where('k.organisation_id', '=', organisationId)
     .where('k.agent_id', '=', id)
     .orderBy('k.created_at', 'desc')

@@ -152,3 +152,15 @@ describe('a host of its own', () => {
     expect(config()).not.toContain(raw);
   });
 });
+
+test('a listener on loopback answers to that name as well, and to no other', async () => {
+  const world = await startWorld('sqlite', { PROXY_HOST: 'raw.broker.example' });
+  const port = Number(new URL(world.running.baseUrl).port);
+  const ask = async (path: string, host: string) =>
+    (await exchange(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).status;
+  expect(await ask('/proxy/x/y', 'RAW.broker.example')).toBe(401);
+  expect(await ask('/health', 'raw.broker.example')).toBe(421);
+  expect(await ask('/proxy/x/y', 'evil.example')).toBe(421);
+  expect(await ask('/proxy/x/y', 'raw.broker.example.evil.example')).toBe(421);
+  expect(await ask('/health', 'localhost')).toBe(200);
+});
