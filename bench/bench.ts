@@ -42,6 +42,7 @@ export function readOptions(args: readonly string[]): Options {
     agents: 1_000,
     waiting: 2_000,
     scales: values.quick ? [10, 1_000] : [10, 1_000, 100_000],
+    streamSeconds: values.quick ? 5 : 60,
   };
   return { plan, json: values.json, strict: values.strict };
 }

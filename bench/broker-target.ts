@@ -25,6 +25,8 @@ export type BrokerOptions = {
   upstreamUrl: string;
   /** Origin of the bench's code host. With it every agent may clone and push there, and bodies may have 1 GiB. */
   gitUrl?: string;
+  /** Whether its agents may send and get files and events, and nothing else. */
+  streams?: boolean;
   /** Origin of the soak's platform, for which people give their tokens. */
   peopleUrl?: string;
 } & ({ store: 'sqlite' } | { store: 'postgres'; databaseUrl: string });
@@ -99,6 +101,7 @@ async function startOne(
     upstreamUrl,
     gitUrl,
     peopleUrl,
+    streams: options.streams === true,
     keys,
   });
   const baseUrl = `http://127.0.0.1:${port}`;

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { present } from '../broker/policy/present.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { quantile } from './measure.ts';
-import { residentBytes } from './process.ts';
+import { watchMemory } from './process.ts';
 import { createTokenBatch } from './tokens.ts';
 
 /** One side of a comparison: where repositories are, and what its requests carry. `at`: which agent of many. */
@@ -225,21 +225,4 @@ async function send(side: GitSide, agent: Agent, { at, path, type, body, expecte
   await pipeline(answer, count);
   if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode}`);
   if (expected !== undefined && bytes !== expected) throw new Error(`${path}: ${bytes} bytes instead of ${expected}`);
-}
-
-/** The most resident bytes of a process until `end`, less those at the beginning. */
-function watchMemory(pid: number): { end(): Promise<number> } {
-  const before = residentBytes([pid]);
-  let most = before;
-  const look = () => {
-    most = Math.max(most, residentBytes([pid]));
-  };
-  const timer = setInterval(look, 100);
-  return {
-    end: async () => {
-      clearInterval(timer);
-      look();
-      return most - before;
-    },
-  };
 }

@@ -3,6 +3,7 @@ import { ROWS_OF_PUSHES } from './git.ts';
 import type { Sample } from './measure.ts';
 import { median, paired, quantile, typical } from './measure.ts';
 import type { Findings } from './plan.ts';
+import { LARGE_MIB } from './raw-streams.ts';
 import { NAMES } from './stage.ts';
 
 /** `met` is undefined when it could not be measured here. */
@@ -123,6 +124,28 @@ export function judge(findings: Findings): Goal[] {
         megabytes,
         (value) => `${value.toFixed(1)} MB`,
         megabytes < 80,
+      );
+    }
+    const { rawStreams } = found;
+    if (rawStreams) {
+      const { late, grown, streams } = rawStreams;
+      for (const [which, name] of [
+        ['get', 'first event of a GET'],
+        ['post', 'first event of a POST'],
+        ['next', 'further events'],
+      ] as const) {
+        const later = median(late.broker[which]) - median(late.upstream[which]);
+        add(`${name} after the upstream's, median`, '≤ 1.5 ms', later, milliseconds, later <= 1.5);
+      }
+      const show = (bytes: number) => `${(bytes / MEGABYTE).toFixed(0)} MB`;
+      const name = `memory grown by bodies of ${LARGE_MIB} MiB, down and up`;
+      add(name, '≤ 64 MB', grown.large, show, grown.large <= 64 * MEGABYTE);
+      add(
+        `memory grown by ${streams.count} streams of ${streams.seconds} s at once (${thousands(streams.events)} events)`,
+        '≤ 64 MB',
+        grown.streams,
+        show,
+        grown.streams <= 64 * MEGABYTE,
       );
     }
     const { streams: packs, pushes } = found.git ?? {};

@@ -8,6 +8,7 @@ import { type McpFindings, watchMcp } from './mcp.ts';
 import type { Load, Meter, Sample, Target } from './measure.ts';
 import { measure, measureInRounds, warmUp } from './measure.ts';
 import { residentBytes } from './process.ts';
+import { STREAMS, type StreamFindings, watchStreams } from './raw-streams.ts';
 import { recordPush } from './record-push.ts';
 import type { BrokerOnStage, Stage, Store } from './stage.ts';
 import { type WaitingFindings, watchWaiting } from './waiting.ts';
@@ -28,6 +29,8 @@ export type Plan = {
   /** Agents that wait for a person at once. */
   waiting: number;
   scales: readonly number[];
+  /** How long many streams are open at once. */
+  streamSeconds: number;
 };
 
 /** What one store's broker showed. */
@@ -40,6 +43,7 @@ export type BrokerFindings = {
   waiting: WaitingFindings | undefined;
   /** On one store: what it costs hardly depends on it. */
   mcp: McpFindings | undefined;
+  rawStreams: StreamFindings | undefined;
   /** Streams on one store: what they cost hardly depends on it. */
   git: { streams: GitFindings | undefined; pushes: PushFindings | undefined } | undefined;
   audit: { sent: number; answered: number; rows: number; verified: number; failed: number };
@@ -85,6 +89,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
       scale: [],
       waiting: undefined,
       mcp: undefined,
+      rawStreams: undefined,
       git: undefined,
       audit,
     };
@@ -120,6 +125,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     found.scale = await compareScales(meter, stage, main, plan, load);
     found.waiting = await letWait(stage, main.store, plan.waiting, tell);
     if (main === mains[0]) found.mcp = await meetMcp(stage, main.store, tell);
+    if (main === mains[0]) found.rawStreams = await meetStreams(stage, main.store, plan, tell);
     found.git = await meetGit(stage, main.store, { streams: main === mains[0], rounds: plan.rounds }, tell);
     tell(`verifying the receipts on ${main.store}`);
     const { rows } = found.audit;
@@ -157,6 +163,17 @@ async function meetMcp(stage: Stage, store: Store, tell: (text: string) => void)
     return await watchMcp(on.broker, tell);
   } finally {
     await on.broker.stop();
+  }
+}
+
+/** On a broker of its own, with an agent for each stream. */
+async function meetStreams(stage: Stage, store: Store, plan: Plan, tell: (text: string) => void) {
+  const broker = await stage.startStreams(store, STREAMS);
+  if (!broker) return undefined;
+  try {
+    return await watchStreams(broker, { rounds: plan.rounds, seconds: plan.streamSeconds }, tell);
+  } finally {
+    await broker.stop();
   }
 }
 

@@ -115,3 +115,20 @@ function readOrNothing(path: string): string {
     return '';
   }
 }
+
+/** The most resident bytes of a process until `end`, less those at the beginning. */
+export function watchMemory(pid: number): { end(): Promise<number> } {
+  const before = residentBytes([pid]);
+  let most = before;
+  const look = () => {
+    most = Math.max(most, residentBytes([pid]));
+  };
+  const timer = setInterval(look, 100);
+  return {
+    end: async () => {
+      clearInterval(timer);
+      look();
+      return most - before;
+    },
+  };
+}

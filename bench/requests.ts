@@ -7,7 +7,12 @@ const ENDPOINT = '/items/1347';
 export const BENCH_PLATFORM = {
   kind: 'rest',
   auth: { type: 'bearer' },
-  scopes: { [SCOPE]: ['GET /items', 'GET /items/*'], 'bench:items.write': ['POST /items', 'PATCH /items/*'] },
+  scopes: {
+    [SCOPE]: ['GET /items', 'GET /items/*'],
+    'bench:items.write': ['POST /items', 'PATCH /items/*'],
+    'bench:files.read': ['GET /files/*', 'GET /events/*'],
+    'bench:files.write': ['PUT /files/*', 'POST /events/*'],
+  },
 };
 export const BENCH_PLATFORM_ID = 'bench';
 

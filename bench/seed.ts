@@ -30,6 +30,7 @@ const RULES = [
   { effect: 'allow', platforms: ['bench'], methods: ['GET'] },
 ];
 const PEOPLE_RULES = [{ effect: 'allow', platforms: [PEOPLE_PLATFORM_ID] }];
+const STREAM_RULES = [{ effect: 'allow', endpoints: ['/files/*', '/events/*'] }];
 /** As a careful owner writes it for a coding agent. */
 const GIT_RULES = [
   { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.action == "delete")' },
@@ -51,6 +52,7 @@ export async function seed(
     upstreamUrl: string;
     gitUrl: string | undefined;
     peopleUrl: string | undefined;
+    streams: boolean;
     keys: readonly AgentKey[];
   },
 ): Promise<BenchAgent[]> {
@@ -104,7 +106,8 @@ export async function seed(
       await connect(PEOPLE_PLATFORM_ID, null);
     }
     const policy = uuidv4();
-    const rules = JSON.stringify(peopleUrl !== undefined ? PEOPLE_RULES : gitUrl !== undefined ? GIT_RULES : RULES);
+    const special = options.streams ? STREAM_RULES : gitUrl !== undefined ? GIT_RULES : undefined;
+    const rules = JSON.stringify(peopleUrl !== undefined ? PEOPLE_RULES : (special ?? RULES));
     await putPolicy(db, { organisationId, id: policy, name: 'bench', rules }, now);
     await putGuardrails(db, organisationId, JSON.stringify(GUARDRAILS), now);
 

@@ -40,6 +40,8 @@ export type Stage = {
   versions: { nginx: string | undefined; postgres: string | undefined };
   /** undefined where this store, or the broker, is not there. */
   startBroker(store: Store, agents: number, callers?: number): Promise<BrokerOnStage | undefined>;
+  /** A broker whose agents get and send files and events, each as another agent; undefined where the store is not there. */
+  startStreams(store: Store, agents: number): Promise<BrokerTarget | undefined>;
   /** A broker before a code host, and nginx before the same; undefined where one of them, or the store, is not there. */
   startGit(store: Store): Promise<{ broker: BrokerTarget; nginx: string; stop(): Promise<void> } | undefined>;
 };
@@ -89,6 +91,10 @@ export async function setStage(
         options &&
         keep(await startBroker({ ...options, agents, upstreamUrl, ...(callers !== undefined && { callers }) }));
       return broker && onStage(broker, store, agents, store === 'postgres' && postgres ? [postgres.pid] : []);
+    },
+    async startStreams(store, agents) {
+      const options = await storeOptions(store, postgres, () => `bench_${++databases}`);
+      return options && keep(await startBroker({ ...options, agents, upstreamUrl, streams: true }));
     },
     async startGit(store) {
       const options = await storeOptions(store, postgres, () => `bench_${++databases}`);

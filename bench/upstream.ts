@@ -1,6 +1,10 @@
-/** The platform of the bench, a process of its own: node:http, one fixed JSON answer of about 300 bytes to any GET. */
-import { createServer } from 'node:http';
+/**
+ * The platform of the bench, a process of its own: node:http, one fixed JSON answer of about 300 bytes to any GET. `/files/N`: N MiB of
+ * bytes. `/events/N`: N seconds of server-sent events, each with the nanoseconds (CLOCK_MONOTONIC) at which it was sent.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline, Readable } from 'node:stream';
 
 const CONTENT = Buffer.from(
   JSON.stringify({
@@ -17,9 +21,40 @@ const CONTENT = Buffer.from(
 );
 const HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': CONTENT.length };
 
-const server = createServer((_request, response) => {
-  response.writeHead(200, HEADERS).end(CONTENT);
+const MIB = Buffer.alloc(1024 * 1024, 'x');
+const EVENTS_EVERY_MS = 250;
+
+const server = createServer((request, response) => {
+  const [, what, count] = /^\/(files|events)\/(\d+)/.exec(request.url ?? '') ?? [];
+  if (request.method === 'PUT') void take(request, response);
+  else if (what === 'files') {
+    response.writeHead(200, {
+      'content-type': 'application/octet-stream',
+      'content-length': Number(count) * MIB.length,
+    });
+    pipeline(Readable.from(Array(Number(count)).fill(MIB), { highWaterMark: 1 }), response, () => {});
+  } else if (what === 'events') tick(response, Number(count) * 1_000);
+  else response.writeHead(200, HEADERS).end(CONTENT);
 });
+
+async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  let bytes = 0;
+  for await (const piece of request) bytes += piece.length;
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ bytes }));
+}
+
+function tick(response: ServerResponse, ms: number): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const say = () => response.write(`data: ${process.hrtime.bigint()}\n\n`);
+  say();
+  const timer = setInterval(say, EVENTS_EVERY_MS);
+  const over = setTimeout(() => response.end(), ms);
+  response.once('close', () => {
+    clearInterval(timer);
+    clearTimeout(over);
+  });
+}
+
 // Longer than any pause between two rounds, so that no proxy meets a connection that was just closed.
 server.keepAliveTimeout = 300_000;
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));

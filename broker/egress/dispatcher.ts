@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { type AnswerReader, makeAnswerReader } from './answer-reader.ts';
 import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
+import { BUDGET } from './call-budget.ts';
 import type { Lookup } from './connector.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
@@ -43,6 +44,7 @@ export type OutboundOptions = {
   /** PEM certificates to trust instead of the system's. */
   ca?: string;
   connectTimeoutMs?: number;
+  /** As many as a process makes calls at the same time unless said otherwise: streams of minutes keep no other call waiting. */
   connectionsPerOrigin?: number;
   maxWaitingPerOrigin?: number;
   maxHeaderBytes?: number;
@@ -107,7 +109,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       lookup: options.lookup ?? dns.lookup,
       ca: options.ca,
       timeoutMs: options.connectTimeoutMs ?? 10_000,
-      connections: options.connectionsPerOrigin ?? 64,
+      connections: options.connectionsPerOrigin ?? BUDGET.all.calls,
       maxWaiting: options.maxWaitingPerOrigin ?? 1_000,
       maxHeaderBytes: options.maxHeaderBytes ?? 64 * 1024,
       keepAliveMs: options.keepAliveMs ?? 4_000,

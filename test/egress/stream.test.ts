@@ -100,6 +100,17 @@ describe('a streamed answer', () => {
     await expect(body.next()).rejects.toMatchObject({ ended: 'client_closed' });
   });
 
+  test('as many as a process has calls at the same time keep no other waiting', async () => {
+    await using upstream = await httpUpstream((request, response) => {
+      response.write('x');
+      if (request.url === '/short') response.end();
+    });
+    await using outbound = outboundTo(upstream);
+    const open255 = await Promise.all(Array.from({ length: 255 }, () => open(outbound, upstream.url())));
+    expect((await take((await open(outbound, upstream.url('/short'))).body)).ended).toBe('complete');
+    for (const { body } of open255) await body.return();
+  });
+
   test('ends its connection when the taker leaves', async () => {
     let closed = 0;
     await using upstream = await httpUpstream((_, response) => {
