@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { agentClient } from '../mcp/client/agent-client.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import { AgentKeyError, agentSigner } from '../mcp/client/signer.ts';
@@ -80,6 +81,9 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     tellChosen(chosen, made.kept, options, say);
     if (proxy && options.connection.length === 0)
       for (const line of notTaken(proxy.addresses)) say(`agent-broker: ${line}`);
+    // It waits most of the time: less garbage of TLS is kept (92 MB in place of 148 after 3,600 connections). Set last, because code
+    // that was compiled and stored before is not found with another flag.
+    setFlagsFromString('--optimize-for-size');
     return await runToItsEnd(words, environment, say);
   } finally {
     close();

@@ -13,9 +13,9 @@ type Run = {
   url: string;
   placeholder: string;
   folder: string;
-  /** In PEM. */
+  /** In PEM, as the roots are. */
   certificate: string;
-  systemRoots: readonly string[];
+  systemRoots: string;
   /** Reads a file of roots that the parent names. */
   read: (path: string) => string;
 };
@@ -39,7 +39,7 @@ export function proxyVariables(
   const files: Record<string, string> = {};
   for (const name of [...ROOTS, MORE_ROOTS]) {
     const own = parent[name] ? read(parent[name]) : undefined;
-    const roots = own ?? (name === MORE_ROOTS ? '' : withLineEnds(systemRoots));
+    const roots = own ?? (name === MORE_ROOTS ? '' : systemRoots);
     const file = own !== undefined || name === MORE_ROOTS ? `${name}.pem` : 'roots.pem';
     files[file] = `${roots.replace(/\n?$/, roots === '' ? '' : '\n')}${certificate}`;
     environment[name] = `${folder}/${file}`;
@@ -49,7 +49,3 @@ export function proxyVariables(
 
 /** The variable by which all would have gone through another proxy. */
 export const otherProxyIn = (parent: Environment): string | undefined => PROXIES.find((name) => parent[name]);
-
-/** The store of a system may name one twice. */
-const withLineEnds = (certificates: readonly string[]): string =>
-  [...new Set(certificates)].map((one) => one.trim()).join('\n');

@@ -113,7 +113,7 @@ describe('the files of the proxy', () => {
       { CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node' },
       {
         ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', certificate: 'OURS\n' },
-        ...{ systemRoots: ['A\n', 'B', 'A\n'], read: (path) => `in ${path}` },
+        ...{ systemRoots: 'A\nB', read: (path) => `in ${path}` },
       },
     );
     expect(environment).toMatchObject({
