@@ -182,7 +182,7 @@ describe('the proxy of a run', () => {
   test('its files are public certificates in a folder of its user, which is gone at the end', async () => {
     const temporary = newFolder();
     const ended = await proxied(
-      sh(`f=$(dirname "$SSL_CERT_FILE"); stat -c %a "$f" "$f"/*.pem; ls "$f"; grep -h -- ----- "$f"/* | sort -u
+      sh(`f=$(dirname "$SSL_CERT_FILE"); stat -c %a "$f" "$f"/*.pem; (cd "$f" && ls *.pem); grep -h -- ----- "$f"/*.pem | sort -u
         grep -c BEGIN "$SSL_CERT_FILE" "$NODE_EXTRA_CA_CERTS" | sed 's/.*://'; env | grep -i proxy=`),
       { TMPDIR: temporary, NO_PROXY: '*' },
     );
