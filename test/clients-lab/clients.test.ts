@@ -1,23 +1,19 @@
 /** Clients of platforms as npm has them, given the address of the broker by their line in docs/unmodified.md. */
 import { describe, expect, test } from 'vitest';
 import { shared } from '../world/given.ts';
-import { CLIENTS, type Client } from './clients.ts';
-import { lineOf, withoutLab } from './installed.ts';
+import { CLIENTS, type Client, madeByLine } from './clients.ts';
+import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
 describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
   const { world, agent: agentOf, approve } = givenLab();
 
-  describe.each(CLIENTS)('$name', ({ name, platform, names, always, read, refused, held, ...scopes }) => {
-    const agent = shared(() => agentOf(platform, scopes));
+  describe.each(CLIENTS)('$name', (client) => {
+    const { platform, read, refused, held } = client;
+    const agent = shared(() => agentOf(platform, client));
     /** By its line, and with these headers on each of its calls. */
-    const made = (headers: Record<string, string> = {}) => {
-      const known = { ...names(headers), TOKEN: agent.token() };
-      const make = new Function(...Object.keys(known), `return ${lineOf(name, world.running.baseUrl)}`);
-      const client = make(...Object.values(known));
-      always?.(client, headers);
-      return client;
-    };
+    const made = (headers: Record<string, string> = {}) =>
+      madeByLine(client, agent.token(), world.running.baseUrl, headers);
     const thrown = async (call: Client['refused']['call'], client: unknown): Promise<string> => {
       try {
         await call(client);
@@ -35,7 +31,7 @@ describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${wi
     test('throws what says why a call is refused', async () => {
       const message = await thrown(refused.call, made());
       expect(message).toContain('agent-broker: scope_not_granted');
-      expect(message).toContain(scopes.without);
+      expect(message).toContain(client.without);
       expect(world.upstream.seen).toEqual([]);
     });
 

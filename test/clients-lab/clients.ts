@@ -1,6 +1,6 @@
 /** The clients of the lab: how each is made by its line of docs/unmodified.md, and which calls it makes. */
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
-import { load } from './installed.ts';
+import { lineOf, load } from './installed.ts';
 
 type Headers = Record<string, string>;
 
@@ -44,6 +44,15 @@ const fetchWith =
   };
 
 const asked = [{ role: 'user', content: 'Hello' }];
+
+/** A client as its line makes it with these headers on each of its calls. `baseUrl`: where the broker is asked. */
+export function madeByLine({ name, names, always }: Client, token: string, baseUrl: string, headers: Headers): unknown {
+  const known = { ...names(headers), TOKEN: token };
+  const make = new Function(...Object.keys(known), `return ${lineOf(name, baseUrl)}`);
+  const client = make(...Object.values(known));
+  always?.(client, headers);
+  return client;
+}
 
 export const CLIENTS: Client[] = [
   {

@@ -4,6 +4,7 @@ import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { awsProblem } from '../signing/aws-verifier.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import type { StoreKind } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
 import { CLIENTS } from './clients.ts';
 import { answerOf } from './platform-answers.ts';
@@ -11,8 +12,8 @@ import { answerOf } from './platform-answers.ts';
 const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };
 
 /** For the tests of this `describe`. `agent`: one that holds all scopes of a platform but one, of which another one is held. */
-export function givenLab() {
-  const world = givenWorld();
+export function givenLab(store: StoreKind = 'sqlite') {
+  const world = givenWorld(store);
   const organisation = shared(async () => {
     const made = await world.organisation();
     const ids = [...new Set(CLIENTS.map(({ platform }) => platform))];
@@ -63,5 +64,5 @@ export function givenLab() {
     const approved = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     expect(approved.status, approved.text).toBe(200);
   };
-  return { world, agent, approve };
+  return { world, organisation, agent, approve };
 }

@@ -1,0 +1,70 @@
+/** Clients that repeat a request by themselves, on two replicas of which one is killed: what was approved is made once. */
+
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { startReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CLIENTS, madeByLine } from './clients.ts';
+import { withoutLab } from './installed.ts';
+import { givenLab } from './lab-world.ts';
+
+/** They repeat what broke off and what was answered with a 5xx, twice, unless told otherwise. */
+const REPEATING = CLIENTS.filter(({ name }) =>
+  ['openai', '@anthropic-ai/sdk', 'stripe', '@aws-sdk/client-s3'].includes(name),
+);
+const runs = STORES.includes('postgres') && !withoutLab;
+
+describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`, () => {
+  const { world, organisation, agent, approve } = givenLab('postgres');
+  /** Where connections lead. */
+  let target = 0;
+  let address = '';
+  beforeAll(async () => {
+    const door = createServer((socket) => {
+      const onward = connect(target, '127.0.0.1');
+      socket.pipe(onward).pipe(socket);
+      socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
+      onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+    });
+    await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve));
+    address = `http://127.0.0.1:${(door.address() as AddressInfo).port}`;
+    return () => door.close();
+  });
+  const begin = async (client: (typeof CLIENTS)[number], seconds: number) => {
+    const by = await agent(client.platform, client);
+    return client.held.call(madeByLine(client, by.token(), address, { 'X-Svc-Wait': String(seconds) }));
+  };
+  const pending = async (): Promise<string[]> =>
+    (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals.map(
+      (one: { approval_id: string }) => one.approval_id,
+    );
+  const approveAll = async () => {
+    await expect.poll(pending, { timeout: 15_000 }).toHaveLength(REPEATING.length);
+    const ids = await pending();
+    await Promise.all(ids.map((id) => approve(`agent-broker: approval_pending /approve/${id}`)));
+  };
+
+  test('the replica at which they wait is killed: each gets the one result from the other', async () => {
+    const replica = await startReplica(world, { behind: true });
+    target = Number(new URL(replica.baseUrl).port);
+    const all = REPEATING.map((client) => begin(client, 30));
+    await expect.poll(pending, { timeout: 15_000 }).toHaveLength(REPEATING.length);
+    target = Number(new URL(world.running.baseUrl).port);
+    replica.process.signal('SIGKILL');
+    await approveAll();
+    const results = await Promise.all(all);
+    for (const [at, result] of results.entries()) expect(result).toMatchObject(REPEATING[at]!.held.is as object);
+    expect(world.upstream.seen).toHaveLength(REPEATING.length);
+  });
+
+  test('the platform answers an approved call with a 503: what they send again asks a person again', async () => {
+    target = Number(new URL(world.running.baseUrl).port);
+    world.upstream.answer = (_, response) => response.writeHead(503, { 'content-type': 'application/json' }).end('{}');
+    const all = REPEATING.map((client) => begin(client, 2).then(String, (error: Error) => error.message));
+    await approveAll();
+    for (const message of await Promise.all(all)) expect(message).toContain('agent-broker: approval_pending');
+    expect(world.upstream.seen).toHaveLength(REPEATING.length);
+    expect(await pending()).toHaveLength(REPEATING.length);
+  });
+});
