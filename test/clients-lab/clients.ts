@@ -8,8 +8,6 @@ export type Client = {
   /** As its row of the page names it. */
   name: string;
   platform: BuiltinName;
-  /** Of the platform's entry, beside the address. */
-  entry?: Record<string, unknown>;
   /** Names that the line uses, so that the client sends these headers with every call. */
   names: (headers: Headers) => Record<string, unknown>;
   /** Where no name of the line can: how a client that was made gets headers for every call. */
@@ -77,8 +75,6 @@ export const CLIENTS: Client[] = [
   {
     name: '@slack/web-api',
     platform: 'slack',
-    // Slack's client reads by POST, too.
-    entry: { scopes: { 'slack:channels.read': ['GET /conversations.list', 'POST /conversations.list'] } },
     names: (headers) => ({ WebClient: withOption(load('@slack/web-api').WebClient, 1, { headers }) }),
     read: {
       call: (slack) => slack.conversations.list({ limit: 10 }),

@@ -17,10 +17,7 @@ export function givenLab(store: StoreKind = 'sqlite') {
   const organisation = shared(async () => {
     const made = await world.organisation();
     const ids = [...new Set(CLIENTS.map(({ platform }) => platform))];
-    const entries = ids.map((id) => [
-      id,
-      { use: id, base_url: `${world.upstream.url}/${id}`, ...CLIENTS.find((one) => one.platform === id)?.entry },
-    ]);
+    const entries = ids.map((id) => [id, { use: id, base_url: `${world.upstream.url}/${id}` }]);
     const text = JSON.stringify({
       platforms: Object.fromEntries(entries),
       connections: Object.fromEntries(

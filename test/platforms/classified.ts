@@ -23,6 +23,10 @@ export function rulesOf(name: BuiltinName): PlatformRules {
   return compileManifest(name, manifestOf(name));
 }
 
+/** A POST of Slack's that reads, as its own clients read: by GET it is in one of the same scopes. */
+export const isReadOfSlack = (name: string, operations: readonly string[], one: string): boolean =>
+  name === 'slack' && operations.includes(one.replace(/^POST /, 'GET '));
+
 export type Classify = (operation: string, body?: JsonObject) => readonly string[] | 'unclassified' | 'malformed';
 
 /** `ask('GET /path')` or, with a body, a POST to the GraphQL door: the scopes, or what else became of it. */

@@ -45,13 +45,20 @@ test.each([
   expect(ask(operation)).toEqual([`slack:${scope}`]);
 });
 
+test.each(['conversations.history', 'admin.users.list'])(
+  '%s reads by GET, and by POST as Slack’s client does',
+  (method) => {
+    expect(ask(`POST /${method}`)).toEqual(ask(`GET /${method}`));
+    expect(ask(`POST /${method}`)).toEqual([expect.stringMatching(/\.read$/)]);
+  },
+);
+
 // Slack runs writing methods on a GET as well.
 test.each([
   'GET /chat.postMessage',
   'GET /chat.delete',
   'GET /conversations.invite',
   'GET /files.delete',
-  'POST /conversations.history',
   'GET /admin.users.remove',
   'GET /admin.emoji.remove',
   'GET /views.publish',

@@ -1,7 +1,7 @@
 /**
  * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's
- * own OpenAPI document (slackapi/slack-api-specs). Slack takes a GET for writing methods too, so each method is listed by
- * name, and whatever is not listed (`slackLeftOut` says what and why) is in no scope.
+ * own OpenAPI document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by
+ * name, a writing one by POST alone, and whatever is not listed (`slackLeftOut` says what and why) is in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { slackAdministration, slackAdministrationNeeds } from './slack-administration.ts';
@@ -10,6 +10,15 @@ import { slackRecipients } from './slack-recipients.ts';
 const history = ['channels:history', 'groups:history', 'im:history', 'mpim:history'];
 const reading = ['channels:read', 'groups:read', 'im:read', 'mpim:read'];
 const writing = ['channels:manage', 'channels:write', 'groups:write', 'im:write', 'mpim:write'];
+
+/** What reads by GET in Slack's reference, Slack's own clients read by POST: it is one operation, in one scope. */
+function readByPost<Scope extends string>(scopes: Record<Scope, readonly string[]>): Record<Scope, string[]> {
+  const twins = (operation: string) =>
+    operation.startsWith('GET ') ? [operation, operation.replace('GET', 'POST')] : [operation];
+  return Object.fromEntries(
+    Object.entries<readonly string[]>(scopes).map(([scope, operations]) => [scope, operations.flatMap(twins)]),
+  ) as Record<Scope, string[]>;
+}
 
 export const slack = {
   kind: 'rest',
@@ -35,7 +44,7 @@ export const slack = {
     'POST /files.remote.remove': 'form',
     'POST /dnd.setSnooze': 'form',
   },
-  scopes: {
+  scopes: readByPost({
     'slack:channels.read': [
       'GET /conversations.list',
       'GET /conversations.info',
@@ -167,7 +176,7 @@ export const slack = {
     ],
     'slack:lists.delete': ['POST /slackLists.items.delete', 'POST /slackLists.items.deleteMultiple'],
     ...slackAdministration,
-  },
+  }),
   needs: {
     'slack:channels.read': reading,
     'slack:channels.write': [...writing, 'channels:join', 'channels:write.topic', 'groups:write.topic'],
