@@ -47,6 +47,8 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
             upstream_scopes: null,
             lacks_consent_for: [],
             last_test: null,
+            idle_seconds: null,
+            wait_seconds: null,
             revision: 1,
             created_at: expect.any(String),
           },

@@ -61,6 +61,8 @@ export async function furnish(
   for (const role of ['viewer', 'approver', 'admin'] as const) owners.push(await organisation.addOwner(role));
   for (const owner of owners) await putPasskey(world, owner, name);
   await putNewcomers(world, organisation.owner, name);
+  const key = { label: `${name}-static-key`, connection: `${platform}-main` };
+  await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, key);
   await putMcpClient(world, agent, organisation.owner, name);
   await putOAuth(world, organisation.owner, platform, name);
   return { organisation, agent, owners };
