@@ -2,14 +2,17 @@
 import type { IncomingMessage } from 'node:http';
 import { MOST_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawBody } from '../calls/raw-request.ts';
+import { decodeAwsChunked, isAwsChunked, MalformedChunks } from '../proxy/aws-chunked.ts';
 import { inTime } from './request-pieces.ts';
 
-/** Rejects when its sender leaves or stalls before it can be said which of the two it is. */
+/** Rejects when its sender leaves or stalls before it can be said which of the two it is; with MalformedChunks where it is broken. */
 export async function takeRawBody(request: IncomingMessage): Promise<RawBody> {
   const { 'content-length': said, 'transfer-encoding': coding } = request.headers;
-  const length = said === undefined ? undefined : Number(said);
-  if (coding === undefined && (length === undefined || length === 0)) return { kind: 'none' };
-  const pieces = inTime(request);
+  const sent = said === undefined ? undefined : Number(said);
+  if (coding === undefined && (sent === undefined || sent === 0)) return { kind: 'none' };
+  const isChunked = isAwsChunked(request.headers['content-encoding']);
+  const length = isChunked ? decodedLength(request) : sent;
+  const pieces = isChunked ? decodeAwsChunked(inTime(request), length) : inTime(request);
   if (length !== undefined && length > MOST_READ_BYTES) return streamOf([], pieces, length);
   const read: Buffer[] = [];
   let size = 0;
@@ -20,6 +23,13 @@ export async function takeRawBody(request: IncomingMessage): Promise<RawBody> {
     size += value.length;
     if (size > MOST_READ_BYTES) return streamOf(read, pieces, length);
   }
+}
+
+function decodedLength({ headers: { 'x-amz-decoded-content-length': said } }: IncomingMessage): number | undefined {
+  if (said === undefined) return undefined;
+  if (typeof said !== 'string' || !/^\d{1,15}$/.test(said))
+    throw new MalformedChunks('x-amz-decoded-content-length is no length.');
+  return Number(said);
 }
 
 function streamOf(read: readonly Buffer[], rest: AsyncIterable<Buffer>, length: number | undefined): RawBody {

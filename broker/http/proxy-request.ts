@@ -5,6 +5,7 @@ import { judgeBody, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import type { RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
+import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
 import { storable } from '../wire/action.ts';
 import { takeRawBody } from './proxy-body.ts';
@@ -45,10 +46,6 @@ export async function readRequest({ request, response, lease, target, token: fou
   if (Object.values(sent.headers).some((value) => value.includes(token)))
     return refuse('The token of the agent stands in another header as well.');
   const bodyHeaders = bodyHeadersOf(request.headers);
-  if (/aws-chunked/i.test(bodyHeaders['content-encoding'] ?? ''))
-    return refuse(
-      'A body in the coding aws-chunked is not taken: send it plain (requestChecksumCalculation: WHEN_REQUIRED).',
-    );
   if (!lease.begin())
     return refuse(
       'Too many calls of this agent and its children, or of all agents, are under way. Try again.',
@@ -59,6 +56,7 @@ export async function readRequest({ request, response, lease, target, token: fou
   try {
     body = await takeRawBody(request);
   } catch (error) {
+    if (error instanceof MalformedChunks) return refuse(error.message);
     if (!request.destroyed) throw error;
     return refuse(
       'The request broke off before it was whole, or nothing of it came for a minute. Nothing was sent on.',
@@ -87,9 +85,10 @@ function bodyHeadersOf({
   'content-type': type,
   'content-encoding': coding,
 }: IncomingHttpHeaders): Record<string, string> {
+  const left = coding === undefined ? undefined : withoutAwsChunked(coding);
   return {
     ...(type !== undefined && { 'content-type': type }),
-    ...(coding !== undefined && { 'content-encoding': coding }),
+    ...(left !== undefined && { 'content-encoding': left }),
   };
 }
 

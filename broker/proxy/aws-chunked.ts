@@ -1,0 +1,139 @@
+/**
+ * Bodies in the coding `aws-chunked`, as AWS SDKs send uploads: chunks with their lengths, and a checksum after them (Amazon S3,
+ * "Signature calculations for trailing headers and chunked uploads"). Signatures of chunks are not looked at: they are made with the
+ * client's placeholder.
+ */
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/** `message`: what is wrong, as a sentence for a 400. */
+export class MalformedChunks extends Error {}
+
+const MOST_LINE_BYTES = 4 * 1024;
+const MOST_TRAILERS = 8;
+const CHUNK = /^([0-9a-f]{1,8})(?:;[\x21-\x7e]*)?$/i;
+const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)[ \t]*$/i;
+const CODING = /^\s*aws-chunked\s*$/i;
+
+/** Whether a `Content-Encoding` names the coding. */
+export const isAwsChunked = (coding = ''): boolean => coding.split(',').some((one) => CODING.test(one));
+
+/** The `Content-Encoding` that is left once the chunks are taken apart; undefined: none. */
+export function withoutAwsChunked(coding: string): string | undefined {
+  const left = coding.split(',').filter((one) => !CODING.test(one));
+  return left.length === 0 ? undefined : left.join(',').trim();
+}
+
+/**
+ * The bytes of the chunks. The last of them come when length and checksum were found to be right, so that nobody has all of a body that
+ * is not: the iterator throws MalformedChunks then.
+ *
+ * @param length of all bytes (`x-amz-decoded-content-length`); undefined: it is not compared
+ */
+export async function* decodeAwsChunked(source: AsyncIterable<Buffer>, length?: number): AsyncGenerator<Buffer> {
+  const reader = new ChunkReader(source);
+  const sums = new Checksums();
+  let size = 0;
+  let held: Buffer | undefined;
+  for (;;) {
+    const line = await reader.line();
+    const [, hex] = CHUNK.exec(line) ?? [];
+    if (hex === undefined) throw new MalformedChunks('A chunk of the body begins with no length.');
+    let left = Number.parseInt(hex, 16);
+    if (left === 0) break;
+    for (; left > 0; ) {
+      const piece = await reader.most(left);
+      left -= piece.length;
+      size += piece.length;
+      sums.add(piece);
+      if (held !== undefined) yield held;
+      held = piece;
+    }
+    if ((await reader.line()) !== '') throw new MalformedChunks('A chunk of the body is longer than it says.');
+  }
+  for (let count = 0; ; count++) {
+    const line = await reader.line({ mayEnd: true });
+    if (line === '') break;
+    const [, name = '', value = ''] = TRAILER.exec(line) ?? [];
+    if (name === '' || count >= MOST_TRAILERS)
+      throw new MalformedChunks('What follows the chunks of the body is no trailer.');
+    sums.compare(name.toLowerCase(), value);
+  }
+  if (length !== undefined && size !== length)
+    throw new MalformedChunks('The body has not the length that x-amz-decoded-content-length says.');
+  if (held !== undefined) yield held;
+}
+
+/** What follows the chunks may be compared with any of these. */
+class Checksums {
+  #crc32 = 0;
+  readonly #sha1 = createHash('sha1');
+  readonly #sha256 = createHash('sha256');
+
+  add(piece: Buffer): void {
+    this.#crc32 = crc32(piece, this.#crc32);
+    this.#sha1.update(piece);
+    this.#sha256.update(piece);
+  }
+
+  /** Throws MalformedChunks where a trailer of this name says another checksum, or one that is not known here. */
+  compare(name: string, value: string): void {
+    if (!name.startsWith('x-amz-checksum-')) return;
+    const algorithm = name.slice('x-amz-checksum-'.length);
+    const found = this.#of(algorithm);
+    if (found === undefined)
+      throw new MalformedChunks(`The checksum ${algorithm} of a body is not known: use CRC32, SHA1 or SHA256.`);
+    if (found !== value) throw new MalformedChunks(`The body has another checksum (${algorithm}) than it says.`);
+  }
+
+  #of(algorithm: string): string | undefined {
+    if (algorithm === 'sha1') return this.#sha1.copy().digest('base64');
+    if (algorithm === 'sha256') return this.#sha256.copy().digest('base64');
+    if (algorithm !== 'crc32') return undefined;
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32BE(this.#crc32);
+    return bytes.toString('base64');
+  }
+}
+
+class ChunkReader {
+  readonly #source: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** Without its end. `mayEnd`: the empty line where nothing comes any more. */
+  async line({ mayEnd = false } = {}): Promise<string> {
+    for (;;) {
+      const end = this.#rest.indexOf('\r\n');
+      if (end >= 0 && end <= MOST_LINE_BYTES) {
+        const line = this.#rest.subarray(0, end).toString('latin1');
+        this.#rest = this.#rest.subarray(end + 2);
+        return line;
+      }
+      if (this.#rest.length > MOST_LINE_BYTES)
+        throw new MalformedChunks('A line between the chunks of the body is too long.');
+      if (await this.#more()) continue;
+      if (mayEnd && this.#rest.length === 0) return '';
+      throw new MalformedChunks('The body ends in the middle of a chunk.');
+    }
+  }
+
+  /** At least one byte, and at most so many. */
+  async most(count: number): Promise<Buffer> {
+    while (this.#rest.length === 0)
+      if (!(await this.#more())) throw new MalformedChunks('The body ends in the middle of a chunk.');
+    const piece = this.#rest.subarray(0, count);
+    this.#rest = this.#rest.subarray(piece.length);
+    return piece;
+  }
+
+  async #more(): Promise<boolean> {
+    const { done, value } = await this.#source.next();
+    if (done) return false;
+    this.#rest = this.#rest.length === 0 ? value : Buffer.concat([this.#rest, value]);
+    return true;
+  }
+}
