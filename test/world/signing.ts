@@ -17,7 +17,7 @@ export const HELD = {
   reason: 'because',
 };
 
-/** An organisation with an agent, anew for each test. To be called where tests are declared. */
+/** An organisation with an agent, made for each test. To be called where tests are declared. */
 export function givenSigning(store: StoreKind) {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());

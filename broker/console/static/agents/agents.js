@@ -61,7 +61,7 @@ export function AgentsPage({ place }) {
 }
 
 /**
- * By name, each agent with its children under it; those that are stopped for good stand last, with whoever is contained by that.
+ * By name, each agent with its children under it; those that are revoked or deleted stand last, with whoever is contained by that.
  *
  * @param {Agent[]} agents
  */

@@ -60,7 +60,7 @@ function Ask({ publish, onClose, changed }) {
 const WhatOpens = () => html`
   <p>From the next request on, anyone who knows an agent’s id may, without signing in:</p>
   <ul>
-    <li>read its public key, and whether it is active, suspended, or stopped for good;</li>
+    <li>read its public key, and whether it is active, suspended, or revoked;</li>
     <li>see which agent is the parent of another one;</li>
     <li>ask whether it may use a scope on a platform now (TRQP), and whether it is recognised.</li>
   </ul>

@@ -19,7 +19,7 @@ export const linearSentences = {
     'relate issue[ **{/input/issueId}**][ to **{/input/relatedIssueId}**][ as {/input/type}]',
   'mutation issueRelationUpdate': of('change the relation'),
   'mutation issueRelationDelete': of('delete the relation'),
-  'mutation issueDelete': `${of('delete issue')}[, for good: **{/permanentlyDelete}**]`,
+  'mutation issueDelete': `${of('delete issue')}[, permanently: **{/permanentlyDelete}**]`,
   'mutation commentCreate': 'comment[ on issue **{/input/issueId}**][: *{/input/body}*]',
   'mutation commentUpdate': `${of('change comment')}[: *{/input/body}*]`,
   'mutation commentResolve': of('resolve comment'),

@@ -58,7 +58,7 @@ export const openaiSentences = {
   'DELETE /evals/*': 'delete evaluation **{1}**',
   'DELETE /evals/*/runs/*': 'delete run {2} of evaluation **{1}**',
   'POST /videos': `have${MODEL} make a video[: *{/prompt}*][ of {/seconds} seconds]`,
-  'POST /videos/*/remix': 'have video **{1}** made anew[: *{/prompt}*]',
+  'POST /videos/*/remix': 'remix video **{1}**[: *{/prompt}*]',
   'DELETE /videos/*': 'delete video **{1}**',
 };
 
