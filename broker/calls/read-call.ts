@@ -34,7 +34,7 @@ export function readCall(
   { platform }: LoadedFacts,
   { isGit, raw }: { isGit: boolean; raw?: RawRequest | undefined },
 ): ReadCall {
-  const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: platform?.rules.allowEncodedSlash ?? false });
+  const endpoint = parseEndpoint(action.endpoint, platform?.rules);
   if (!endpoint.ok) return { ok: false, code: 'invalid_endpoint', detail: `endpoint: ${endpoint.error}` };
   if (!isGit && platform && isGitService(platform.manifest, endpoint.path))
     return {

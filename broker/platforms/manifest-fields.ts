@@ -235,9 +235,11 @@ export const ManifestFields = z.strictObject(
         'What in the body of an answer with a status of success says that the call failed, such as { at: /ok, is: false }. People are shown it; agents get the answer as it is.',
       ),
     encoded_slash: z
-      .boolean()
+      .union([z.boolean(), z.literal('as_slash')])
       .optional()
-      .describe('Whether "%2F" may stand inside a path segment; off by default, because servers differ in reading it.'),
+      .describe(
+        'Whether "%2F" may stand inside a path segment; off by default, because servers differ in reading it. as_slash: it is judged and sent as "/".',
+      ),
   },
   {
     error: (issue) =>

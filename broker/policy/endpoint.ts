@@ -42,12 +42,13 @@ const METHOD_NAMES = new Set(
  * Reads the `endpoint` of an action.
  *
  * @param options.allowEncodedSlash the platform's manifest takes `%2F` inside a segment (project ids, for example).
+ * @param options.decodeSlash the platform reads `%2F` as a slash: so it is judged, and sent.
  * @returns path and query when the text is in normal form, otherwise a sentence for the agent; answer it as a 400
  *   `invalid_endpoint`.
  */
 export function parseEndpoint(
   text: string,
-  options: { allowEncodedSlash?: boolean } = {},
+  options: { allowEncodedSlash?: boolean; decodeSlash?: boolean } = {},
 ): Endpoint | { ok: false; error: string } {
   const refuse = (error: string) => ({ ok: false as const, error });
   if (text.length > MAX_ENDPOINT_BYTES) return refuse(`the endpoint is longer than ${MAX_ENDPOINT_BYTES} bytes`);
@@ -56,7 +57,8 @@ export function parseEndpoint(
   if (text.includes('#'))
     return refuse('the endpoint holds a `#`; a fragment is never sent (write `%23` for a literal one)');
   const mark = text.indexOf('?');
-  const path = mark < 0 ? text : text.slice(0, mark);
+  const written = mark < 0 ? text : text.slice(0, mark);
+  const path = options.decodeSlash === true ? written.replaceAll(/%2f/gi, '/') : written;
   const query = mark < 0 ? '' : text.slice(mark + 1);
   if (mark >= 0 && query === '') return refuse('the endpoint ends in `?` without a query; leave it out');
   const error = pathError(path, options.allowEncodedSlash === true) ?? queryError(query);

@@ -131,7 +131,8 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     baseUrls,
     bodies,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
-    allowEncodedSlash: source.encoded_slash ?? false,
+    allowEncodedSlash: source.encoded_slash === true,
+    decodeSlash: source.encoded_slash === 'as_slash',
     isForm: source.body === 'form',
     index,
   };

@@ -74,7 +74,7 @@ export type RulesSource = {
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
-  encoded_slash?: boolean | undefined;
+  encoded_slash?: boolean | 'as_slash' | undefined;
 };
 
 export type PlatformRules = {
@@ -91,6 +91,8 @@ export type PlatformRules = {
   bodies: readonly BodyRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
+  /** An escaped slash is judged and sent as a slash. */
+  decodeSlash: boolean;
   /** Bodies are sent as forms. */
   isForm: boolean;
   /** Built from `scopes` by `compilePlatformRules`, and only there. */

@@ -64,6 +64,18 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     for (const { rawHeaders } of files.seen) expect(rawHeaders.join('\n')).not.toContain(CANARY);
   });
 
+  test('Octokit escapes the slashes of a ref and of a path, which are sent as slashes', async () => {
+    api.seen.length = 0;
+    api.answer = (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"ref":"x"}');
+    const { rest } = octokit();
+    expect((await rest.git.getRef({ ...here, ref: 'heads/feature/x' })).data).toEqual({ ref: 'x' });
+    await rest.repos.getContent({ ...here, path: 'docs/a.md' });
+    expect(api.seen.map(({ target }) => target)).toEqual([
+      '/repos/acme/app/git/ref/heads/feature/x',
+      '/repos/acme/app/contents/docs/a.md',
+    ]);
+  });
+
   test('Octokit uploads a release asset, to the host for uploads', async () => {
     files.seen.length = 0;
     files.answer = (_, response) => response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":9}');

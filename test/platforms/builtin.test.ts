@@ -142,7 +142,8 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     for (const header of needed) expect(forbidden_headers).not.toContain(header.toLowerCase());
   });
 
-  test('takes no encoded slash, but where names of packages have one', () => {
-    expect(rulesOf(name).allowEncodedSlash).toBe(name === 'npm');
+  test('takes no encoded slash, but where names of packages have one, and for a slash where clients escape refs', () => {
+    const { allowEncodedSlash, decodeSlash } = rulesOf(name);
+    expect([allowEncodedSlash, decodeSlash]).toEqual([name === 'npm', name === 'github']);
   });
 });

@@ -110,7 +110,7 @@ test.each([
           breakers: [],
         };
         const plain = { platformId: 'crm', scope, call: { ...ask.call, query: '' } };
-        const parsed = parseEndpoint(change(plain.call.path), { allowEncodedSlash: rules.allowEncodedSlash });
+        const parsed = parseEndpoint(change(plain.call.path), rules);
         if (!parsed.ok || parsed.path === plain.call.path) return;
         tried++;
         const rewritten = { ...plain, call: { ...plain.call, path: parsed.path, query: parsed.query } };

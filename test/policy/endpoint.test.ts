@@ -4,7 +4,7 @@ import { joinUpstreamUrl, parseEndpoint } from '../../broker/policy/endpoint.ts'
 
 const BASE = 'https://api.up.test/v1';
 
-function refusal(text: string, options?: { allowEncodedSlash?: boolean }): string {
+function refusal(text: string, options?: { allowEncodedSlash?: boolean; decodeSlash?: boolean }): string {
   const parsed = parseEndpoint(text, options);
   return parsed.ok ? 'accepted' : parsed.error;
 }
@@ -104,6 +104,24 @@ describe('accepted endpoints', () => {
     }
     expect(refusal('/projects/a%252Fb', options)).toMatch(/escaped slash/);
     expect(refusal('/projects/a%5Cb', options)).toMatch(/backslash/);
+  });
+});
+
+describe('an escaped slash that is read as a slash', () => {
+  const options = { decodeSlash: true };
+  test.each([
+    ['/repos/a/b/git/ref/heads%2Ffeature%2fx', '/repos/a/b/git/ref/heads/feature/x'],
+    ['/repos/a%2Fb', '/repos/a/b'],
+  ])('%s', (text, path) => {
+    expect(parseEndpoint(text, options)).toEqual({ ok: true, path, query: '' });
+  });
+
+  test('is refused as a slash would be, and stays what it is in a query', () => {
+    for (const endpoint of ['/repos/a%2F..%2Fc', '/repos/a%2F.%2Fb', '/repos/..%2fb', '/repos/a%2F%2E%2E'])
+      expect(refusal(endpoint, options)).toMatch(/dot segment/);
+    expect(refusal('/repos%2F%2Fa', options)).toMatch(/empty segment/);
+    expect(refusal('/repos/a%252Fb', options)).toMatch(/escaped slash/);
+    expect(parseEndpoint('/repos/a?ref=x%2Fy', options)).toEqual({ ok: true, path: '/repos/a', query: 'ref=x%2Fy' });
   });
 });
 

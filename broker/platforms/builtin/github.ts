@@ -13,6 +13,8 @@ export const github = {
   name: 'GitHub',
   docs: 'https://docs.github.com/rest',
   base_url: 'https://api.github.com',
+  // Octokit escapes the slashes of refs and of paths of files; GitHub takes either.
+  encoded_slash: 'as_slash',
   headers: { 'x-github-api-version': '2022-11-28' },
   // Diffs, raw files and text matches are chosen with it (REST API, "Media types").
   default_headers: { accept: 'application/vnd.github+json' },
