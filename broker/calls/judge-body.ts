@@ -1,6 +1,7 @@
 /** What deciding can know of a raw body: the members of JSON and of forms; of anything else that it was not read. */
 import { parseStrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import { methodField } from './field-names.ts';
 import { parseForm } from './parse-form.ts';
 
 /** A body is read up to this many bytes, and one that is longer is streamed (decisions, Streams and raw doors). */
@@ -32,9 +33,15 @@ const isJson = (essence: string): boolean => essence === 'application/json' || e
 /** Whether a body says that it is a form. */
 export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => mediaType(type).essence === FORM;
 
-/** Reads a whole body. `ok: false`: it says that it is JSON or a form, and is none; `detail`: a sentence for a 400. */
+/** Reads a whole body. `ok: false`: it says that it is JSON, and is none, or its form names a method; `detail`: a sentence for a 400. */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
   if (bytes.length === 0) return { ok: true, judged: undefined };
+  const method = methodField(headers['content-type'] ?? '', bytes);
+  if (method !== undefined)
+    return {
+      ok: false,
+      detail: `The form names a method (${JSON.stringify(method.toWellFormed())}); the method of a call is that of its request.`,
+    };
   const unread = whyUnread(headers);
   if (unread) return { ok: true, judged: unread };
   const text = bytes.toString('utf8');

@@ -163,9 +163,33 @@ describe('bodies', () => {
     expect(await write('{"to":"ann","to":"eve"}', 'application/json', NO_MORE)).toMatchObject({ status: 400 });
   });
 
-  test('a form that names another method is refused', async () => {
-    const answer = await write('_method=DELETE', 'application/x-www-form-urlencoded', ALLOW_ALL);
-    expect(answer).toMatchObject({ status: 400 });
+  const part = (head: string, content: string) => `--b\r\n${head}\r\n\r\n${content}\r\n--b--\r\n`;
+  const PARTS = 'multipart/form-data; boundary=b';
+  test.each([
+    ['a form', '_method=DELETE', 'application/x-www-form-urlencoded'],
+    ['a form that is not read', 'a=1&a=2&_METHOD=DELETE', 'application/x-www-form-urlencoded'],
+    ['a part', part('Content-Disposition: form-data; name="_method"', 'DELETE'), PARTS],
+    ['a part without quotes', part('content-disposition:form-data;name=_method', 'DELETE'), PARTS],
+    ['a part with escapes', part('Content-Disposition: form-data; name="_m\\ethod"', 'DELETE'), PARTS],
+    ['a part with an encoded name', part("Content-Disposition: form-data; name*=utf-8''%5Fmethod", 'DELETE'), PARTS],
+    ['a part with a folded line', part('Content-Disposition: form-data;\r\n name="_method"', 'DELETE'), PARTS],
+    ['a part with bare line ends', '--b\nContent-Disposition: form-data; name="_method"\n\nDELETE\n--b--\n', PARTS],
+    [
+      'a part behind a quoted boundary',
+      part('Content-Disposition: form-data; name="_method"', 'DELETE'),
+      'multipart/form-data; boundary="b"',
+    ],
+  ])('%s that names another method is refused', async (_, body, type) => {
+    const before = world.upstream.seen.length;
+    const answer = await write(body, type, ALLOW_ALL);
+    expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('names a method') } });
+    expect(world.upstream.seen.length).toBe(before);
+  });
+
+  test('a file may hold what names one', async () => {
+    const page = '<form><input name="_method" value="DELETE"></form>';
+    const body = part('Content-Disposition: form-data; name="page"; filename="a.html"', page);
+    expect(await write(body, PARTS, ALLOW_ALL)).toMatchObject({ status: 200 });
   });
 
   test('a body that breaks off is not sent, and is on record', async () => {
