@@ -126,6 +126,14 @@ export function judge(findings: Findings): Goal[] {
         megabytes < 80,
       );
     }
+    const { sidecar } = found;
+    if (sidecar) {
+      const added = median(sidecar.added);
+      add('added by the sidecar of run to a raw read, median', '≤ 2 ms', added, milliseconds, added <= 2);
+      const megabytes = sidecar.atRest / MEGABYTE;
+      const show = (value: number) => `${value.toFixed(1)} MB`;
+      add('memory of the sidecar at rest', '< 80 MB', megabytes, show, megabytes < 80);
+    }
     const { rawStreams } = found;
     if (rawStreams) {
       const { late, grown, streams } = rawStreams;

@@ -42,7 +42,7 @@ const CALLS = 300;
 const WARMUP_CALLS = 30;
 const REST_MS = 2_000;
 const ROOT = join(import.meta.dirname, '..');
-const LAUNCHER = join('bin', 'agent-broker.js');
+export const LAUNCHER = join('bin', 'agent-broker.js');
 
 type Running = { child: ChildProcess; request(method: string, params: object): Promise<Record<string, unknown>> };
 
@@ -106,7 +106,8 @@ async function startBare(): Promise<number> {
   return performance.now() - startedAt;
 }
 
-function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget): string {
+/** The profile of an agent, in this folder. */
+export function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget): string {
   const { agentId, ownerId, privateKey } = present(agents[0], 'agent');
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
   const profile = join(folder, 'agent.json');

@@ -10,6 +10,7 @@ import { measure, measureInRounds, warmUp } from './measure.ts';
 import { residentBytes } from './process.ts';
 import { STREAMS, type StreamFindings, watchStreams } from './raw-streams.ts';
 import { recordPush } from './record-push.ts';
+import { type SidecarFindings, watchSidecar } from './sidecar.ts';
 import type { BrokerOnStage, Stage, Store } from './stage.ts';
 import { type WaitingFindings, watchWaiting } from './waiting.ts';
 
@@ -43,6 +44,7 @@ export type BrokerFindings = {
   waiting: WaitingFindings | undefined;
   /** On one store: what it costs hardly depends on it. */
   mcp: McpFindings | undefined;
+  sidecar: SidecarFindings | undefined;
   rawStreams: StreamFindings | undefined;
   /** Streams on one store: what they cost hardly depends on it. */
   git: { streams: GitFindings | undefined; pushes: PushFindings | undefined } | undefined;
@@ -89,6 +91,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
       scale: [],
       waiting: undefined,
       mcp: undefined,
+      sidecar: undefined,
       rawStreams: undefined,
       git: undefined,
       audit,
@@ -124,7 +127,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     found.memory = await watchMemory(meter, main, plan.calls);
     found.scale = await compareScales(meter, stage, main, plan, load);
     found.waiting = await letWait(stage, main.store, plan.waiting, tell);
-    if (main === mains[0]) found.mcp = await meetMcp(stage, main.store, tell);
+    if (main === mains[0]) Object.assign(found, await meetAgents(stage, main.store, tell));
     if (main === mains[0]) found.rawStreams = await meetStreams(stage, main.store, plan, tell);
     found.git = await meetGit(stage, main.store, { streams: main === mains[0], rounds: plan.rounds }, tell);
     tell(`verifying the receipts on ${main.store}`);
@@ -155,12 +158,12 @@ async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
   return readings;
 }
 
-/** On a broker of its own, whose audit nobody counts. */
-async function meetMcp(stage: Stage, store: Store, tell: (text: string) => void) {
+/** The programs that agents use, on a broker of their own, whose audit nobody counts. */
+async function meetAgents(stage: Stage, store: Store, tell: (text: string) => void) {
   const on = await stage.startBroker(store, MCP_AGENTS);
   if (!on) return undefined;
   try {
-    return await watchMcp(on.broker, tell);
+    return { mcp: await watchMcp(on.broker, tell), sidecar: await watchSidecar(on.broker, tell) };
   } finally {
     await on.broker.stop();
   }
