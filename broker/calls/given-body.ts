@@ -11,6 +11,7 @@ import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Action } from '../wire/action.ts';
+import { judgedParts } from './given-parts.ts';
 import { isFormType, judgeBody } from './judge-body.ts';
 
 /** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
@@ -24,7 +25,6 @@ export type GivenBody = {
 /** `given` undefined: the body is an object as the platform takes it, or there is none. */
 export type ReadBody = { ok: true; given: GivenBody | undefined } | { ok: false; detail: string };
 
-const IN_PARTS = new UnreadBody('a body in parts is not read');
 const NO_JSON = 'headers: the Content-Type of a list or an object is JSON, such as application/json-patch+json';
 const NO_OBJECT = 'data: must be an object';
 const NAMES: Readonly<Record<BodyKind, string>> = {
@@ -74,8 +74,8 @@ function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart'): ReadBod
   const problem =
     as === 'json' ? undefined : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
   if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
-  const judged = as === 'multipart' ? IN_PARTS : data;
-  return { ok: true, given: { judged, isForm: as === 'form', bodyHeaders: {}, written: { as } } };
+  const judged = as === 'multipart' ? judgedParts(data) : data;
+  return { ok: true, given: { judged, isForm: as !== 'json', bodyHeaders: {}, written: { as } } };
 }
 
 function ofBytes(bytes: Buffer, type: string): ReadBody {

@@ -1,8 +1,9 @@
-/** What deciding can know of a raw body: the members of JSON and of forms; of anything else that it was not read. */
+/** What deciding can know of a raw body: the members of JSON and of forms, in parts too; of anything else that it was not read. */
 import { parseStrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import { methodField } from './field-names.ts';
 import { parseForm } from './parse-form.ts';
+import { parseMultipart } from './parse-multipart.ts';
 
 /** A body is read up to this many bytes, and one that is longer is streamed (decisions, Streams and raw doors). */
 export const MOST_READ_BYTES = 1024 * 1024;
@@ -23,15 +24,21 @@ export function whyUnread({
   if (essence === undefined) return new UnreadBody('a body without a plain Content-Type is not read');
   if (charset !== undefined && !/^"?(?:utf-8|utf8|us-ascii)"?$/i.test(charset))
     return new UnreadBody('a body that is not in UTF-8 is not read');
-  return isJson(essence) || essence === FORM ? undefined : new UnreadBody(`a body of ${essence} is not read`);
+  return isJson(essence) || essence === FORM || essence === PARTS
+    ? undefined
+    : new UnreadBody(`a body of ${essence} is not read`);
 }
 
 type BodyHeaders = Readonly<Record<string, string>>;
 const FORM = 'application/x-www-form-urlencoded';
+const PARTS = 'multipart/form-data';
 const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');
 
-/** Whether a body says that it is a form. */
-export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => mediaType(type).essence === FORM;
+/** Whether a body says that it is a form, so that its values are texts whatever they mean. */
+export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
+  const { essence } = mediaType(type);
+  return essence === FORM || essence === PARTS;
+};
 
 /** Reads a whole body. `ok: false`: it says that it is JSON, and is none, or its form names a method; `detail`: a sentence for a 400. */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
@@ -44,6 +51,8 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
     };
   const unread = whyUnread(headers);
   if (unread) return { ok: true, judged: unread };
+  if (mediaType(headers['content-type']).essence === PARTS)
+    return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
   const text = bytes.toString('utf8');
   if (isFormType(headers)) return { ok: true, judged: parseForm(text) };
   const parsed = parseStrictJson(text);

@@ -177,11 +177,22 @@ describe.each(STORES)(`bodies of operations, on %s${postgresNote}`, (store) => {
   describe('a rule about the body counts against what is not read', () => {
     const DENY = { effect: 'deny', when: 'has(request.body.amount) && request.body.amount > 1000' };
     const encoded = BYTES.toString('base64');
+    const PARTS = 'multipart/form-data; boundary=x';
+    const inParts = (...fields: [string, string][]) =>
+      `${fields.map(([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`).join('')}--x--\r\n`;
     const cases: [string, ReturnType<typeof callOf>, string, string | Buffer, number][] = [
       ['a list', callOf('PUT', '/labels/1', [{ amount: 1 }]), 'application/json', '[{"amount":1}]', 403],
       ['a text', callOf('PUT', '/any/x', 'amount'), 'text/plain; charset=utf-8', 'amount', 403],
       ['bytes', callOf('PUT', '/any/x', encoded, { encoding: 'base64' }), 'application/octet-stream', BYTES, 403],
-      ['parts', callOf('POST', '/files', { amount: 1 }), 'multipart/form-data; boundary=x', '--x--\r\n', 403],
+      ['small parts', callOf('POST', '/files', { amount: 1 }), PARTS, inParts(['amount', '1']), 200],
+      ['large parts', callOf('POST', '/files', { amount: 1001 }), PARTS, inParts(['amount', '1001']), 403],
+      [
+        'parts with a name twice',
+        callOf('POST', '/files', { amount: [1, 2] }),
+        PARTS,
+        inParts(['amount', '1'], ['amount', '2']),
+        403,
+      ],
       ['a small object', callOf('PUT', '/labels/1', { amount: 1 }), 'application/json', '{"amount":1}', 200],
       ['a large object', callOf('PUT', '/labels/1', { amount: 1001 }), 'application/json', '{"amount":1001}', 403],
       [

@@ -42,7 +42,11 @@ const OF_KINDS: Readonly<Record<BodyKind, readonly Sent[]>> = {
     type: 'application/x-www-form-urlencoded',
     asked: { data: Object.fromEntries(new URLSearchParams(text)) },
   })),
-  multipart: [{ text: '--x--', type: 'multipart/form-data; boundary=x', asked: { data: { amount: 13 } } }],
+  multipart: ['12', '13'].map((amount) => ({
+    text: `--x\r\nContent-Disposition: form-data; name="amount"\r\n\r\n${amount}\r\n--x--\r\n`,
+    type: 'multipart/form-data; boundary=x',
+    asked: { data: { amount: Number(amount) } },
+  })),
   list: ['[]', '[{"amount":13}]'].map(json),
   text: [{ text: 'amount', type: 'text/plain; charset=utf-8', asked: { data: 'amount' } }],
   bytes: [{ text: '\u0001', type: 'application/octet-stream', asked: { data: 'AQ==', encoding: 'base64' } }],

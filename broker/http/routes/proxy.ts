@@ -10,7 +10,7 @@ import { type Context, route } from '../route.ts';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 const DESCRIPTION =
-  'Takes a request as the platform itself would, and answers with its own answer, streamed both ways. The scope is found by the endpoint. Path, query, headers and body are judged as they are sent; JSON and forms up to 1 MiB are read, of any other body rules know nothing. A call that a person has to approve waits `X-Svc-Wait` seconds (25) and is then refused with the link; the same request sent again joins it. Refusals have the form of the platform’s own errors where its manifest knows it.';
+  'Takes a request as the platform itself would, and answers with its own answer, streamed both ways. The scope is found by the endpoint. Path, query, headers and body are judged as they are sent; JSON and forms up to 1 MiB are read, in parts too, of any other body rules know nothing. A call that a person has to approve waits `X-Svc-Wait` seconds (25) and is then refused with the link; the same request sent again joins it. Refusals have the form of the platform’s own errors where its manifest knows it.';
 
 /** The answer is written as it comes, after the call was decided. */
 const handle = async (context: Context<'raw'>) => ({

@@ -1,0 +1,30 @@
+/** What is known of an object that goes out in parts: the same as of the bytes that are sent (parse-multipart.ts). */
+import type { JsonObject, JsonValue, UnreadBody } from '../policy/facts.ts';
+import { FormTree } from './parse-form.ts';
+import { FILE_NAME, knownFile, PART_NAME, unreadParts } from './parse-multipart.ts';
+
+/** @param data as `partsProblem` has nothing against it */
+export function judgedParts(data: JsonObject): JsonObject | UnreadBody {
+  const tree = new FormTree();
+  for (const [name, values] of Object.entries(data)) {
+    if (!PART_NAME.test(name)) return unreadParts('a name that is not plain');
+    for (const value of [values].flat()) {
+      const known = judgedPart(value);
+      if (known === undefined) return unreadParts('a name of a file that is not plain');
+      const problem = tree.add(name, known);
+      if (problem !== undefined) return unreadParts(problem);
+    }
+  }
+  return tree.toObject();
+}
+
+function judgedPart(value: JsonValue): JsonValue | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    // As FormData writes texts (WHATWG HTML, "multipart/form-data encoding algorithm").
+    return String(value).replace(/\r?\n|\r/g, '\r\n');
+  const { filename, data, encoding, content_type: type = 'application/octet-stream' } = value;
+  // FormData writes a file without a name as a field.
+  if (filename === '' || !FILE_NAME.test(String(filename))) return undefined;
+  const content = Buffer.from(String(data), encoding === 'base64' ? 'base64' : 'utf8');
+  return knownFile(String(filename), String(type).toLowerCase(), content);
+}
