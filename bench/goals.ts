@@ -149,7 +149,7 @@ export function judge(findings: Findings): Goal[] {
       const name = `memory grown by bodies of ${LARGE_MIB} MiB, down and up`;
       add(name, '≤ 64 MB', grown.large, show, grown.large <= 64 * MEGABYTE);
       add(
-        `memory grown by ${streams.count} streams of ${streams.seconds} s at once (${thousands(streams.events)} events)`,
+        `memory grown by ${streams.count} streams of ${streams.seconds} s at the same time (${thousands(streams.events)} events)`,
         '≤ 64 MB',
         grown.streams,
         show,

@@ -30,7 +30,7 @@ export type Plan = {
   /** Agents that wait for a person at once. */
   waiting: number;
   scales: readonly number[];
-  /** How long many streams are open at once. */
+  /** How long many streams are open at the same time. */
   streamSeconds: number;
 };
 

@@ -1,4 +1,4 @@
-/** Streams through the raw door: how late each event is, and the memory that large bodies and many streams at once take. */
+/** Streams through the raw door: how late each event is, and the memory that large bodies and many streams at the same time take. */
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -62,7 +62,7 @@ export async function watchStreams(
       await transfer(sides.broker, agent, 'PUT', round);
     }
     const grownByLarge = await large.end();
-    tell(`${STREAMS} streams of ${seconds} s at once`);
+    tell(`${STREAMS} streams of ${seconds} s at the same time`);
     const many = watchMemory(broker.pid);
     const all = Array.from({ length: STREAMS }, (_, at) =>
       events(sides.broker, agent, { method: 'POST', at, seconds }),

@@ -7,7 +7,7 @@ import { partsProblem } from '../egress/parts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { isBase64 } from '../policy/base64.ts';
 import { bodyKinds } from '../policy/body-kinds.ts';
-import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import type { JsonObject, UnreadBody } from '../policy/facts.ts';
 import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Action } from '../wire/action.ts';
@@ -82,11 +82,8 @@ function ofBytes(bytes: Buffer, type: string): ReadBody {
   const bodyHeaders = { 'content-type': type };
   const found = judgeBody(bodyHeaders, bytes);
   if (!found.ok) return { ok: false, detail: `data: ${found.detail}` };
-  const { judged } = found;
   const isForm = isFormType(bodyHeaders);
-  const problem = isForm && judged && !(judged instanceof UnreadBody) ? formProblem(judged) : undefined;
-  if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
-  return { ok: true, given: { judged, isForm, bodyHeaders, written: { as: 'bytes', bytes } } };
+  return { ok: true, given: { judged: found.judged, isForm, bodyHeaders, written: { as: 'bytes', bytes } } };
 }
 
 const taken = (kinds: readonly BodyKind[]): string =>

@@ -63,7 +63,8 @@ export function readCall(
   const body: ReadBody = raw ? { ok: true, given: undefined } : readGivenBody(action, endpoint.path, platform);
   if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
   const { given } = body;
-  const isForm = raw ? isFormType(raw.bodyHeaders) : !given && platform?.manifest.body === 'form';
+  // Of a raw request, and of bytes, that was seen when the body was read.
+  const isForm = !raw && !given && platform?.manifest.body === 'form';
   const problem = isForm && action.data ? formProblem(action.data as JsonObject) : undefined;
   if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
   const saysType = given?.written.as === 'bytes';
