@@ -49,7 +49,10 @@ if (import.meta.main) {
   });
   if (compiled.status !== 0) process.exit(compiled.status ?? 1);
   writeFileSync(join(out, 'LICENSES.txt'), licences(await writePrograms(out)));
-  const info = { sha: git('rev-parse', 'HEAD') ?? 'unknown', builtAt: new Date().toISOString() };
+  // An image is built without git, and by its commit's time, so that the same commit makes the same files.
+  const { SOURCE_COMMIT, SOURCE_DATE_EPOCH } = process.env;
+  const builtAt = SOURCE_DATE_EPOCH ? new Date(Number(SOURCE_DATE_EPOCH) * 1000) : new Date();
+  const info = { sha: SOURCE_COMMIT || (git('rev-parse', 'HEAD') ?? 'unknown'), builtAt: builtAt.toISOString() };
   writeFileSync(join(out, 'build-info.json'), `${JSON.stringify(info)}\n`);
 }
 
@@ -70,6 +73,8 @@ export async function writePrograms(out: string, more: Readonly<Record<string, s
     'NOTICE',
   ])
     cpSync(join(ROOT, 'node_modules/swagger-ui-dist', file), join(out, 'broker/docs/vendor', file));
+  // For the console, which loads them only where rules are written as text.
+  cpSync(join(ROOT, 'node_modules/yaml/browser/dist'), join(out, 'broker/console/vendor/yaml'), { recursive: true });
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
   };

@@ -5,8 +5,11 @@ import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
 import { brokerStarter } from './broker-target.ts';
 import { judge } from './goals.ts';
+import { benchObservability, OBSERVABILITY_USAGE, readObservabilityOptions } from './observability.ts';
 import type { Plan } from './plan.ts';
 import { runPlan } from './plan.ts';
+import { benchLimits, LIMITS_USAGE, readLimitsOptions } from './rate-limits.ts';
+import { benchLog, LOG_USAGE, readLogOptions } from './receipt-log.ts';
 import { describe } from './report.ts';
 import { readSoakOptions, SOAK_USAGE, soak } from './soak.ts';
 import type { StartBroker, Store } from './stage.ts';
@@ -92,18 +95,29 @@ function onTmpfs(): boolean {
   return statfsSync(tmpdir()).type === 0x01021994;
 }
 
+const USAGES = new Map([
+  ['soak', SOAK_USAGE],
+  ['observability', OBSERVABILITY_USAGE],
+  ['limits', LIMITS_USAGE],
+  ['log', LOG_USAGE],
+]);
+const usageOf = (command = ''): string => USAGES.get(command) ?? USAGE;
+
 if (import.meta.main) {
   const args = process.argv.slice(2);
   try {
-    if (args.includes('--help')) process.stdout.write(`${USAGE}\n${SOAK_USAGE}`);
+    if (args.includes('--help')) process.stdout.write([USAGE, ...USAGES.values()].join('\n'));
     else if (args[0] === 'soak') process.exitCode = await soak(readSoakOptions(args.slice(1)), brokerStarter());
+    else if (args[0] === 'observability')
+      process.exitCode = await benchObservability(readObservabilityOptions(args.slice(1)), brokerStarter());
+    else if (args[0] === 'limits')
+      process.exitCode = await benchLimits(readLimitsOptions(args.slice(1)), brokerStarter());
+    else if (args[0] === 'log') process.exitCode = await benchLog(readLogOptions(args.slice(1)));
     else process.exitCode = await bench(readOptions(args), brokerStarter());
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
     const aboutUsage = message.startsWith('--') || code?.startsWith('ERR_PARSE_ARGS');
-    process.stderr.write(
-      aboutUsage ? `${message}\n\n${args[0] === 'soak' ? SOAK_USAGE : USAGE}` : `The bench failed: ${message}\n`,
-    );
+    process.stderr.write(aboutUsage ? `${message}\n\n${usageOf(args[0])}` : `The bench failed: ${message}\n`);
     process.exitCode = aboutUsage ? 2 : 1;
   }
 }

@@ -27,6 +27,8 @@ export type BrokerOptions = {
   gitUrl?: string;
   /** Whether its agents may send and get files and events, and nothing else. */
   streams?: boolean;
+  /** Further variables of its environment. */
+  settings?: Readonly<Record<string, string>>;
   /** Origin of the soak's platform, for which people give their tokens. */
   peopleUrl?: string;
 } & ({ store: 'sqlite' } | { store: 'postgres'; databaseUrl: string });
@@ -93,6 +95,7 @@ async function startOne(
     AGENT_BROKER_ALLOW_PRIVATE: [upstreamUrl, gitUrl].flatMap((url) => (url ? new URL(url).host : [])).join(','),
     ...(gitUrl !== undefined && { GIT_MAX_REQUEST_BYTES: String(1024 ** 3) }),
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+    ...options.settings,
   };
   const { callers = CALLERS } = options;
   const agents = await seed(readConfig(settings), {

@@ -2,6 +2,7 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -16,8 +17,15 @@ export type Postgres = {
   pid: number;
   /** Makes an empty database and answers its URL. */
   createDatabase(name: string): Promise<string>;
+  /** Ends the server by a signal, and leaves its data where they are. */
+  halt(signal: NodeJS.Signals): Promise<void>;
+  /** Starts it again, on the same port and data. */
+  resume(): Promise<void>;
   stop(): Promise<void>;
 };
+
+/** `parent`: the folder that its own is made in; `settings`: further flags of the server. */
+type Options = { parent?: string; settings?: readonly string[] };
 
 /** Who runs the server: nothing for the present user. */
 type Account = { uid: number; gid: number } | Record<string, never>;
@@ -26,11 +34,14 @@ type Account = { uid: number; gid: number } | Record<string, never>;
  * Starts PostgreSQL on loopback with its own defaults, durable as they are, with a password made for this run;
  * undefined where it is not installed. Root cannot run PostgreSQL, so root's bench runs it as `postgres` or `nobody`.
  */
-export async function startPostgres(): Promise<Postgres | undefined> {
+export async function startPostgres({
+  parent = tmpdir(),
+  settings: more = [],
+}: Options = {}): Promise<Postgres | undefined> {
   const bin = binFolder();
   if (bin === undefined) return undefined;
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : {};
-  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-postgres-'));
+  const folder = mkdtempSync(join(parent, 'agent-broker-bench-postgres-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   let end = async () => {};
   const stop = async () => {
@@ -41,18 +52,32 @@ export async function startPostgres(): Promise<Postgres | undefined> {
     const password = randomBytes(24).toString('hex');
     initialise(bin, folder, password, account);
     const port = await freePort();
-    const settings = ['--listen_addresses=127.0.0.1', `--port=${port}`, '--unix_socket_directories='];
+    const settings = ['--listen_addresses=127.0.0.1', `--port=${port}`, '--unix_socket_directories=', ...more];
     const flags = ['-D', join(folder, 'data'), ...settings];
-    const child = spawn(join(bin, 'postgres'), flags, { ...account, cwd: folder, stdio: 'ignore' });
-    // SIGINT is PostgreSQL's fast shutdown; on SIGTERM it would wait for its clients to leave.
-    end = stopper(child, 'SIGINT');
     const urlOf = (database: string) => `postgres://bench:${password}@127.0.0.1:${port}/${database}`;
-    const version = await firstAnswer(() => ask(urlOf('postgres'), 'show server_version'));
+    const run = async () => {
+      const started = spawn(join(bin, 'postgres'), flags, { ...account, cwd: folder, stdio: 'ignore' });
+      // SIGINT is PostgreSQL's fast shutdown; on SIGTERM it would wait for its clients to leave.
+      end = stopper(started, 'SIGINT');
+      const version = await firstAnswer(() => ask(urlOf('postgres'), 'show server_version'));
+      return { started, version };
+    };
+    let { started: child, version } = await run();
     return {
       // Packagers add their own words after the number.
       version: version[0]?.server_version?.split(' ')[0] ?? 'unknown',
-      pid: present(child.pid, 'process'),
+      get pid() {
+        return present(child.pid, 'process');
+      },
       stop,
+      halt: async (signal) => {
+        const gone = once(child, 'exit');
+        child.kill(signal);
+        await gone;
+      },
+      resume: async () => {
+        ({ started: child, version } = await run());
+      },
       async createDatabase(name) {
         await ask(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`);
         return urlOf(name);

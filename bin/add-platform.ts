@@ -1,7 +1,8 @@
 /** `agent-broker add`: a built-in platform with a connection that was tried, and kept only if the platform takes it. */
 import { randomBytes } from 'node:crypto';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
-import { credentialOf, defaultId, type Place, placeOf, type Way, waysOf } from './add-entry.ts';
+import { credentialOf, defaultId, type Place, WAYS, type Way, waysOf } from '../broker/platforms/connect-ways.ts';
+import { placeOf } from './add-entry.ts';
 import { type NewAuth, newAuth, untilConnected, type WayOptions } from './add-ways.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
@@ -154,12 +155,6 @@ function findTarget(
   const label = platformId === defaultId(builtin) ? builtin : `${builtin}-${platformId}`;
   return { label: options.label ?? label, replaces: undefined };
 }
-
-const WAYS: Record<Way, string> = {
-  token: 'paste a token',
-  oauth: 'OAuth: you consent in the browser, and the broker keeps the tokens fresh',
-  app: 'an App: the broker gets tokens for each call, limited to what it needs',
-};
 
 async function wayOf(builtin: BuiltinName, known: WholePlatform | undefined, options: AddOptions): Promise<Way> {
   const isToken = options.tokenStdin === true || options.tokenEnv !== undefined;

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
+import { authFor, consentFor, type Place, type Way } from '../broker/platforms/connect-ways.ts';
 import { presetsOf } from '../broker/platforms/presets.ts';
-import type { Place, Way } from './add-entry.ts';
+
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { readSecret } from './read-secret.ts';
@@ -39,30 +40,13 @@ export async function newAuth(way: Way, adding: Adding): Promise<NewAuth | undef
   return way === 'app' ? await app(adding) : undefined;
 }
 
-/** The reference under which an exported governance file looks for the value. */
-const referenceFor = (platformId: string, what: string) => ({
-  env: `${platformId}_${what}`
-    .toUpperCase()
-    .replaceAll(/[^A-Z0-9]/g, '_')
-    .replace(/^(?=\d)/, '_'),
-});
-
-/**
- * The scopes of the platform that its presets need, without that of everything: nobody should consent to what deletes repositories for
- * reading issues. Throws WrongUsage.
- */
+/** What is asked for at the platform's page of consent. Throws WrongUsage. */
 function neededFor(builtin: BuiltinName, names: readonly string[] | undefined): string[] {
-  const manifest = BUILTIN_PLATFORMS[builtin];
-  const presets = presetsOf(manifest);
-  const wanted = names ?? presets.map(({ name }) => name).filter((name) => name !== 'everything');
-  const scopes = wanted.flatMap((name) => {
-    const found = presets.find((preset) => preset.name === name);
-    if (!found)
-      throw new WrongUsage(`${builtin} has no preset "${name}". It has: ${presets.map((one) => one.name).join(', ')}.`);
-    return found.scopes;
-  });
-  const needs: Readonly<Record<string, readonly string[]>> = manifest.needs ?? {};
-  return [...new Set(scopes.flatMap((scope) => needs[scope]?.[0] ?? []))].sort();
+  const known = presetsOf(BUILTIN_PLATFORMS[builtin]).map(({ name }) => name);
+  const unknown = names?.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new WrongUsage(`${builtin} has no preset "${unknown}". It has: ${known.join(', ')}.`);
+  return consentFor(builtin, names);
 }
 
 async function oauthClient({ builtin, broker, platformId, options, say }: Adding): Promise<NewAuth> {
@@ -82,12 +66,7 @@ async function oauthClient({ builtin, broker, platformId, options, say }: Adding
     '--client-secret-stdin < FILE, or --client-secret-env NAME',
   );
   return {
-    auth: {
-      type: 'oauth2',
-      client_id: clientId,
-      client_secret: referenceFor(platformId, 'client_secret'),
-      ...(scopes.length > 0 && { scopes }),
-    },
+    auth: authFor(platformId, { way: 'oauth', clientId, scopes }),
     secrets: { client_secret: secret },
   };
 }
@@ -117,12 +96,7 @@ async function app({ place, platformId, options, say }: Adding): Promise<NewAuth
       `The App ${app_id} is installed at ${installations.map(({ account, installation_id: id }) => `${account} (${id})`).join(', ')}. Say which with ${again} --installation-id NUMBER.`,
     );
   return {
-    auth: {
-      type: 'app',
-      app_id,
-      private_key: referenceFor(platformId, 'private_key'),
-      installation_id: only.installation_id,
-    },
+    auth: authFor(platformId, { way: 'app', appId: app_id, installationId: only.installation_id }),
     secrets: { private_key: readFileSync(key_file, 'utf8') },
   };
 }

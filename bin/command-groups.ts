@@ -2,11 +2,23 @@
 import type { Command } from 'commander';
 
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  'Daily work:': ['inbox', 'approve', 'deny', 'activity'],
+  'Daily work:': ['inbox', 'approve', 'deny', 'standing', 'activity', 'channel'],
   'What agents may do:': ['agent', 'grant', 'policy', 'connection', 'add', 'secret', 'github-app'],
   'Governance as code:': ['plan', 'apply', 'export'],
   'On the agent’s side:': ['connect', 'mcp', 'run', 'token', 'git-setup', 'git-credential', 'doctor'],
-  'Running a broker:': ['serve', 'demo', 'owner', 'verify', 'keys', 'migrate', 'backup', 'completion'],
+  'Running a broker:': [
+    'serve',
+    'demo',
+    'owner',
+    'audit-sink',
+    'verify',
+    'keys',
+    'migrate',
+    'backup',
+    'restore',
+    'restored',
+    'completion',
+  ],
 };
 
 /** Gives each command its topic; those of none are listed under "Commands". */

@@ -1,7 +1,9 @@
 /** `agent-broker connect`: creates an agent for an MCP client, and adds the entry to the client's configuration. */
+
 import { existsSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { fileNameOf } from '../broker/console/static/new-agent/lines.js';
 import { readProfile } from '../mcp/profile.ts';
 import { type ClientId, clientNamed, configFile, serverEntry } from './client-config.ts';
 import { readClientFile, writeClientFile } from './client-file.ts';
@@ -10,7 +12,7 @@ import { editClient, entryLines } from './edit-client.ts';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { grantsInWords, type ShownGrant } from './grants-in-words.ts';
-import { fileNameOf, lookUpTerms, type MakeOptions, makeAgent, saysTerms } from './make-agent.ts';
+import { lookUpTerms, type MakeOptions, makeAgent, saysTerms } from './make-agent.ts';
 import { ownLauncher } from './server-entry.ts';
 
 export type ConnectOptions = MakeOptions & {

@@ -40,6 +40,11 @@ export type BrokerConnection = {
    * OutcomeUnknown when it may have been executed. `signal`: gives up waiting for the answer, with OutcomeUnknown.
    */
   ask(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Record<string, unknown>>;
+  /**
+   * A GET whose answer is too long to be held: its pieces as they come. Throws CommandFailed with the broker's message when refused; the
+   * pieces end with an error when the answer breaks off.
+   */
+  download(path: string): Promise<AsyncIterable<Uint8Array>>;
 };
 
 /** Error codes before anything was sent: connection refused, or unknown host. */
@@ -87,6 +92,21 @@ async function request(
   throw refusalOf(response.status, answer ?? {});
 }
 
+async function download(url: string, token: string | undefined, path: string): Promise<AsyncIterable<Uint8Array>> {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(url + path, { headers }).catch(() => {
+    throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
+  });
+  if (!response.ok) throw refusalOf(response.status, readAnswer(await response.text().catch(() => '')) ?? {});
+  return response.body ?? (async function* () {})();
+}
+
+const connection = (url: string, token: string | undefined): BrokerConnection => ({
+  url,
+  ask: (...asked) => request(url, token, ...asked),
+  download: (path) => download(url, token, path),
+});
+
 /** Undefined: not a JSON object. */
 function readAnswer(text: string): Record<string, unknown> | undefined {
   if (text === '') return {};
@@ -111,16 +131,13 @@ function refusalOf(status: number, answer: Record<string, unknown>): CommandFail
 /** As the operator of this machine: with the local credential in the data folder. */
 export function connectLocally(options: ConnectionOptions): BrokerConnection {
   const running = readRunFile(dataFolder(options));
-  return {
-    url: running.url,
-    ask: (...asked) => request(running.url, running.local_token, ...asked),
-  };
+  return connection(running.url, running.local_token);
 }
 
 /** Without authentication: for requests with a token in the body. */
 export function connectAsNobody(options: ConnectionOptions): BrokerConnection {
   const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
-  return { url, ask: (...asked) => request(url, undefined, ...asked) };
+  return connection(url, undefined);
 }
 
 /** The given URL, without a trailing slash; undefined when there is none. */
@@ -133,7 +150,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
     const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
-    return { url, ask: (...asked) => request(url, given, ...asked) };
+    return connection(url, given);
   }
   const url = givenUrl(options);
   if (url !== undefined && !isLocal(url, options))
@@ -143,7 +160,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const local = connectLocally(options);
   const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
   const token = String(session.token);
-  return { url: local.url, ask: (...asked) => request(local.url, token, ...asked) };
+  return connection(local.url, token);
 }
 
 /** Whether the URL is the broker of the data folder. */

@@ -1,10 +1,11 @@
 /** Checks what an agent needs to call the broker, in order; each check says what to do. */
 import { createPrivateKey } from 'node:crypto';
+import { addressWarning } from '../broker/reach.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 
 export type Check = {
-  check: 'profile' | 'address' | 'clock' | 'key' | 'status' | 'grants';
+  check: 'profile' | 'address' | 'links' | 'clock' | 'key' | 'status' | 'grants';
   /** `skipped`: not possible because an earlier check failed. */
   result: 'ok' | 'warning' | 'failed' | 'skipped';
   detail: string;
@@ -47,6 +48,8 @@ export async function examine(profile: Profile): Promise<Check[]> {
     skip('status', 'grants');
     return found;
   }
+  const links = await examineLinks(profile.url);
+  if (links) found.push(links);
   found.push(examineClock(skewMs));
   const bad = examineKeyItself(profile);
   const me = bad ? undefined : await ask(`${profile.url}/v1/agents/me`, agentSigner(profile)()).catch(() => undefined);
@@ -112,6 +115,15 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
     return { check: { check: 'address', result: 'warning', detail, advice }, skewMs };
   }
   return { check: { check: 'address', result: 'ok', detail: `${url} answers` }, skewMs };
+}
+
+/** Where links for people lead, as the broker says of itself; undefined: nothing speaks against opening them elsewhere. */
+async function examineLinks(url: string): Promise<Check | undefined> {
+  const said = (await ask(`${url}/agent-manifest.json`).catch(() => undefined))?.body.base_url;
+  const warning = typeof said === 'string' && URL.canParse(said) ? addressWarning(said) : undefined;
+  if (!warning) return undefined;
+  const detail = `who decides on a held call gets a link to ${said}`;
+  return { check: 'links', result: 'warning', detail, advice: warning.text };
 }
 
 /** Reasons are shown only on the broker's own machine. */

@@ -1,21 +1,14 @@
 /** What the command line asks of GitHub, or of a GitHub Enterprise server, about an App. */
 import type { KeyObject } from 'node:crypto';
+import { type GitHubSite, gitHubSite } from '../broker/platforms/github-site.ts';
 import { signAppJwt } from '../broker/token-source/app-request.ts';
 import { CommandFailed } from './failure.ts';
 
-/** `web`: where a person signs in; `api`: where programs ask. Neither ends in a slash. */
-export type GitHubSite = { web: string; api: string };
-
 /** `url`: of the web site. Throws CommandFailed. */
 export function siteOf(url: string): GitHubSite {
-  const parsed = URL.parse(url);
-  const isLoopback = parsed?.protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(parsed.hostname);
-  if (!parsed || (parsed.protocol !== 'https:' && !isLoopback) || parsed.pathname !== '/' || parsed.search !== '')
-    throw new CommandFailed(`${url} is not the address of a GitHub, such as https://github.acme.example.`);
-  const { origin, hostname } = parsed;
-  if (hostname === 'github.com') return { web: origin, api: 'https://api.github.com' };
-  // GitHub Enterprise Cloud with data residency has a host of its own for the API, Enterprise Server a path.
-  return { web: origin, api: hostname.endsWith('.ghe.com') ? `https://api.${hostname}` : `${origin}/api/v3` };
+  const site = gitHubSite(url);
+  if (!site) throw new CommandFailed(`${url} is not the address of a GitHub, such as https://github.acme.example.`);
+  return site;
 }
 
 /** An App that was just made: its key is shown this once. */

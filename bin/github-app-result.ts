@@ -1,7 +1,9 @@
 /** What the command line tells of a GitHub App, for programs and for people. */
+
 import { isAbsolute, relative, resolve } from 'node:path';
 import { stringify } from 'yaml';
-import type { AppInstallation, GitHubSite } from './github-api.ts';
+import type { GitHubSite } from '../broker/platforms/github-site.ts';
+import type { AppInstallation } from './github-api.ts';
 
 /** `key_file`: where the key is. `governance`: what to write, in YAML. */
 export type GitHubAppResult = {

@@ -1,15 +1,16 @@
 /** Makes a GitHub App in a browser, or takes one that is there, and says what to write into the governance file. */
+
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
+import type { GitHubSite } from '../broker/platforms/github-site.ts';
 import { APP_KEY, readRsaKey } from '../broker/token-source/rsa-key.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import {
   type AppInstallation,
   convertManifest,
-  type GitHubSite,
   listInstallations,
   type MadeApp,
   readApp,

@@ -129,11 +129,6 @@ export async function refuseBadName(name: string): Promise<void> {
     );
 }
 
-/** A file name for an agent's name, which may be any text. */
-export function fileNameOf(name: string): string {
-  return name.replaceAll(/[^\p{L}\p{N}._-]+/gu, '-').replace(/^[.-]+|-+$/g, '') || 'agent';
-}
-
 /** Creates a new file with mode 0600. */
 function reserve(path: string, content: object): void {
   const unwritable = (error: unknown) =>

@@ -6,8 +6,11 @@ import type { Keys } from './keys.ts';
 import type { Log } from './log.ts';
 import type { Outage } from './outage.ts';
 import type { Instant } from './policy/facts.ts';
+import type { WindowCounts } from './runtime/window-counts.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import type { Tracing } from './telemetry/tracing.ts';
 import type { Vault } from './vault.ts';
 
 export type Broker = {
@@ -26,7 +29,11 @@ export type Broker = {
   clock: () => Instant;
   storeClock: StoreClock;
   log: Log;
+  metrics: Metrics;
+  tracing: Tracing;
   store: Store;
+  /** Counts of rate limits. */
+  rateCounts: WindowCounts;
   /** Whether the store answers. */
   storeOutage: Outage;
   vault: Vault;

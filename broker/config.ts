@@ -3,8 +3,12 @@ import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { byteSize } from './byte-size.ts';
 import { Secret } from './crypto/secret.ts';
+import { EntitlementsOff } from './entitlement-environment.ts';
 import { contradictions } from './environment-conflicts.ts';
-import { isAddressRange, isHost, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
+import { CLIENT_VARIABLES, isAddressRange, isHost, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
+import { OTEL_VARIABLES, type OtelConfig, otelOf } from './otel-environment.ts';
+import { RateLimitUrl } from './rate-limit-environment.ts';
+import { type WitnessAddress, Witnesses } from './witness-environment.ts';
 
 /** `what`: follows "must be". */
 const numeric = (what: string) => z.coerce.number(`must be ${what}`);
@@ -35,6 +39,7 @@ const Environment = z.object({
     .max(200)
     .default(12)
     .describe('connections to PostgreSQL'),
+  RATE_LIMIT_URL: RateLimitUrl,
   DRAIN_SECONDS: numeric('a number of seconds from 0 to 300')
     .min(0)
     .max(300)
@@ -44,7 +49,7 @@ const Environment = z.object({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe('least level logged'),
-  METRICS_TOKEN: z.string().min(16).optional().describe('bearer that may read /metrics'),
+  METRICS_TOKEN: z.string().min(16).optional().describe('bearer that may read /metrics, and the reasons of /health'),
   GIT_MAX_REQUEST_BYTES: byteSize.default(64 * 1024 * 1024).describe('largest git request body'),
   TRUSTED_PROXIES: z
     .string()
@@ -71,52 +76,33 @@ const Environment = z.object({
   AGENT_BROKER_LIMIT_FACTOR: positive
     .default(1)
     .describe('multiplies every rate limit and, above 1, the budgets of calls, for load tests'),
+  AGENT_BROKER_METRICS: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe('whether calls are measured, and /metrics is served'),
   AGENT_BROKER_CLIENT_ID_DOCUMENTS: z
     .enum(['on', 'off'])
     .default('on')
     .describe(
       'whether MCP clients may be known by a client id metadata document, which is fetched; off: they register',
     ),
-  AGENT_BROKER_ENTITLEMENTS_OFF: z
+  AGENT_BROKER_ENTITLEMENTS_OFF: EntitlementsOff,
+  PUSH_CONTACT: z
     .string()
-    .default('')
-    .transform(listed)
-    .pipe(
-      z.array(
-        z
-          .string()
-          .regex(
-            /^(per_person_tokens|repository_constraints|egress)(@[0-9a-f-]{36})?$/,
-            'must be per_person_tokens, repository_constraints or egress, with @ and an organisation’s id or without',
-          )
-          .transform((text) => {
-            const [what = '', of] = text.split('@');
-            return { what: what as 'per_person_tokens' | 'repository_constraints' | 'egress', of };
-          }),
-      ),
-    )
-    .describe(
-      'comma-separated entitlements that organisations do not have: per_person_tokens, repository_constraints, egress; with @<organisation id> of one organisation',
-    ),
+    .max(254)
+    .regex(/^(mailto:[^\s@]+@[^\s@]+|https:\/\/\S+)$/, 'must be mailto:somebody@example.com or an https address')
+    .optional()
+    .describe('whom push services may write to; BASE_URL unless set'),
+  LOG_WITNESSES: Witnesses,
+  AUDIT_FOLDER: z.string().min(1).optional().describe('folder in which audit sinks of the kind file write'),
   AGENT_BROKER_ALLOW_PRIVATE: z
     .string()
     .default('')
     .transform(listed)
     .pipe(z.array(z.string().regex(/^(\[[0-9a-f:.]+\]|[^\s:/@]+):\d{1,5}$/i, 'must be host:port')))
     .describe('comma-separated host:port that platforms may reach though private'),
+  ...OTEL_VARIABLES,
 });
-
-/** Variables that the clients (`mcp`, `token`, …) read and the server only tolerates. */
-const CLIENT_VARIABLES = [
-  'AGENT_BROKER_URL',
-  'AGENT_BROKER_AGENT_ID',
-  'AGENT_BROKER_OWNER_ID',
-  'AGENT_BROKER_CALLER',
-  'AGENT_BROKER_CALLER_FILE',
-  'AGENT_BROKER_PRIVATE_KEY',
-  'AGENT_BROKER_PROFILE',
-  'AGENT_BROKER_OWNER_TOKEN',
-];
 
 export type OidcConfig = {
   /** Exactly as the provider calls itself. */
@@ -137,10 +123,21 @@ export type Config = {
   proxyHost: string | undefined;
   databaseUrl: Secret | undefined;
   databaseConnections: number;
+  /** Where replicas count together; undefined: in PostgreSQL, if that is the store. */
+  rateLimitUrl: RateLimitUrl;
   /** undefined: as suits where it runs. */
   drainSeconds: number | undefined;
   logLevel: z.infer<typeof Environment>['LOG_LEVEL'];
   metricsToken: Secret | undefined;
+  metrics: boolean;
+  /** Where traces and metrics are sent; undefined: nowhere. */
+  otel: OtelConfig | undefined;
+  /** `mailto:` or `https:`; whom push services may write to. */
+  pushContact: string | undefined;
+  /** Who co-signs checkpoints of receipt logs. */
+  logWitnesses: readonly WitnessAddress[];
+  /** Below it audit sinks of the kind `file` write; undefined: none may. */
+  auditFolder: string | undefined;
   gitMaxRequestBytes: number;
   trustedProxies: string | undefined;
   /** Where owners sign in; undefined: by links of this broker. */
@@ -154,10 +151,7 @@ export type Config = {
   /** Whether MCP clients may name a client id metadata document, which the broker then fetches. */
   clientIdDocuments: boolean;
   /** Entitlements that all organisations lack, or one of them (`of`: its id). */
-  entitlementsOff: readonly {
-    what: 'per_person_tokens' | 'repository_constraints' | 'egress';
-    of: string | undefined;
-  }[];
+  entitlementsOff: EntitlementsOff;
 };
 
 /** The environment cannot be used; the message names each variable and what it takes. */
@@ -203,9 +197,15 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     proxyHost: env.PROXY_HOST?.toLowerCase(),
     databaseUrl: secret(env.DATABASE_URL),
     databaseConnections: env.DATABASE_CONNECTIONS,
+    rateLimitUrl: env.RATE_LIMIT_URL,
     drainSeconds: env.DRAIN_SECONDS,
     logLevel: env.LOG_LEVEL,
     metricsToken: secret(env.METRICS_TOKEN),
+    metrics: env.AGENT_BROKER_METRICS === 'on',
+    otel: otelOf(env),
+    pushContact: env.PUSH_CONTACT,
+    logWitnesses: env.LOG_WITNESSES,
+    auditFolder: env.AUDIT_FOLDER && resolve(env.AUDIT_FOLDER),
     gitMaxRequestBytes: env.GIT_MAX_REQUEST_BYTES,
     trustedProxies: env.TRUSTED_PROXIES,
     oidc: oidcOf(env),

@@ -37,3 +37,15 @@ export const listed = (text: string): string[] =>
     .split(',')
     .map((entry) => entry.trim())
     .filter(Boolean);
+
+/** Variables that the clients (`mcp`, `token`, …) read and the server only tolerates. */
+export const CLIENT_VARIABLES = [
+  'AGENT_BROKER_URL',
+  'AGENT_BROKER_AGENT_ID',
+  'AGENT_BROKER_OWNER_ID',
+  'AGENT_BROKER_CALLER',
+  'AGENT_BROKER_CALLER_FILE',
+  'AGENT_BROKER_PRIVATE_KEY',
+  'AGENT_BROKER_PROFILE',
+  'AGENT_BROKER_OWNER_TOKEN',
+];

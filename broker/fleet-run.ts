@@ -32,7 +32,12 @@ export type FleetRun = {
 };
 
 /** Lists this process, which starts now, among those on the store. */
-export async function joinFleet(store: Store, log: Log, instanceId: string, now: Instant): Promise<FleetRun> {
+export async function joinFleet(
+  store: Store,
+  log: Log,
+  { instanceId, release }: { instanceId: string; release: string },
+  now: Instant,
+): Promise<FleetRun> {
   // Embedded, the folder's lock says that nobody else is there.
   if (store.dialect === 'sqlite')
     return {
@@ -42,7 +47,7 @@ export async function joinFleet(store: Store, log: Log, instanceId: string, now:
       settle: () => ({ stop: async () => {} }),
     };
   const { db } = store;
-  const instance = { id: instanceId, startedAt: now };
+  const instance = { id: instanceId, startedAt: now, release };
   const found = await registerInstance(db, instance);
   const settled = Promise.withResolvers<void>();
   // Nobody may be waiting for it when this process stops.

@@ -11,15 +11,19 @@ import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
 import { expireUnusableAuthorisations, purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
 import { purgeMcpRepeats } from './store/mcp-repeats.ts';
+import { purgeDeliveries } from './store/notice-outbox.ts';
 import { purgeOAuthFlows } from './store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeObtainedTokens, purgePeople } from './store/people.ts';
 import { purgePersonConsents } from './store/person-consents.ts';
 import { purgePersonSessions } from './store/person-sessions.ts';
+import { purgeRateCounts } from './store/rate-counts.ts';
+import { thinCheckpoints } from './store/receipt-logs.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
+import { purgeStandingApprovals } from './store/standing-approvals.ts';
 import { purgeStaticKeys } from './store/static-keys.ts';
 import { purgeUpstreamTokens } from './store/upstream-tokens.ts';
 import { purgeUsedChallenges } from './store/used-challenges.ts';
@@ -43,7 +47,7 @@ export function startHousekeeping(
   more: Chores = {},
   everyMs: number = EVERY_MS,
 ): { stop(): Promise<void> } {
-  const { store, storeClock, storeOutage, keys, log } = broker;
+  const { store, storeClock, storeOutage, keys, log, metrics } = broker;
   const { db } = store;
   const harmless: Chores = { 'reading the signing keys again': () => keys.refresh() };
   const chores: Chores = {
@@ -66,6 +70,8 @@ export function startHousekeeping(
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
+    // By a clock that is compared with PostgreSQL's now and then.
+    'forgetting counts of rate limits': (now) => purgeRateCounts(db, now - 10 * 60_000),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     'forgetting what OAuth needs no more': (now) => purgeOAuthRecords(db, now),
     'letting run out what no MCP client can use': (now) =>
@@ -74,8 +80,12 @@ export function startHousekeeping(
     // No organisation lets a call wait longer.
     'forgetting held calls of unmodified clients': (now) => purgeHeldJoins(db, now - 31 * DAY_MS),
     'forgetting static keys': (now) => purgeStaticKeys(db, now - 90 * DAY_MS),
+    'forgetting standing approvals': (now) => purgeStandingApprovals(db, now - 90 * DAY_MS),
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
+    'forgetting notices that were sent': (now) => purgeDeliveries(db, now - 40 * DAY_MS),
+    // The days before are looked through again, for a broker that did not run.
+    'thinning checkpoints': (now) => thinCheckpoints(db, { from: now - 9 * DAY_MS, until: now - 7 * DAY_MS }),
     'forgetting reports': (now) => purgeDiagnostics(db, now - 30 * DAY_MS),
     ...more,
   };
@@ -83,9 +93,12 @@ export function startHousekeeping(
   const round = async () => {
     const due = storeClock.problem() === undefined ? { ...harmless, ...chores } : harmless;
     for (const [chore, work] of Object.entries(due)) {
+      const began = performance.now();
       try {
         await work(broker.clock());
+        metrics.chore(chore, performance.now() - began, true);
       } catch (error) {
+        metrics.chore(chore, performance.now() - began, false);
         // The next one would fail as well, and that the store is away was logged when it went.
         if (storeOutage.isLasting()) return;
         // One that cannot be done now does not keep the others from being done.

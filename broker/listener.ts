@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import type { Log } from './log.ts';
 import { makeRefusalLog } from './refusal-log.ts';
 import { answerUnparsedRequests } from './unparsed-requests.ts';
@@ -12,6 +13,8 @@ export type Listener = {
   localUrl: string;
   /** Answers requests from now on, those that came too early first. */
   serve(app: RequestListener): void;
+  /** How many connections of clients are open. */
+  connections(): Promise<number>;
   /** From now on each answer is the last on its connection, so that clients and proxies come by another one. */
   drain(): void;
   /**
@@ -101,6 +104,7 @@ export async function openListener(
       server.on('request', app);
       for (const [request, response] of early.splice(0)) app(request, response);
     },
+    connections: () => promisify(server.getConnections.bind(server))(),
     drain,
     close: (options) => {
       closing ??= close(options);

@@ -1,17 +1,35 @@
-import { type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { watchFloods } from './log-floods.ts';
 
 export type Log = Logger;
 
+/** As pino numbers it. */
+const INFO = 30;
+/** Itself never left out. */
+const LEFT_OUT = 'lines with this text were left out in the last 10 s';
+
 /**
  * The one logger: JSON lines on stderr, so that stdout stays for what a person or a script asked for. Credentials never
- * come here: they are of a type that prints as `[secret]`. Errors are logged without their causes' request objects.
+ * come here: they are of a type that prints as `[secret]`. Errors are logged without their causes' request objects. Of floods of lines
+ * only the first are written, and a count; what is below `info` is asked for, and written whole.
  */
-export function makeLog(level: string): Log {
-  return pino(
+export function makeLog(level: string, to: DestinationStream = pino.destination({ fd: 2, sync: true })): Log {
+  const floods = watchFloods((number, text, leftOut) => {
+    const name = pino.levels.labels[number] ?? 'warn';
+    log[name as 'warn']({ text, leftOut }, LEFT_OUT);
+  });
+  const log = pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: {
+        logMethod(args, method, number) {
+          const [first, second] = args as unknown[];
+          const text = typeof first === 'string' ? first : String(second ?? '');
+          if (number < INFO || text === LEFT_OUT || floods.passes(number, text)) method.apply(this, args);
+        },
+      },
       formatters: { level: (label) => ({ level: label }) },
       serializers: {
         err: (error: unknown) =>
@@ -20,6 +38,7 @@ export function makeLog(level: string): Log {
             : { message: String(error) },
       },
     },
-    pino.destination({ fd: 2, sync: true }),
+    to,
   );
+  return log;
 }

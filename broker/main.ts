@@ -2,21 +2,31 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import { countActivity } from './admin/count-activity.ts';
 import { expireRegistrations } from './admin/registration.ts';
+import { noteRestored } from './admin/restored.ts';
 import { revokeUncollected } from './admin/revoke-uncollected.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import { expireHeld } from './approvals/expiry.ts';
 import { type Recovery, startRecovery } from './audit/recovery.ts';
+import { type Pusher, startPusher } from './audit-push/pusher.ts';
 import { type Broker, proxyUrlOf } from './broker.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { docsRoutes } from './docs/routes.ts';
+import { addGauges } from './gauges.ts';
+import { generationChore, nextGeneration } from './generation.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { makeApp } from './http/app.ts';
 import type { Route } from './http/route.ts';
 import { ROUTES } from './http/routes.ts';
 import { type Listener, openListener, ownAddresses } from './listener.ts';
 import { type Log, makeLog } from './log.ts';
+import { type Sender, startSender } from './notify/sender.ts';
+import { announceLogKey } from './receipt-log/announce-key.ts';
+import { purgeAudit } from './receipt-log/purge.ts';
+import { type Sequencer, startSequencer } from './receipt-log/sequencer.ts';
+import { makeWitnesses } from './receipt-log/witnesses.ts';
 import { runFile } from './run-file.ts';
 import { makeServices, type Services } from './services.ts';
 import { openStore, startBroker } from './start.ts';
@@ -65,8 +75,12 @@ type Open = {
   listener?: Listener;
   broker?: Broker;
   services?: Services;
+  unwatch?: () => void;
   recovery?: Recovery;
   housekeeping?: { stop(): Promise<void> };
+  sender?: Sender;
+  sequencer?: Sequencer;
+  pusher?: Pusher;
   local?: { remove(): void };
 };
 
@@ -109,21 +123,31 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await step();
     const services = makeServices(broker);
     open.services = services;
+    open.unwatch = addGauges(services, listener);
     open.recovery = await startRecovery(services, options.beatMs);
     await step();
+    await noteRestored(services);
     await options.beforeServing?.(services);
     await step();
     await open.recovery.beginReplays();
     await step();
     const more = {
+      'counting activity for plots': (now: number) => countActivity(broker, now),
       'expiring held calls': (now: number) => expireHeld(services, now),
       'expiring access requests': (now: number) => expireRequests(broker, services.changes, now),
       'expiring registrations': (now: number) => expireRegistrations(broker, services.changes, now),
       'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(services, now),
       'writing when tokens of people were used last': () => services.tokenUses.write(),
+      'remembering how far the store is': generationChore(broker),
+      'deleting audit rows that are kept no longer': (now: number) => purgeAudit(services, now),
       'writing when static keys were used last': () => services.staticKeyUses.write(),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
+    open.sender = startSender(broker, services.changes);
+    open.sequencer = startSequencer(broker, services.logHeads, makeWitnesses(broker), (...key) =>
+      announceLogKey(services, ...key),
+    );
+    open.pusher = startPusher(broker);
     open.local = writeRunFile(config, listener.localUrl, services);
     listener.serve(makeApp(services, servedRoutes()));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
@@ -157,7 +181,7 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
       log.error({ err: error }, `${what} did not stop as it should`);
     }
   };
-  const { store, listener, broker, services, recovery, housekeeping, local } = open;
+  const { store, listener, broker, services, unwatch, recovery, housekeeping, sender, sequencer, pusher, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = async () => {
     // With the way out closed, an approved call would come to its end without having been sent.
@@ -169,6 +193,8 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
   await step('replays', () => services?.replays.settled(graceMs));
   await step('replays', () => services?.replays.stop());
+  await step('notices', () => sender?.stop());
+  await step('pushing the audit', () => pusher?.stop());
   await step('the way out', () => broker?.outbound.close());
   await step('the way to the internet', () => broker?.publicOutbound.close());
   await step('the way to the identity provider', () => broker?.providerOutbound?.close());
@@ -176,10 +202,17 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('the recorder', () => services?.recorder.settled(SETTLE_MS));
   await step('housekeeping', () => housekeeping?.stop());
   await step('recovery', () => recovery?.stop());
+  await step('the receipt log', () => sequencer?.stop());
   await step('the recorder', () => services?.recorder.close());
   await step('news of held calls', () => services?.changes.close());
   await step('what was used last', () => services?.tokenUses.write());
   await step('which keys were used last', () => services?.staticKeyUses.write());
+  await step('how far the store is', async () => {
+    if (broker && !broker.storeOutage.isLasting()) await nextGeneration(store, broker.config, log);
+  });
+  await step('counts of rate limits', () => broker?.rateCounts.stop());
+  await step('traces', () => broker?.tracing.stop());
+  await step('watching the process', () => unwatch?.());
   await step('the store', () => store.close());
 }
 

@@ -1,6 +1,6 @@
 /** The master key against the store, and replacing it while the broker runs: new key in, all wrapped again, old key out. */
 import type { Broker } from './broker.ts';
-import { checkValue, type MasterKeys } from './crypto/master-key.ts';
+import { checkValue, MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/master-key-file.ts';
 import { findMeta, putMeta, putMetaIfAbsent } from './store/meta.ts';
 import { hasSealed } from './store/sealed.ts';
@@ -41,6 +41,11 @@ export async function refuseWrongMasterKey(store: Store, keys: MasterKeys): Prom
   if (known !== undefined && !isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 
+/** The same by the check value of a backup. */
+export function refuseKeyOfOther(keys: MasterKeys, known: string): void {
+  if (!isAmong(keys, known)) throw new Error(WRONG_KEY);
+}
+
 /** Binds the store to this key if it has none yet; of processes that start at once, one wins. Throws as above. */
 export async function settleMasterKey(store: Store, keys: MasterKeys): Promise<void> {
   const known = await putMetaIfAbsent(store.db, CHECK_VALUE, checkValue(keys.current));
@@ -69,6 +74,15 @@ export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'c
  * from the environment, or a file that replicas have too, the operator gives all of them both keys, and then calls this.
  */
 export async function rotateMasterKey(broker: Broker): Promise<Rotated> {
+  try {
+    return await rotateNow(broker);
+  } catch (error) {
+    if (error instanceof MasterKeyError) return { ok: false, error: error.message };
+    throw error;
+  }
+}
+
+async function rotateNow(broker: Broker): Promise<Rotated> {
   const { config, vault, store } = broker;
   if (vault.masterKeys().previous.length === 0) {
     if (!ownsKeyFile(broker)) return { ok: false, error: howToRotate(config.masterKey !== undefined, store) };

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { endLifetime } from './admin/end-lifetime.ts';
+import { type StatsReader, statsReader } from './admin/stats-reader.ts';
 import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
 import { makeReplays, type Replays } from './approvals/replay.ts';
 import { makeApprovalChanges } from './audit/changes.ts';
@@ -18,6 +19,7 @@ import { act } from './calls/act.ts';
 import { noteBreaker } from './calls/breakers.ts';
 import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/credentials.ts';
+import { agentDeeds } from './calls/deeds.ts';
 import { freshRefusals } from './calls/fresh-refusals.ts';
 import { mcpSessions } from './calls/mcp-sessions.ts';
 import { heldRaw } from './calls/raw-request.ts';
@@ -33,6 +35,7 @@ import { mcpResource } from './oauth-server/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from './oauth-server/server.ts';
 import { makePeople } from './people/people.ts';
 import { personSignIns, type SignIns } from './people/sign-in.ts';
+import { type LogHeads, makeLogHeads } from './receipt-log/heads.ts';
 import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { setLastUsed } from './store/person-sessions.ts';
@@ -44,8 +47,12 @@ export type Services = CallServices & {
   /** People who sign in at the issuer of their assertion. */
   signIns: SignIns;
   compiled: Compiled;
+  /** Newest checkpoints of receipt logs. */
+  logHeads: LogHeads;
   permissions: PermissionsReader;
   readiness: Readiness;
+  /** Numbers about an organisation's calls, for plots. */
+  activityStats: StatsReader;
   /** How much waits for the owners of an organisation. */
   inbox: InboxFeed;
   /** Request bodies of git. */
@@ -83,6 +90,7 @@ export function makeServices(broker: Broker): Services {
     budget: new CallBudget(budgetOf(broker.config.limitFactor)),
     loadFacts,
     credentials: credentialOpener(broker),
+    deeds: agentDeeds(broker),
     freshRefusals: freshRefusals(),
     mcpSessions: mcpSessions(),
     toolChecks: toolChecks(),
@@ -95,8 +103,10 @@ export function makeServices(broker: Broker): Services {
     ...calls,
     signIns: personSignIns(broker),
     compiled,
+    logHeads: makeLogHeads(broker),
     permissions: permissionsReader(broker.clock, loadFacts),
     readiness: makeReadiness(broker, recorder),
+    activityStats: statsReader(broker),
     inbox: makeInboxFeed(broker, changes),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
     replays: makeReplays(calls, (who, action, { raw, ...options }) =>

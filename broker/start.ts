@@ -3,12 +3,14 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Broker, didOf, proxyUrlOf } from './broker.ts';
+import { readBuild } from './build.ts';
 import type { Config, OidcConfig } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
-import { keyFolderWarning, readMasterKeys } from './crypto/master-key-file.ts';
+import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from './crypto/master-key-file.ts';
 import { makeOutbound, type OutboundOptions } from './egress/dispatcher.ts';
 import { joinFleet } from './fleet-run.ts';
+import { nextGeneration, refuseOlderStore } from './generation.ts';
 import { loadKeys } from './keys.ts';
 import type { Log } from './log.ts';
 import {
@@ -21,12 +23,15 @@ import {
   settleMasterKey,
 } from './master-key-rotation.ts';
 import { watchOutage } from './outage.ts';
-import { isMigrated, migrate } from './store/migrate.ts';
+import { openRateCounts } from './rate-counts.ts';
+import { findNewerMigrations, isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { settingsThatLoseCommits } from './store/postgres-durability.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
+import { type Metrics, makeMetrics, NO_METRICS } from './telemetry/metrics.ts';
+import { NO_TRACING, type Tracing } from './telemetry/tracing.ts';
 import { makeVault } from './vault.ts';
 
 /** Opens the store that the configuration names, as it is. */
@@ -63,7 +68,11 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
         : readMasterKeys(masterKeySource(config), { allowCreate: false });
       await refuseWrongMasterKey(store, keys);
     }
-    const applied = await migrate(store);
+    await refuseOlderStore(store, config);
+    const applied = await migrate(store, readBuild().version);
+    const newer = await findNewerMigrations(store);
+    if (newer.length > 0)
+      log.warn({ migrations: newer }, 'a newer release has migrated the store; this one may run on it, too');
     await warnOfLostCommits(store, log);
     if (applied.length > 0) log.info({ migrations: applied }, 'applied migrations');
     return store;
@@ -121,9 +130,8 @@ export async function startBroker(
   const { keys: masterKeys, created } = await loadMasterKeys(store, options);
   const vault = makeVault(masterKeys);
   const keys = await loadKeys(store, vault, clock());
-  // With a key file of our own, previous keys in it mean that a rotation was cut off: go on with it now.
-  if (masterKeys.previous.length > 0 && ownsKeyFile({ config, store }))
-    await resumeRotation({ config, store, vault }, log);
+  if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
+  await nextGeneration(store, config, log);
   const outbound = makeOutbound({
     allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
     own: options.own,
@@ -138,17 +146,22 @@ export async function startBroker(
   const publicOutbound = makeOutbound({ allowPrivate: [], own: options.own, connectionsPerOrigin: 4, maxOrigins: 64 });
   const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));
   const instanceId = uuidv4();
+  const metrics = config.metrics ? makeMetrics() : NO_METRICS;
+  const did = didOf(baseUrl);
   const broker: Broker = {
     config,
     baseUrl,
     proxyUrl: proxyUrlOf(baseUrl, config.proxyHost),
-    did: didOf(baseUrl),
+    did,
     instanceId,
-    fleetRun: await joinFleet(store, log, instanceId, clock()),
+    fleetRun: await joinFleet(store, log, { instanceId, release: readBuild().version }, clock()),
     clock,
     storeClock,
     log,
+    metrics,
+    tracing: await startTracing(options, metrics, instanceId),
     store,
+    rateCounts: await openRateCounts({ store, config, log, did }),
     storeOutage: watchOutage(log, { failed: 'the store does not answer', worked: 'the store answers again' }),
     vault,
     keys,
@@ -159,6 +172,38 @@ export async function startBroker(
   return { broker, masterKeyCreated: created };
 }
 
+/** Loads OpenTelemetry only where something is sent: that takes a fifth of a second. */
+async function startTracing(
+  { config, log, own }: StartOptions,
+  metrics: Metrics,
+  instanceId: string,
+): Promise<Tracing> {
+  const { otel } = config;
+  if (otel === undefined) return NO_TRACING;
+  const { startOpenTelemetry } = await import('./telemetry/open-telemetry.ts');
+  const { version } = readBuild();
+  return startOpenTelemetry({
+    ...otel,
+    attributes: {
+      ...otel.attributes,
+      'service.version': version,
+      'service.instance.id': instanceId,
+    },
+    version,
+    // Whoever runs the broker has named it, so it may be private.
+    outbound: makeOutbound({ allowPrivate: [otel.traces, otel.metrics].flatMap(hostPorts), own, maxOrigins: 2 }),
+    watch: watchOutage(log, {
+      failed: 'the collector takes no traces or metrics',
+      worked: 'the collector takes them again',
+      level: 'warn',
+    }),
+    instruments: metrics.instruments,
+  });
+}
+
+const hostPorts = (url: URL | undefined): string[] =>
+  url === undefined ? [] : [`${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`];
+
 /** A provider on this machine may be reached for signing in, and still not by platforms. */
 function providerRules(config: Config, oidc: OidcConfig, own: readonly string[]): OutboundOptions {
   const { hostname, port, protocol } = new URL(oidc.issuer);
@@ -166,8 +211,12 @@ function providerRules(config: Config, oidc: OidcConfig, own: readonly string[])
   return { allowPrivate: [...config.allowPrivate, ...(oidc.onLoopback ? [origin] : [])], own };
 }
 
+/** With a key file of our own, previous keys in it mean that a rotation was cut off: goes on with it. */
 async function resumeRotation(broker: Pick<Broker, 'config' | 'store' | 'vault'>, log: Log): Promise<void> {
   try {
+    // The lock of the store's folder says that no other broker is at it.
+    removeUnfinishedChange(broker.config.keyFile);
+    if (broker.vault.masterKeys().previous.length === 0) return;
     const { wrapped, unreadable } = await finishRotation(broker);
     if (unreadable.length > 0) log.error({ unreadable }, 'these values can be opened with no master key');
     else log.info({ rewrapped: wrapped }, 'finished an interrupted rotation of the master key');

@@ -14,6 +14,8 @@ export type StoreClock = {
   now(): Instant;
   /** Compares the clocks. To be called at each heartbeat; rejects when the store does not answer. */
   check(): Promise<void>;
+  /** Milliseconds by which this machine's clock was ahead of the store's when they were compared last. */
+  offsetMs(): number;
   /** Why the time is in doubt, in words; undefined when it is not. While it is, nothing is expired or deleted. */
   problem(): string | undefined;
 };
@@ -42,6 +44,7 @@ const anchored = (at: Instant): Anchor => ({
 export const givenClock = (now: () => Instant): StoreClock => ({
   now,
   check: async () => {},
+  offsetMs: () => 0,
   problem: () => undefined,
 });
 
@@ -54,6 +57,7 @@ export async function startStoreClock(
   { log, accept = false }: { log: Log; accept?: boolean },
 ): Promise<StoreClock> {
   let anchor: Anchor;
+  let offsetMs = 0;
   let problem: string | undefined;
 
   const report = (found: string | undefined): void => {
@@ -69,6 +73,7 @@ export async function startStoreClock(
     const halfWay = (performance.now() - asked) / 2;
     anchor = anchored(time + halfWay);
     const off = anchor.wall - anchor.at;
+    offsetMs = off;
     report(
       Math.abs(off) > APART_MS + halfWay
         ? `the clock of this machine is ${apart(off)} the clock of PostgreSQL`
@@ -82,6 +87,7 @@ export async function startStoreClock(
     const elapsed = present.uptime - anchor.uptime;
     const expected = anchor.at + elapsed;
     const off = present.wall - expected;
+    offsetMs = off;
     // Behind by little: at half the speed until the machine has caught up, and never before the newest heartbeat.
     const followed = off >= 0 ? present.wall : Math.max(present.wall, anchor.at + elapsed / 2);
     anchor = { ...present, at: Math.abs(off) > REFUSED_MS ? expected : followed };
@@ -123,6 +129,7 @@ export async function startStoreClock(
       if (store.dialect === 'postgres') await readPostgres();
       else await readMachine();
     },
+    offsetMs: () => offsetMs,
     problem: () => problem,
   };
 }

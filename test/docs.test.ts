@@ -69,11 +69,14 @@ describe('what the pages name', () => {
     const source = read('broker/config.ts');
     const schema = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(source)![1]!;
     const settings = [...schema.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name]) => name!);
-    const client = /const CLIENT_VARIABLES = \[\n(.*?)^\];/ms.exec(source)![1]!;
+    const client = /const CLIENT_VARIABLES = \[\n(.*?)^\];/ms.exec(read('broker/environment-forms.ts'))![1]!;
     const clients = [...client.matchAll(/'([A-Z_]+)'/g)].map(([, name]) => name!);
     const page = read('docs/operations.md');
     const rows = [...page.matchAll(/^\| `([A-Z][A-Z_]+)` \|/gm)].map(([, name]) => name!);
     expect(rows.toSorted()).toEqual([...settings, ...clients].toSorted());
+    const otel = [...read('broker/otel-environment.ts').matchAll(/^ {2}(OTEL_[A-Z_]+):/gm)].map(([, name]) => name!);
+    expect(otel.length).toBeGreaterThan(10);
+    expect(otel.filter((name) => !read('docs/observability.md').includes(`\`${name}\``))).toEqual([]);
     const named = new Set([...page.matchAll(/\bAGENT_BROKER_[A-Z_]*[A-Z]\b/g)].map(([name]) => name));
     expect([...named].filter((name) => !rows.includes(name))).toEqual([]);
   });
@@ -115,8 +118,8 @@ describe('what the pages name', () => {
     expect(rows.filter((code) => !known.has(code))).toEqual([]);
   });
 
-  test('docs/governance.md and docs/platforms.md name every field of a governance file', () => {
-    const text = read('docs/governance.md') + read('docs/platforms.md');
+  test('the pages about governance, platforms and notices name every field of a governance file', () => {
+    const text = ['governance', 'platforms', 'notices'].map((page) => read(`docs/${page}.md`)).join('\n');
     const fields = new Set<string>();
     const walk = (schema: unknown): void => {
       if (typeof schema !== 'object' || schema === null) return;
@@ -165,6 +168,12 @@ describe('what the pages name', () => {
   test.each(documents)('the governance at %s is valid', (place, text) => {
     const parsed = parseGovernance(text, place);
     expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual([]);
+  });
+
+  // How, says the word after "sh": see that test.
+  test('every command of docs/operations.md is run by test/docs/operations.test.ts', () => {
+    const left = fencesOf(read('docs/operations.md')).filter(({ info }) => /^(sh|bash|console|shell)\b/.test(info));
+    expect(left.filter(({ info }) => !['sh run', 'sh serve', 'sh stopped'].includes(info))).toEqual([]);
   });
 
   test('every command that a page names is there', async () => {

@@ -14,9 +14,11 @@ const FLOORS = [
   'broker/platforms',
   'broker/store',
   'broker/egress',
+  'broker/telemetry',
   /** The files beside the rooms: configuration, log, vault, keys, the Broker record. */
   'broker',
   'broker/audit',
+  'broker/receipt-log',
   'broker/auth',
   'broker/token-source',
   'broker/oauth-client',
@@ -25,6 +27,8 @@ const FLOORS = [
   'broker/people',
   'broker/config-file',
   'broker/approvals',
+  'broker/notify',
+  'broker/audit-push',
   'broker/calls',
   'broker/git',
   'broker/proxy',
@@ -39,7 +43,7 @@ const FLOORS = [
 ] as const;
 
 /** Files of broker/ that start and stop everything, and so stand above all rooms. */
-const TOP = ['broker/main.ts', 'broker/first-start.ts', 'broker/sandbox.ts'];
+const TOP = ['broker/main.ts', 'broker/gauges.ts', 'broker/first-start.ts', 'broker/sandbox.ts'];
 
 /** What a text is made readable with is one module for browsers, terminals and sentences. It imports nothing. */
 const SHARED = 'broker/console/static/visible.js';
@@ -142,8 +146,9 @@ describe('the rooms', () => {
 
   test.each([
     ['SQL', 'broker/store', ['kysely', 'pg', 'node:sqlite']],
+    ['Redis', 'broker/store', ['ioredis', 'rate-limiter-flexible']],
     ['Express', 'broker/http', ['express']],
-    ['the network', 'broker/egress', ['undici', 'node:net', 'node:tls', 'node:dns', 'node:https']],
+    ['the network', 'broker/egress', ['undici', 'nodemailer', 'node:net', 'node:tls', 'node:dns', 'node:https']],
   ])('%s is only in %s', (_what, room, packages) => {
     const elsewhere = imports.filter(
       ({ from, specifier }) =>
@@ -244,13 +249,22 @@ test('what is shipped imports the packages that the build bundles, and reads tho
   const isOf = (name: string) => specifiers.some((one) => one === name || one.startsWith(`${name}/`));
   // The build writes their code into dist, with that of the packages that they depend on: each is a decision.
   expect(Object.keys(devDependencies).filter(isOf)).toEqual([
+    '@block65/webcrypto-web-push',
     '@bufbuild/cel',
     '@bufbuild/protobuf',
     '@bufbuild/re2',
     '@modelcontextprotocol/node',
     '@modelcontextprotocol/server',
+    '@opentelemetry/api',
+    '@opentelemetry/core',
+    '@opentelemetry/otlp-exporter-base',
+    '@opentelemetry/otlp-transformer',
+    '@opentelemetry/resources',
+    '@opentelemetry/sdk-metrics',
+    '@opentelemetry/sdk-trace',
     '@peculiar/asn1-schema',
     '@peculiar/asn1-x509',
+    '@prometheus-io/client',
     '@simplewebauthn/server',
     '@smithy/signature-v4',
     'canonicalize',
@@ -259,11 +273,13 @@ test('what is shipped imports the packages that the build bundles, and reads tho
     'express',
     'github-slugger',
     'graphql',
+    'ioredis',
     'ipaddr.js',
     'jose',
     'jsonc-parser',
     'kysely',
     'marked',
+    'nodemailer',
     'oidc-provider',
     'openid-client',
     'pg',

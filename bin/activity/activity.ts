@@ -11,15 +11,22 @@ import { lineOfRow } from './row-line.ts';
 
 export type ActivityOptions = ConnectionOptions & RowFilter & { json?: boolean; follow?: boolean; limit: number };
 
-export async function showActivity(options: ActivityOptions): Promise<void> {
-  const { json, follow, limit, agent, platform, result, since } = options;
-  const api = await openOwnerApi(options);
-  const filter: RowFilter = {
+/** What options ask for; the agent may be named by its name. */
+export async function filterOf(api: OwnerApi, options: RowFilter): Promise<RowFilter> {
+  const { agent, platform, result, since, text } = options;
+  return {
     ...(agent !== undefined && { agent: await agentIdOf(api, agent) }),
     ...(platform !== undefined && { platform }),
     ...(result !== undefined && { result }),
     ...(since !== undefined && { since }),
+    ...(text !== undefined && { text }),
   };
+}
+
+export async function showActivity(options: ActivityOptions): Promise<void> {
+  const { json, follow, limit } = options;
+  const api = await openOwnerApi(options);
+  const filter = await filterOf(api, options);
   const print = async (asked: OwnerApi, rows: readonly AuditRow[]): Promise<void> => {
     if (json) {
       process.stdout.write(rows.map((row) => `${jsonText(row)}\n`).join(''));

@@ -10,6 +10,7 @@ export type RowFilter = {
   since?: string;
   kind?: string;
   reason?: string;
+  text?: string;
 };
 
 /** As many as the broker answers at once. */
@@ -17,13 +18,7 @@ const PAGE = 200;
 
 /** Newest first; at most `limit`, which may be Infinity. `filter.agent`: an agent id. `filter.result`: `change` for what owners did. */
 export async function readRows(api: OwnerApi, filter: RowFilter, limit: number): Promise<AuditRow[]> {
-  const query = new URLSearchParams();
-  for (const name of ['agent', 'platform', 'since', 'kind', 'reason'] as const) {
-    const value = filter[name];
-    if (value !== undefined) query.set(name, value);
-  }
-  if (filter.result === 'change') query.set('kind', 'event');
-  else if (filter.result !== undefined) query.set('result', filter.result);
+  const query = queryOf(filter);
   const found: AuditRow[] = [];
   for (let before: string | undefined; found.length < limit; ) {
     query.set('limit', String(Math.min(PAGE, limit - found.length)));
@@ -34,6 +29,18 @@ export async function readRows(api: OwnerApi, filter: RowFilter, limit: number):
     before = next;
   }
   return found;
+}
+
+/** The filter as the owner API takes it. */
+export function queryOf(filter: RowFilter): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const name of ['agent', 'platform', 'since', 'kind', 'reason', 'text'] as const) {
+    const value = filter[name];
+    if (value !== undefined) query.set(name, value);
+  }
+  if (filter.result === 'change') query.set('kind', 'event');
+  else if (filter.result !== undefined) query.set('result', filter.result);
+  return query;
 }
 
 /** Whom rows speak of. */

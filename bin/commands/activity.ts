@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { ActivityOptions } from '../activity/activity.ts';
+import type { ExportOptions } from '../activity/export.ts';
 import { withConnection } from '../connection.ts';
 import { momentAgo, wholeNumber } from '../duration.ts';
 
@@ -8,18 +9,32 @@ const USUAL = 20;
 const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored', 'change'];
 
 export function addActivityCommand(program: Command): void {
-  withConnection(
+  const activity = withConnection(
     program.command('activity').description('what was decided, done and changed, newest last, one line each'),
   )
     .option('--agent <name>', 'only of this agent, by its name or id')
     .option('--platform <id>', 'only on this platform')
     .addOption(new Option('--result <result>', 'only what ended so; change: what owners did').choices(RESULTS))
     .option('--since <when>', 'only from then on: 2h or 3d ago, or a moment such as 2027-01-31T18:00:00Z', momentAgo)
+    .option('--text <words>', 'only with this in path, reason, detail, agent, platform, scope or id')
     .option('--limit <number>', 'how many at most, before it follows', wholeNumber(1, MOST), USUAL)
     .option('--follow', 'go on with what comes, until Ctrl-C')
     .option('--json', 'print JSON, one object a line')
     .action(async (options: ActivityOptions) => {
       const { showActivity } = await import('../activity/activity.ts');
       await showActivity(options);
+    });
+  activity
+    .command('export')
+    .description('all final rows that fit, oldest first, for other programs; takes the options of activity')
+    .addOption(
+      new Option('--format <format>', 'jsonl: with receipts; csv: a table without them')
+        .choices(['jsonl', 'csv'])
+        .default('jsonl'),
+    )
+    .option('--output <file>', 'where to write; otherwise standard output')
+    .action(async (_options: unknown, command: Command) => {
+      const { exportActivity } = await import('../activity/export.ts');
+      await exportActivity(command.optsWithGlobals<ExportOptions>());
     });
 }

@@ -1,18 +1,11 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { bindLine, fileNameOf } from '../../broker/console/static/new-agent/lines.js';
 import { CLIENTS, type ClientId } from '../client-config.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
 import { grantsInWords } from '../grants-in-words.ts';
-import {
-  fileNameOf,
-  lookUpTerms,
-  type MadeAgent,
-  type MakeOptions,
-  makeAgent,
-  makeInvite,
-  withTerms,
-} from '../make-agent.ts';
+import { lookUpTerms, type MadeAgent, type MakeOptions, makeAgent, makeInvite, withTerms } from '../make-agent.ts';
 import { mcpSnippets, type Snippet } from '../mcp-snippets.ts';
 import { ownLauncher } from '../server-entry.ts';
 
@@ -37,7 +30,8 @@ export function addAgentCreateCommand(agent: Command): void {
       const grants = await lookUpTerms(broker, name, options);
       const invite = await makeInvite(broker, name, { policy: options.policy, grants });
       const granted = grantsInWords(grants);
-      const where = `agent-broker agent create ${fileNameOf(name)} --url ${new URL(String(invite.bind_url)).origin} --invite ${invite.bind_secret}`;
+      const { origin: url } = new URL(String(invite.bind_url));
+      const where = bindLine({ name, url, token: String(invite.bind_secret) });
       print(options, invite, () =>
         [
           `${invite.bind_secret}`,

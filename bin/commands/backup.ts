@@ -1,25 +1,41 @@
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { CommandFailed } from '../failure.ts';
+import { postgresPrograms } from '../postgres-programs.ts';
 
 export function addBackupCommand(program: Command): void {
   program
     .command('backup')
-    .description('back up the SQLite store into a new file, also while the broker runs (without the master key)')
+    .description(
+      'back up the store into a new file, with a manifest beside it, also while the broker runs (without the master key)',
+    )
     .argument('<file>', 'the file to make')
-    .option('--json', 'print JSON')
+    .option('--json', 'print the manifest as JSON')
     .action(async (file: string, options: { json?: boolean }) => {
+      const { readBuild } = await import('../../broker/build.ts');
       const { readConfig } = await import('../../broker/config.ts');
-      const { backupSqlite } = await import('../../broker/store/sqlite-backup.ts');
+      const { startFault } = await import('../../broker/start-fault.ts');
+      const { writeBackup } = await import('../../broker/store/backup.ts');
+      const { manifestOf } = await import('../../broker/store/backup-manifest.ts');
+      const { dumpPostgres } = await import('../../broker/store/postgres-backup.ts');
+      const { copySqlite } = await import('../../broker/store/sqlite-backup.ts');
       const config = readConfig(process.env);
-      if (config.databaseUrl)
-        throw new CommandFailed('This broker stores in PostgreSQL. Back it up as any database, with pg_dump.');
       const to = resolve(file);
-      const bytes = backupSqlite(join(config.dataFolder, 'store', 'broker.db'), to);
+      const about = { version: readBuild().version, now: Date.now() };
+      const url = config.databaseUrl?.reveal();
+      const manifest = await writeBackup(to, about, (partial) =>
+        url === undefined
+          ? copySqlite(join(config.dataFolder, 'store', 'broker.db'), partial, new Date(about.now))
+          : dumpPostgres(url, partial, postgresPrograms),
+      ).catch((error) => {
+        const fault = startFault(error, config);
+        throw fault instanceof Error ? new CommandFailed(fault.message, { cause: error }) : fault;
+      });
       process.stdout.write(
         options.json
-          ? `${JSON.stringify({ file: to, bytes })}\n`
-          : `Backed up the store into ${file} (${(bytes / 1e6).toFixed(1)} MB). Keep the master key apart from it.\n`,
+          ? `${JSON.stringify({ file: to, manifest: manifestOf(to), ...manifest })}\n`
+          : `Backed up the store into ${file} (${(manifest.bytes / 1e6).toFixed(1)} MB). ${manifestOf(file)} belongs to it. ` +
+              'Keep the master key apart from both.\n',
       );
     });
 }

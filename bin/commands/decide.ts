@@ -1,11 +1,15 @@
 import type { Command } from 'commander';
 import { withConnection } from '../connection.ts';
-import { lastingSeconds, listed, wholeNumber } from '../duration.ts';
+import { type Lasting, lastingSeconds, listed, wholeNumber } from '../duration.ts';
+import { WrongUsage } from '../failure.ts';
 import type { DecideOptions } from '../inbox/decide.ts';
 import type { Terms } from '../inbox/word.ts';
 
 const MOST_WAIT_SECONDS = 600;
 const WAIT_SECONDS = 30;
+const MOST_USES = 1_000;
+
+type Standing = { next?: number; for?: Lasting; session?: true; free?: string[] };
 
 export function addDecideCommands(program: Command): void {
   withConnection(
@@ -31,10 +35,24 @@ export function addDecideCommands(program: Command): void {
     .option('--connection <name>', 'of an access request: the connection whose grant gains it')
     .option('--name <name>', 'of an agent that registers itself: what to call it')
     .option('--policy <name>', 'of an agent that registers itself: the policy that it gets')
+    .option(
+      '--next <n>',
+      'of a call: also lets the next ones pass that are like it, so many',
+      wholeNumber(1, MOST_USES),
+    )
+    .option('--for <when>', 'with --next: until when, such as 1h, 7d or a moment; 30d at most', lastingSeconds)
+    .option('--session', 'with --next: only in the session of this call, 12 h at most')
+    .option(
+      '--free <member...>',
+      'with --next: members that may differ, such as /text, or /amount=500 for at most that',
+    )
     .option('--json', 'print JSON')
-    .action(async (ids: string[], options: DecideOptions & Terms & { wait: number | false }) => {
+    .action(async (ids: string[], options: DecideOptions & Terms & Standing & { wait: number | false }) => {
       const { scopes, expires, approval, connection, name, policy } = options;
-      const said = Object.entries({ scopes, expires, approval, connection, name, policy });
+      const { standingWanted } = await import('../inbox/standing-word.ts');
+      const standing = standingWanted(options);
+      if (standing && ids.length > 1) throw new WrongUsage('With --next one call is approved at a time.');
+      const said = Object.entries({ scopes, expires, approval, connection, name, policy, standing });
       const terms: Terms = Object.fromEntries(said.filter(([, value]) => value !== undefined));
       const { decideAll } = await import('../inbox/decide.ts');
       await decideAll(ids, { verb: 'approve', terms, wait: options.wait === false ? null : options.wait }, options);

@@ -11,7 +11,15 @@ export function addKeysCommand(program: Command): void {
       'rotate a signing key (published ahead, then used), the key that secrets are sealed to, or the master key (all stored secrets are re-wrapped)',
     )
     .addArgument(
-      new Argument('<use>', 'which key').choices(['evidence', 'issuing', 'root', 'session', 'secrets', 'master']),
+      new Argument('<use>', 'which key').choices([
+        'evidence',
+        'issuing',
+        'root',
+        'session',
+        'secrets',
+        'log',
+        'master',
+      ]),
     )
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
@@ -29,7 +37,9 @@ export function addKeysCommand(program: Command): void {
           ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were re-wrapped. Keep a copy of the key file apart from the store's backups.`
           : use === 'secrets'
             ? `Secrets are sealed to the key ${answer.kid} from now on. What was sealed before can be opened until ${answer.opens_until}.`
-            : `The ${use} key ${answer.kid} is published now and signs from ${answer.signs_from}.`,
+            : use === 'log'
+              ? `The log key ${answer.kid} signs from the next checkpoint on.`
+              : `The ${use} key ${answer.kid} is published now and signs from ${answer.signs_from}.`,
       );
     });
 }

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../../broker/config.ts';
 import { releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
+import { keepMemoryOffDisk } from '../../broker/runtime/no-dumps.ts';
 import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
@@ -19,6 +20,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .option('--print-link', 'print a sign-in link of the first admin, which is done at a terminal without being asked')
     .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
     .action(async (options: Options) => {
+      keepMemoryOffDisk();
       const { ConfigError, readConfig } = await import('../../broker/config.ts');
       const { serve } = await import('../../broker/main.ts');
       const sandboxes = await import('../../broker/sandbox.ts');
@@ -33,8 +35,10 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       delete process.env.AGENT_BROKER_MASTER_KEY;
       delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
       delete process.env.DATABASE_URL;
+      delete process.env.RATE_LIMIT_URL;
       delete process.env.METRICS_TOKEN;
       delete process.env.OIDC_CLIENT_SECRET;
+      delete process.env.OTEL_EXPORTER_OTLP_HEADERS;
 
       // No drain when stopped at a terminal.
       const drainMs = 1000 * (config.drainSeconds ?? (process.stdout.isTTY ? 0 : 5));
@@ -72,7 +76,9 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         throw error;
       }
       releaseStartMemory();
-      process.stdout.write(greeting({ ...running, config, link, sandboxUrl: sandbox?.url }));
+      const { addressWarning } = await import('../../broker/reach.ts');
+      const elsewhere = addressWarning(running.baseUrl) === undefined;
+      process.stdout.write(greeting({ ...running, config, link, elsewhere, sandboxUrl: sandbox?.url }));
 
       if (!stop.aborted) await once(stop, 'abort');
       const draining = drainMs > 0 ? `taking calls for ${drainMs / 1000} s more, then ` : '';
@@ -109,6 +115,8 @@ function greeting(at: {
   masterKeyCreated: boolean;
   /** A sign-in link of the first admin, if one is to be printed. */
   link: string | undefined;
+  /** Whether other devices may open the links, as far as the address tells. */
+  elsewhere: boolean;
   sandboxUrl: string | undefined;
   config: Pick<Config, 'dataFolder' | 'databaseUrl' | 'keyFile' | 'oidc'>;
 }): string {
@@ -126,6 +134,7 @@ function greeting(at: {
         ? '            (a link that signs you in: npx agent-broker owner link)'
         : '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
   ];
+  if (!at.elsewhere) lines.push(`  Phone     cannot open these links yet: ${baseUrl}/console/notices says how`);
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated)
     lines.push(

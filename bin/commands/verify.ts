@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { CommandFailed } from '../failure.ts';
+import { addVerifyExport } from './verify-export.ts';
 
 export function addVerifyCommand(program: Command): void {
-  program
-    .command('verify')
-    .description('check evidence, offline')
+  const verify = program.command('verify').description('check evidence, offline');
+  addVerifyExport(verify);
+  verify
     .command('receipt [file]')
     .description(
       'check a receipt (compact JWS, or the JSON of /v1/audit/{id}/receipt) against a saved key set; reads stdin without a file',

@@ -9,6 +9,7 @@ import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, terminalWidth } from '../terminal/output.ts';
 import { askLine, canAsk, confirm } from '../terminal/prompt.ts';
 import { linesOfWhole, readWhole, type Whole } from './show.ts';
+import { standingInWords } from './standing-word.ts';
 import { findWaiting, pickWaiting, type Waiting, whatOf, whoOf } from './waiting.ts';
 import { approvingWord, denyingWord, PATHS, type Terms } from './word.ts';
 
@@ -61,6 +62,10 @@ async function decideOne(
       decision.verb === 'approve'
         ? approvingWord(whole, decision.terms, baseUrl)
         : denyingWord(whole, yes ? decision.reason : await reasonFor(whole, decision.reason), baseUrl);
+    if (!yes && whole.kind === 'approval' && 'standing' in word && word.standing)
+      printLines([
+        line`${styled('bold', standingInWords(word.standing, whole.item.standing?.longest_session_seconds ?? 0))}`,
+      ]);
     if (!yes && !(await confirm(decision.verb === 'approve' ? 'Approve exactly this?' : 'Deny it?')))
       return failed('Nothing was decided.');
     return await sent(api, whole, word, decision);

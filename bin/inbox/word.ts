@@ -4,6 +4,7 @@ import { namesOf } from '../../broker/console/static/inbox/words.js';
 import { expiresInSeconds, type Lasting } from '../duration.ts';
 import { CommandFailed } from '../failure.ts';
 import type { Whole } from './show.ts';
+import { type StandingWanted, standingWord } from './standing-word.ts';
 
 export type Terms = {
   scopes?: string[];
@@ -12,6 +13,7 @@ export type Terms = {
   connection?: string;
   name?: string;
   policy?: string;
+  standing?: StandingWanted;
 };
 
 type Word =
@@ -30,14 +32,18 @@ export const PATHS = {
 export function approvingWord(whole: Whole, terms: Terms, baseUrl: string): Word {
   const takes = (...names: (keyof Terms)[]) => {
     const other = Object.keys(terms).find((name) => !names.includes(name as keyof Terms));
-    if (other !== undefined) throw new CommandFailed(`--${other} says nothing about this: ${WHAT[whole.kind]}.`);
+    const option = other === 'standing' ? 'next' : other;
+    if (option !== undefined) throw new CommandFailed(`--${option} says nothing about this: ${WHAT[whole.kind]}.`);
   };
   switch (whole.kind) {
     case 'approval':
-      takes();
+      takes('standing');
       if (!whole.item.request)
         throw new CommandFailed('The stored request was altered and cannot be read. Deny it; the agent may ask again.');
-      return { request_hash: whole.item.request_hash };
+      return {
+        request_hash: whole.item.request_hash,
+        ...(terms.standing && { standing: standingWord(whole.item, terms.standing) }),
+      };
     case 'access':
       takes('scopes', 'expires', 'approval', 'connection');
       return accessWord(whole.item, terms);

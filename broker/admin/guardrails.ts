@@ -5,10 +5,12 @@ import { present } from '../policy/present.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { findGuardrailRules, putGuardrails } from '../store/governed-versions.ts';
 import { findOrganisation } from '../store/organisations.ts';
+import { listGuardrailVersions as listVersions } from '../store/policies.ts';
 import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
+import { nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 
 /** `version`: 0 before there were any. */
 export type GuardrailsInForce = { version: number; guardrails: RuleSource[] };
@@ -26,6 +28,17 @@ export async function guardrailsOf(
   if (version === 0) return { version, guardrails: [] };
   const rules = present(await findGuardrailRules(db, id, version), `version ${version} of the guardrails`);
   return { version, guardrails: readStoredRules(rules, `guardrails version ${version}`) };
+}
+
+/** A page of their versions, newest first; `next`: of the next page. */
+export async function listGuardrailVersions(
+  db: Db,
+  organisationId: string,
+  { limit, before }: { limit: number; before?: number | undefined },
+): Promise<{ versions: RuleVersion[]; next: number | null }> {
+  const found = await listVersions(db, organisationId, { limit, ...(before && { before }) });
+  const versions = await readVersions(db, organisationId, 'guardrails', found);
+  return { versions, next: nextOf(versions, limit) };
 }
 
 /**

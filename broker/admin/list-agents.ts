@@ -2,15 +2,23 @@
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { listShownAgents } from '../store/agents.ts';
+import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listBreakersOpenAt } from '../store/breakers.ts';
 import type { AgentTable } from '../store/schema.ts';
 
-const DAY_MS = 24 * 3600 * 1000;
+/** For how long children are listed after their end, and over how long calls are counted. */
+export const DAY_MS = 24 * 3600 * 1000;
 
 type OpenBreaker = Awaited<ReturnType<typeof listBreakersOpenAt>>[number];
 
 /** `parent`: of a child whose parent was not deleted. */
-export type ListedAgent = { agent: AgentTable; parent: AgentTable | undefined; breakers: readonly OpenBreaker[] };
+export type ListedAgent = {
+  agent: AgentTable;
+  parent: AgentTable | undefined;
+  breakers: readonly OpenBreaker[];
+  /** Whether all agents of the organisation are. */
+  stopped: boolean;
+};
 
 /** All that are not deleted, oldest first; children for a day after their end. With the breakers that are open at `now`. */
 export async function listAgents(
@@ -18,9 +26,10 @@ export async function listAgents(
   organisationId: string,
   now: Instant,
 ): Promise<ListedAgent[]> {
-  const [agents, open] = await Promise.all([
+  const [agents, open, stop] = await Promise.all([
     listShownAgents(db, organisationId, now - DAY_MS),
     listBreakersOpenAt(db, organisationId, now),
+    findAgentsStopped(db, organisationId),
   ]);
   const byId = new Map(agents.map((agent) => [agent.id, agent]));
   const breakers = Map.groupBy(open, (breaker) => breaker.agent_id);
@@ -28,5 +37,6 @@ export async function listAgents(
     agent,
     parent: agent.parent_id === null ? undefined : byId.get(agent.parent_id),
     breakers: breakers.get(agent.id) ?? [],
+    stopped: stop !== undefined,
   }));
 }

@@ -2,9 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { type CallerIssuer, readCallerIssuers } from '../people/caller-issuer.ts';
+import type { AgentsStopped } from '../policy/agents-stopped.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { present } from '../policy/present.ts';
+import { KEEP_ALL, Retention } from '../policy/retention.ts';
+import type { StoreRestored } from '../policy/store-restored.ts';
+import { readAgentsStopped } from '../store/agents-stopped.ts';
 import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
+import { readRestored } from '../store/restored.ts';
 import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
@@ -18,12 +23,20 @@ export type Settings = {
   auto_suspend: AutoSuspend | null;
   /** Whose assertions about people are believed. */
   caller_issuers: CallerIssuer[];
+  /** How long audit rows are kept. */
+  retention: Retention;
 };
 
 /** What is left out, or undefined, stays as it is. */
 type Wanted<Values> = { [Name in keyof Values]?: Values[Name] | undefined };
 
-export type ReadOrganisation = Pick<OrganisationTable, 'id' | 'name' | 'created_at'> & Settings;
+export type ReadOrganisation = Pick<OrganisationTable, 'id' | 'name' | 'created_at'> &
+  Settings & {
+    /** Null: its agents are not stopped as a whole. */
+    agents_stopped: AgentsStopped | null;
+    /** Null: no restored store waits for a review. */
+    restored: StoreRestored | null;
+  };
 
 /** The row with its columns as values. */
 export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation => ({
@@ -34,6 +47,9 @@ export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation =>
   publish_identity_documents: row.publish_identity_documents === 1,
   auto_suspend: row.auto_suspend === null ? null : readStored(AutoSuspend, row.auto_suspend, 'auto_suspend'),
   caller_issuers: readCallerIssuers(row.caller_issuers),
+  retention: row.retention === null ? KEEP_ALL : readStored(Retention, row.retention, 'retention'),
+  agents_stopped: readAgentsStopped(row.agents_stopped) ?? null,
+  restored: readRestored(row.restored) ?? null,
   created_at: row.created_at,
 });
 
@@ -70,7 +86,7 @@ export async function writeSettings(
   settings: Wanted<Settings & { name: string }>,
 ): Promise<void> {
   const { name, approval_ttl_seconds: ttl, require_user_verification: verify } = settings;
-  const { publish_identity_documents: publish, auto_suspend: rule, caller_issuers: issuers } = settings;
+  const { publish_identity_documents: publish, auto_suspend: rule, caller_issuers: issuers, retention } = settings;
   await updateOrganisation(tx, organisationId, {
     ...(name !== undefined && { name }),
     ...(ttl !== undefined && { approval_ttl_ms: ttl * 1000 }),
@@ -78,5 +94,8 @@ export async function writeSettings(
     ...(publish !== undefined && { publish_identity_documents: publish ? 1 : 0 }),
     ...(rule !== undefined && { auto_suspend: rule && JSON.stringify(rule) }),
     ...(issuers !== undefined && { caller_issuers: issuers.length === 0 ? null : JSON.stringify(issuers) }),
+    ...(retention !== undefined && {
+      retention: isDeepStrictEqual(retention, KEEP_ALL) ? null : JSON.stringify(retention),
+    }),
   });
 }

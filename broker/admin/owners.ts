@@ -13,11 +13,16 @@ import {
   passOn,
   putOwner,
 } from '../store/organisations.ts';
+import { listPasskeysOfAll } from '../store/passkeys.ts';
 import { isRowFault } from '../store/row-fault.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
+
+/** How the passkeys of an owner look to the admins of the organisation. */
+export const passkeysByOwner = async (db: Db, organisationId: string): Promise<Map<string, PasskeyTable[]>> =>
+  Map.groupBy(await listPasskeysOfAll(db, organisationId), ({ owner_id }) => owner_id);
 
 /** Oldest first. */
 export const listOwners = (db: Db, organisationId: string): Promise<OwnerTable[]> => listStored(db, organisationId);

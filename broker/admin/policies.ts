@@ -8,16 +8,18 @@ import {
   findPolicy,
   listPolicies as listStored,
   listPolicyVersions as listVersions,
+  type PolicyInForce,
 } from '../store/policies.ts';
-import type { PolicyTable, PolicyVersionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
 import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
 import { ChangeRefused } from './refused.ts';
+import { inWords, nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 
 /** `agents`: how many, not revoked, are under it. */
-export type ListedPolicy = PolicyTable & { agents: number };
-export type WholePolicy = ListedPolicy & { rules: RuleSource[] };
+export type ListedPolicy = Omit<PolicyInForce, 'rules'> & { agents: number };
+/** `words`: of each rule what it says. */
+export type WholePolicy = ListedPolicy & { rules: RuleSource[]; words: string[] };
 /** `warnings`: what is allowed, and may not be what was meant. */
 export type ChangedPolicy = WholePolicy & { warnings: string[] };
 
@@ -33,10 +35,9 @@ export async function readPolicy(db: Db, organisationId: string, idOrName: strin
   const found = await findPolicy(db, organisationId, idOrName);
   if (!found) throw new ChangeRefused('not_found', 'The organisation has no such policy.');
   const agents = (await countAgentsByPolicy(db, organisationId)).get(found.id) ?? 0;
-  return { ...found, agents, rules: readStoredRules(found.rules, `rules of policy ${found.id}`) };
+  const rules = readStoredRules(found.rules, `rules of policy ${found.id}`);
+  return { ...found, agents, rules, words: inWords(rules) };
 }
-
-export type PolicyVersion = Pick<PolicyVersionTable, 'version' | 'created_at'> & { rules: RuleSource[] };
 
 /** A page of the versions of a policy, newest first; `next`: of the next page. Throws ChangeRefused. */
 export async function listPolicyVersions(
@@ -44,16 +45,12 @@ export async function listPolicyVersions(
   organisationId: string,
   idOrName: string,
   page: { limit: number; before?: number | undefined },
-): Promise<{ versions: PolicyVersion[]; next: number | null }> {
-  const { id } = await readPolicy(db, organisationId, idOrName);
+): Promise<{ versions: RuleVersion[]; next: number | null }> {
+  const { id, name } = await readPolicy(db, organisationId, idOrName);
   const { limit, before } = page;
   const found = await listVersions(db, { organisationId, id }, { limit, ...(before && { before }) });
-  const versions = found.map((one) => ({
-    ...one,
-    rules: readStoredRules(one.rules, `rules of policy ${id} version ${one.version}`),
-  }));
-  const last = found.length === limit ? found.at(-1) : undefined;
-  return { versions, next: last && last.version > 1 ? last.version : null };
+  const versions = await readVersions(db, organisationId, { policy: { id, name } }, found);
+  return { versions, next: nextOf(versions, limit) };
 }
 
 const given = (rules: GivenRules['rules']): GivenRules => ({ kind: 'policy', at: 'rules', rules });

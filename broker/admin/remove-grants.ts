@@ -35,7 +35,7 @@ export async function removeGrants(
   const removed = await recordInTurn(services, by, change, async (tx, note) => {
     const grants = (await listGrants(tx, organisationId, agent.id)).filter(isMeant);
     if (grants.length === 0) throw new ChangeRefused('not_found', 'The agent has no such grant.');
-    for (const { id } of grants) await deleteGrant(tx, organisationId, id);
+    for (const { id } of grants) await deleteGrant(tx, organisationId, id, services.broker.clock());
     note({ before: grants.map(describeGrant), after: null });
     return grants;
   });

@@ -1,6 +1,12 @@
 /** An owner's decision on a held call: recorded and signed in the transaction that decides it, then the call is replayed. */
 
-import { type PasskeyEvidence, provenanceOf, statusAt } from '../audit/approval-state.ts';
+import {
+  type ChannelEvidence,
+  type DecidedHow,
+  type PasskeyEvidence,
+  provenanceOf,
+  statusAt,
+} from '../audit/approval-state.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
@@ -12,23 +18,30 @@ import type { ApprovalTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { eventOfHeld } from './held-call.ts';
+import { putStanding, recordedStanding } from './make-standing.ts';
 import type { Replays } from './replay.ts';
+import type { ReadyStanding } from './standing-asked.ts';
 
 type Decider = { id: string; organisation_id: string };
 
 export type OwnerDecision = {
   status: Decision['status'];
-  how: Decision['how'];
+  how: DecidedHow;
   /** Of a decision by passkey. */
   passkey?: PasskeyEvidence;
+  /** Of one by a button. */
+  channel?: ChannelEvidence;
   /** Note to the agent. */
   note?: string;
   /** Hash of the request that was shown: another one is not decided. */
   requestHash?: string;
+  /** What is made along with an approval. */
+  standing?: ReadyStanding;
 };
 
 export type Decided =
-  | { kind: 'decided'; approval: ApprovalTable; auditId: string; replayed: Promise<void> }
+  /** `standing`: the id of the one that was made with it. */
+  | { kind: 'decided'; approval: ApprovalTable; auditId: string; replayed: Promise<void>; standing?: string }
   | { kind: 'not_found' }
   | { kind: 'changed'; requestHash: string }
   /** `by`: the e-mail address of whoever decided it; null: they are no more. */
@@ -76,13 +89,17 @@ export async function decideHeldIf(
     status: by.status,
     at: now,
     by: owner.id,
-    how: by.how,
+    how: by.how === 'channel' ? 'api' : by.how,
     with: by.passkey ? JSON.stringify(by.passkey) : null,
+    on: by.channel ? JSON.stringify(by.channel) : null,
     note: by.note ?? null,
     auditId,
     instanceId: broker.instanceId,
   };
-  const event = eventOfHeld(held, provenanceOf(held, decision), { auditId, correlationId, now }, broker);
+  const provenance = provenanceOf(held, { ...decision, how: by.how });
+  const about = eventOfHeld(held, provenance, { auditId, correlationId, now }, broker);
+  const made = by.standing && recordedStanding(by.standing, now);
+  const event = made ? { ...about, flags: { ...about.flags, standing_approval: made } } : about;
   let decided: ApprovalTable | undefined;
   const recorded = await recorder.record<undefined, 'decided_before' | 'undone'>({
     row: eventRow({ ...event, reason: `approval_${by.status}`, detail: by.note ?? null }),
@@ -91,6 +108,7 @@ export async function decideHeldIf(
       decided = await decideHeldCall(tx, ref, decision);
       if (!decided) return rollback('decided_before');
       if (!(await condition(tx))) return rollback('undone');
+      if (by.standing && made) await putStanding(tx, broker, held, { ready: by.standing, made, decision });
       await changes.announce(tx, ref);
       return undefined;
     },
@@ -106,6 +124,7 @@ export async function decideHeldIf(
     kind: 'decided',
     approval,
     auditId,
+    ...(made && { standing: made.id }),
     replayed: approval.status === 'approved' ? replays.start(approval) : Promise.resolve(),
   };
 }

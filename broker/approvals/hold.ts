@@ -6,6 +6,7 @@ import { rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
+import type { Basis } from '../policy/facts.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { areLiving } from '../store/children.ts';
@@ -14,7 +15,7 @@ import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
 import { type HeldRaw, requestHash, requestOf } from './held-request.ts';
 import { writtenSentence } from './held-sentence.ts';
-import { sealRequest, sealSentence } from './sealed.ts';
+import { sealBasis, sealRequest, sealSentence } from './sealed.ts';
 
 /** Limit against approval fatigue. */
 export const MAX_PENDING = 100;
@@ -30,8 +31,12 @@ type CallToHold = {
   sentence: Sentence;
   /** Of a body that its operation takes in another way than its platform. */
   given?: Parameters<typeof requestOf>[0]['given'];
+  /** What decided it; undefined: no standing approval can be made from it. */
+  basis?: Basis | undefined;
   /** Of a raw request. */
   raw?: HeldRaw | undefined;
+  /** Channels in which a button may decide it. */
+  decideIn: readonly string[];
 };
 
 type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
@@ -43,7 +48,7 @@ type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
  */
 export async function hold(
   { broker, recorder, changes }: Changing,
-  { who: { agent }, action, path, headers, record, sentence, given, raw }: CallToHold,
+  { who: { agent }, action, path, headers, record, sentence, given, raw, basis, decideIn }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
   const request = requestOf({ action, headers, record, given, raw });
@@ -74,6 +79,8 @@ export async function hold(
         request_hash: requestHash(request),
         action: sealRequest(broker, ref, request),
         sentence: sealSentence(broker, ref, writtenSentence(sentence)),
+        decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
+        basis: basis ? sealBasis(broker, ref, basis) : null,
         created_at: now,
         expires_at: expiresAt,
       });

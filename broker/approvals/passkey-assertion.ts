@@ -16,7 +16,8 @@ import { type Asserted, verifyAssertion } from './passkey-verify.ts';
 /** `note`: what the owner says to the agent; the challenge is bound to it. `requestHash`: of the request that was shown. */
 export type AssertionAsk =
   | { purpose: 'sign-in' }
-  | { purpose: 'approve' | 'deny'; approvalId: string; requestHash: string; note: string | undefined };
+  | { purpose: 'approve' | 'deny'; approvalId: string; requestHash: string; note: string | undefined }
+  | { purpose: 'standing'; approvalId: string; requestHash: string; note: string | undefined; termsHash: string };
 
 export type AssertionBegun =
   | { kind: 'begun'; options: PublicKeyCredentialRequestOptionsJSON }
@@ -37,8 +38,17 @@ export async function beginAssertion(broker: Broker, ask: AssertionAsk): Promise
   if (status !== 'pending') return { kind: 'already_decided', status };
   const { id, organisation_id: organisationId, request_hash: requestHash } = approval;
   if (ask.requestHash !== requestHash) return { kind: 'changed', requestHash };
-  const { purpose, note } = ask;
-  return await begun(broker, await issueChallenge(broker, { purpose, id, organisationId, requestHash, note }));
+  const { note } = ask;
+  const subject = { id, organisationId, requestHash, note };
+  return await begun(
+    broker,
+    await issueChallenge(
+      broker,
+      ask.purpose === 'standing'
+        ? { purpose: ask.purpose, ...subject, termsHash: ask.termsHash }
+        : { purpose: ask.purpose, ...subject },
+    ),
+  );
 }
 
 const begun = async (broker: Broker, challenge: Buffer): Promise<AssertionBegun> => ({

@@ -15,7 +15,8 @@ import { present } from '../policy/present.ts';
 
 /**
  * The purpose: enrolment by an owner; approval of exactly one request by a passkey of its agent's owner (`sign`); signing in by any
- * passkey; a decision on exactly one request, with exactly this note, by a passkey of whoever may decide in the organisation.
+ * passkey; a decision on exactly one request, with exactly this note, by a passkey of whoever may decide in the organisation; the same with
+ * exactly these terms of a standing approval.
  */
 export type ChallengeSubject =
   | { purpose: 'register'; id: string }
@@ -27,6 +28,15 @@ export type ChallengeSubject =
       organisationId: string;
       requestHash: string;
       note: string | undefined;
+    }
+  | {
+      purpose: 'standing';
+      id: string;
+      organisationId: string;
+      requestHash: string;
+      note: string | undefined;
+      /** Of what is approved beside this call (standing-asked.ts). */
+      termsHash: string;
     };
 
 /** Subject of a challenge for signing in: who does it is not known before. */
@@ -44,8 +54,7 @@ export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 
 /* version 1 | purpose 1 | key id 8 | subject's uuid 16 | end in ms 8 | random 16 | HMAC-SHA-256 32 */
 const VERSION = 1;
-/** 6 is reserved for approvals that stand for several calls. */
-const PURPOSES = { register: 1, sign: 2, approve: 3, deny: 4, 'sign-in': 5 } as const;
+const PURPOSES = { register: 1, sign: 2, approve: 3, deny: 4, 'sign-in': 5, standing: 6 } as const;
 type Purpose = keyof typeof PURPOSES;
 const PURPOSE_NAMES = Object.keys(PURPOSES) as Purpose[];
 const KEY_ID = 2;
@@ -124,6 +133,7 @@ function macOf(secret: Buffer, head: Buffer, subject: ChallengeSubject): Buffer 
   const mac = createHmac('sha256', secret).update(head);
   if ('requestHash' in subject) mac.update(subject.requestHash);
   if ('organisationId' in subject) mac.update(uuidBytes(subject.organisationId)).update(sha256Hex(subject.note ?? ''));
+  if ('termsHash' in subject) mac.update(subject.termsHash);
   return mac.digest();
 }
 

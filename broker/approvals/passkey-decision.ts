@@ -5,16 +5,21 @@ import type { Changing } from '../audit/record-change.ts';
 import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { OwnerTable } from '../store/schema.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
+import { type PreparedStanding, prepareStanding } from './make-standing.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
 import { judgeChallenge } from './passkey-challenge.ts';
 import { disableCloned } from './passkey-counter.ts';
 import type { AssertionRefused } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
+import { type AskedStanding, hashOfAsked } from './standing-asked.ts';
+import type { Offering } from './standing-offer.ts';
 
 export type DecidedByPasskey =
   | (Extract<Decided, { kind: 'decided' }> & { owner: OwnerTable })
   | Exclude<Decided, { kind: 'decided' }>
   | AssertionRefused
+  /** What was asked for beside the approval cannot be. */
+  | Exclude<PreparedStanding, { kind: 'ready' }>
   /** A passkey of somebody who may not decide this. */
   | { kind: 'forbidden'; why: 'role' | 'not_agents_owner' };
 
@@ -26,6 +31,8 @@ export type DecidedByPasskey =
 export type DecidingBy = {
   purpose: 'approve' | 'deny';
   note: string | undefined;
+  /** What is approved beside this call: then the challenge has to be one for exactly that. */
+  standing?: AskedStanding | undefined;
   session?: { owner: OwnerTable; approvalId: string; requestHash: string | undefined };
   onlyAgentsOwner?: boolean;
 };
@@ -39,9 +46,9 @@ const NOT_FOR_THIS = 'The challenge is for another decision, request or note.';
  * decided.
  */
 export async function decideByPasskey(
-  services: Changing & { replays: Replays },
+  services: Changing & Offering & { replays: Replays },
   response: AuthenticationResponseJSON,
-  { purpose, note, session, onlyAgentsOwner = false }: DecidingBy,
+  { purpose, note, standing, session, onlyAgentsOwner = false }: DecidingBy,
   ids: { correlationId: string },
 ): Promise<DecidedByPasskey> {
   const { broker } = services;
@@ -49,7 +56,8 @@ export async function decideByPasskey(
   if (!verified.ok) return unverified(verified.detail);
   const { challenge, said, passkey, owner, asserted } = verified;
   const { id } = said;
-  if (said.purpose !== purpose || (session && session.approvalId !== id)) return unverified(NOT_FOR_THIS);
+  const signed = standing ? 'standing' : purpose;
+  if (said.purpose !== signed || (session && session.approvalId !== id)) return unverified(NOT_FOR_THIS);
   if (session && (session.owner.id !== owner.id || session.owner.organisation_id !== owner.organisation_id))
     return unverified('This is not a passkey of whoever is signed in here.');
   const approval = await findSignableApproval(broker.store.db, id);
@@ -58,12 +66,20 @@ export async function decideByPasskey(
   const { organisation_id: organisationId, request_hash: requestHash } = approval;
   if (session?.requestHash !== undefined && session.requestHash !== requestHash)
     return { kind: 'changed', requestHash };
-  const state = await judgeChallenge(broker, challenge, { purpose, id, organisationId, requestHash, note });
+  const subject = { id, organisationId, requestHash, note };
+  const state = await judgeChallenge(
+    broker,
+    challenge,
+    standing ? { purpose: 'standing', ...subject, termsHash: hashOfAsked(standing) } : { purpose, ...subject },
+  );
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified(NOT_FOR_THIS);
   if (!DECIDING.includes(owner.role)) return { kind: 'forbidden', why: 'role' };
   if (!session && onlyAgentsOwner && approval.owner_id !== owner.id)
     return { kind: 'forbidden', why: 'not_agents_owner' };
+  const place = { organisationId, approvalId: id, byPasskey: true };
+  const prepared = standing && (await prepareStanding(services, place, standing));
+  if (prepared && prepared.kind !== 'ready') return prepared;
   const decided = await decideHeldIf(
     services,
     owner,
@@ -74,6 +90,7 @@ export async function decideByPasskey(
       passkey: evidenceOfPasskey(passkey, asserted),
       ...(note !== undefined && { note }),
       requestHash,
+      ...(prepared && { standing: prepared.ready }),
     },
     ids,
     // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.

@@ -3,7 +3,7 @@
  * facts, and each state change is written in the transaction of its audit row.
  */
 
-import { type ApprovalProvenance, provenanceOf } from '../audit/approval-state.ts';
+import { type ApprovalProvenance, howDecided, provenanceOf } from '../audit/approval-state.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import { eventRow } from '../audit/event-row.ts';
@@ -112,8 +112,9 @@ async function replayOnce(
   const provenance = provenanceOf(held, {
     at: present(held.decided_at, 'moment of the decision'),
     by: present(held.decided_by, 'owner who decided'),
-    how: present(held.decided_how, 'way of the decision'),
+    how: present(howDecided(held), 'way of the decision'),
     with: held.decided_with,
+    on: held.decided_on,
   });
   const companion = companionOf(services, held);
   const refuse = async (reason: string, detail: string): Promise<void> => {
@@ -121,6 +122,13 @@ async function replayOnce(
     const outcome: OutcomeOf<'not_as_approved'> = { kind: 'not_as_approved', reason, detail, call };
     await recorder.record({ row: rowOf(outcome), value: outcome, companion });
   };
+  const rows = await services.facts(held.agent_public_id, held.platform_id, '');
+  const agent = rows[0];
+  if (agent && agent.restored !== null)
+    return await refuse(
+      'store_restored',
+      'The store was restored from a backup, in which this call was approved and not made yet. It may have been made since, and was not repeated.',
+    );
   if (recovered && held.expires_at <= now)
     return await refuse(
       'approval_expired',
@@ -128,8 +136,6 @@ async function replayOnce(
     );
   const request = readHeldRequest(services, held);
   if (request === undefined) return await refuse('request_unreadable', 'The stored request cannot be opened.');
-  const rows = await services.facts(held.agent_public_id, held.platform_id, '');
-  const agent = rows[0];
   if (!agent) return await refuse('agent_revoked', 'The agent is no longer there.');
   const who = { kind: 'agent' as const, rows, agent, source: '', sessionId: held.session_id };
   const replay: Replay = {

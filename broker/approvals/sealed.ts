@@ -1,13 +1,16 @@
 /** Sealed request, sentence and result of a held call, bound to the approval's row. */
 import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
-import type { JsonObject } from '../policy/facts.ts';
+import type { Basis, JsonObject } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 
 type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;
 
-const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref, column: 'action' | 'result' | 'sentence') => ({
+const placeOf = (
+  { organisation_id: organisationId, id: rowId }: Ref,
+  column: 'action' | 'result' | 'sentence' | 'basis',
+) => ({
   table: 'approvals' as const,
   column,
   organisationId,
@@ -40,6 +43,19 @@ export function sealSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, text: s
 export function openSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): string {
   return vault.open(placeOf(ref, 'sentence'), sealed).toString('utf8');
 }
+
+/** A longer call is asked for each time. */
+const MAX_BASIS_BYTES = 256 * 1024;
+
+/** Seals what decided a held call, from which a standing approval can be made; null: it is too long. */
+export function sealBasis({ vault }: Pick<Broker, 'vault'>, ref: Ref, basis: Basis): Buffer | null {
+  const text = JSON.stringify(basis);
+  return text.length > MAX_BASIS_BYTES ? null : vault.seal(placeOf(ref, 'basis'), text);
+}
+
+/** Throws SealError when the stored value was modified or is another row's. */
+export const openBasis = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): Basis =>
+  readStored(StoredObject, vault.open(placeOf(ref, 'basis'), sealed).toString('utf8'), 'held call') as unknown as Basis;
 
 /** Limit of an upstream's response in an approval's row, in bytes of JSON text. */
 export const MAX_RESULT_BYTES = 256 * 1024;

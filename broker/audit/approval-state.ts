@@ -47,20 +47,40 @@ const StoredEvidence: z.ZodType<PasskeyEvidence> = z.object({
   counter: z.enum(['increased', 'not_kept']),
 });
 
+/** How it was decided. `channel`: by a button in a chat. */
+export type DecidedHow = NonNullable<ApprovalTable['decided_how']> | 'channel';
+
+/** Null: it was not decided. */
+export const howDecided = ({
+  decided_how: how,
+  decided_on: on,
+}: Pick<ApprovalTable, 'decided_how' | 'decided_on'>): DecidedHow | null => (on === null ? how : 'channel');
+
+/** The channel in which a button decided, and the id of the person there, for the receipt. */
+export type ChannelEvidence = { id: string; name: string; kind: string; user: string };
+
+const StoredChannel: z.ZodType<ChannelEvidence> = z.object({
+  id: z.string(),
+  name: z.string(),
+  kind: z.string(),
+  user: z.string(),
+});
+
 /** Who decided and how: on the audit rows of the decision and of the replay, and in their receipts. */
 export type ApprovalProvenance = {
   decided_by: string;
   decided_at: string;
-  how: NonNullable<ApprovalTable['decided_how']>;
+  how: DecidedHow;
   request_hash: string;
   hold_audit_id: string;
   passkey?: PasskeyEvidence;
+  channel?: ChannelEvidence;
 };
 
 /** The provenance of a decision, before or after it is made. */
 export function provenanceOf(
   approval: Pick<ApprovalTable, 'request_hash' | 'audit_id'>,
-  decision: { at: Instant; by: string; how: NonNullable<ApprovalTable['decided_how']>; with: string | null },
+  decision: { at: Instant; by: string; how: DecidedHow; with: string | null; on?: string | null },
 ): ApprovalProvenance {
   return {
     decided_by: decision.by,
@@ -69,5 +89,7 @@ export function provenanceOf(
     request_hash: approval.request_hash,
     hold_audit_id: approval.audit_id,
     ...(decision.with !== null && { passkey: readStored(StoredEvidence, decision.with, 'passkey evidence') }),
+    ...(decision.on !== null &&
+      decision.on !== undefined && { channel: readStored(StoredChannel, decision.on, 'channel of a decision') }),
   };
 }

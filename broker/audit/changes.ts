@@ -40,6 +40,8 @@ export type ApprovalChanges = {
   subscribe(listener: (ref: ApprovalRef) => void, also?: Subscriber): () => void;
   /** Number of watchers in this process. */
   waiting(id: string): number;
+  /** Number of all watchers and subscribers in this process. */
+  watchers(): number;
   /** Ends all waiting. */
   release(): void;
   close(): Promise<void>;
@@ -186,6 +188,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
       };
     },
     waiting: (id) => waiters.get(id)?.size ?? 0,
+    watchers: () => [...waiters.values()].reduce((sum, here) => sum + here.size, listeners.size),
     release: () => {
       released = true;
       for (const id of [...waiters.keys()]) wake(id);

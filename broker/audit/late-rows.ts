@@ -6,6 +6,8 @@ import type { AuditRow } from '../store/audit.ts';
 
 export type LateRows<State extends { row: AuditRow }> = {
   keep(state: State): void;
+  /** How many are kept. */
+  kept(): number;
   /** Retries in order. Returns how many are still pending. */
   retry(): Promise<number>;
   /** Reports that a row could not be stored. */
@@ -73,6 +75,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
           'too many deferred outcomes: recovery after a restart closes this one as unknown',
         );
     },
+    kept: () => late.length,
     retry,
     failed: outage.failed,
     worked: outage.worked,

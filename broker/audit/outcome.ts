@@ -45,12 +45,16 @@ export type CallRecord = {
   readonly connectionId: string | null;
   /** For a replay: the approval. */
   readonly approval: { readonly id: string; readonly provenance: ApprovalProvenance } | undefined;
+  /** By which standing approval it was made, and how many uses of that were left then. */
+  readonly standing?: { readonly id: string; readonly left: number } | undefined;
   /** A token refresh was due and failed. */
   readonly refreshUnavailable: boolean;
   /** For whom it is, on a platform that holds one token per person; undefined: it holds none, or nobody was honoured. */
   readonly caller?: RecordedCaller | undefined;
   /** Id of the static key that the agent was authenticated by; undefined: it signed its token. */
   readonly staticKeyId?: string | undefined;
+  /** The trace that it is in; undefined: it is not traced. */
+  readonly traceId?: string | undefined;
 };
 
 /**
@@ -189,7 +193,10 @@ export function mayBeSent(outcome: Outcome): boolean {
 export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<string, unknown> {
   const { droppedHeaders } = outcome.call;
   const notes: Record<string, unknown> = droppedHeaders.length > 0 ? { dropped_headers: droppedHeaders } : {};
+  if (outcome.call.traceId !== undefined) notes.trace_id = outcome.call.traceId;
   if (outcome.kind === 'held') return notes;
+  const { standing } = outcome.call;
+  if (standing) notes.standing_approval = standing;
   if (outcome.redacted) notes.redacted = true;
   if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
   if (outcome.contentType !== undefined && !isJsonType(outcome.contentType))

@@ -1,5 +1,6 @@
 /** Readiness: the store is writable, the clock is right, and the process is not stopping. */
 import type { Broker } from '../broker.ts';
+import { readBuild } from '../build.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { heartbeat } from '../store/instances.ts';
 import type { Recorder } from './recorder.ts';
@@ -19,19 +20,21 @@ const FRESH_MS = 1_000;
 const ANSWER_MS = 800;
 
 export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailing'>): Readiness {
-  const { store, storeClock, storeOutage, instanceId, clock } = broker;
+  const { store, storeClock, storeOutage, instanceId, clock, metrics } = broker;
+  const { version } = readBuild();
   let writtenAt = Number.NEGATIVE_INFINITY;
   let writing: Promise<void> | undefined;
   let draining = false;
 
   const write = async (): Promise<void> => {
     try {
-      await heartbeat(store.db, instanceId, clock());
+      await heartbeat(store.db, instanceId, clock(), version);
     } catch (error) {
       storeOutage.failed(error);
       throw error;
     }
     writtenAt = performance.now();
+    metrics.beat();
     storeOutage.worked();
   };
   // At most one pending heartbeat, in case the store hangs.

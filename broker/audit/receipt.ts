@@ -11,6 +11,8 @@ import { payloadText1 } from './receipt-format-1.ts';
 import { needsFormat2, payloadText2 } from './receipt-format-2.ts';
 import { needsFormat3, payloadText3 } from './receipt-format-3.ts';
 import { needsFormat4, payloadText4 } from './receipt-format-4.ts';
+import { needsFormat5, payloadText5 } from './receipt-format-5.ts';
+import { needsFormat6, payloadText6 } from './receipt-format-6.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -56,10 +58,14 @@ const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> =
   [2, payloadText2],
   [3, payloadText3],
   [4, payloadText4],
+  [5, payloadText5],
+  [6, payloadText6],
 ]);
 
 /** The format of a new receipt: the first that can say all that the row does. */
-function formatOf(row: AuditRow): 1 | 2 | 3 | 4 {
+function formatOf(row: AuditRow): 1 | 2 | 3 | 4 | 5 | 6 {
+  if (needsFormat6(row)) return 6;
+  if (needsFormat5(row)) return 5;
   if (needsFormat4(row)) return 4;
   if (needsFormat3(row)) return 3;
   return needsFormat2(row) ? 2 : 1;

@@ -39,6 +39,13 @@ export const operatorAtStart = (organisationId: string): ChangingOwner => ({
   correlationId: correlationId(),
 });
 
+/** The broker itself, by a rule of the organisation or of its own. */
+export const byBroker = (organisationId: string, correlation = correlationId()): ChangingOwner => ({
+  owner: { id: 'broker', organisation_id: organisationId },
+  how: 'broker',
+  correlationId: correlation,
+});
+
 /**
  * Makes a change and records it as an event, in one transaction; `signRow` says which events get a receipt. `make` writes with
  * the database that it is given and with no other; what it answers comes out. What it throws undoes everything and comes out

@@ -14,7 +14,15 @@ import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
 import { makeReadNotes, readsFolder } from './read-notes.ts';
 import { rowHash, signRow } from './receipt.ts';
-import { type Companion, DurableValue, type Entry, type Recorded, type Recorder, type Together } from './recorder.ts';
+import {
+  type Claim,
+  type Companion,
+  DurableValue,
+  type Entry,
+  type Recorded,
+  type Recorder,
+  type Together,
+} from './recorder.ts';
 import { closedRow } from './row.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
@@ -27,10 +35,14 @@ const OUTCOME_PATIENCE_MS = 5_000;
 const DECISION_PATIENCE_MS = 250;
 
 /** One state of a row: its intent, or how it ended. */
-export type State = { row: AuditRow; value: unknown; companion: Companion | undefined };
+export type State = { row: AuditRow; value: unknown; companion: Companion | undefined; claim?: Claim | undefined };
+
+const addFlags = (row: AuditRow, flags: Record<string, unknown>): void => {
+  row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...flags });
+};
 
 export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Recorder {
-  const { log } = broker;
+  const { log, metrics } = broker;
   const queue = makeRowQueue(broker.store, writer);
   const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId, log);
   const sign = createCompactSigner();
@@ -52,11 +64,14 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     return await putAuditRow(tx, row);
   };
 
-  const write = async ({ row, value, companion }: State, isNew: boolean): Promise<boolean> => {
-    if (!companion) return await queue.put(row, isNew);
+  const write = async ({ row, value, companion, claim }: State, isNew: boolean): Promise<boolean> => {
+    if (!companion && !claim) return await queue.put(row, isNew);
     const written = await inTransaction(broker.store.db, async (tx) => {
+      const claims = claim && row.state === 'intent';
+      // After a commit whose answer was lost the intent is there, and with it what it claimed.
+      if (claims && (isNew || !(await findAuditRow(tx, row.organisation_id, row.id)))) addFlags(row, await claim(tx));
       if (!(await putSigned(tx, row))) return false;
-      await companion(tx, row, value);
+      await companion?.(tx, row, value);
       return true;
     });
     return written;
@@ -91,8 +106,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   };
 
   /** Whether the intent of a read is kept in the journal, which is enough for one that is not streamed. */
-  const journal = async ({ row, companion }: State): Promise<boolean> =>
-    !companion && !late.isFailing() && (await reads.note(row));
+  const journal = async ({ row, companion, claim }: State): Promise<boolean> =>
+    !companion && !claim && !late.isFailing() && (await reads.note(row));
 
   const storeIntent = async (intent: State): Promise<void> => {
     const { row } = intent;
@@ -126,6 +141,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     late.worked();
     // What is signed stands.
     if (!stored) throw new AuditUnavailable(sent, new ClosedElsewhere(value));
+    metrics.recorded(row);
     return new DurableValue(after === undefined ? value : await after(value));
   };
 
@@ -138,8 +154,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       const done = await inTransaction(broker.store.db, async (tx) => {
         const answered = await together(tx, row);
         if (answered instanceof RolledBack) return answered;
-        if (answered)
-          row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...answered.flags });
+        if (answered) addFlags(row, answered.flags);
         complete(row);
         if (!(await putSigned(tx, row))) throw new Error('the row is final already');
         written = true;
@@ -155,14 +170,15 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       if (there === undefined) throw new MaybeRecorded(error);
       if (!there) throw new AuditUnavailable(false, error);
     }
+    metrics.recorded(row);
     return new DurableValue(value);
   };
 
   return {
     record: <T, Reason>(entry: Entry<T, Reason>) =>
       (entry.together ? recordTogether(entry, entry.together) : recordFinal(entry as Entry<T>)) as Promise<Recorded<T>>,
-    intend: async (row, call, { companion, isStreamed = false, isRead = row.method === 'GET' } = {}) => {
-      const intent = { row, value: undefined, companion };
+    intend: async (row, call, { companion, claim, isStreamed = false, isRead = row.method === 'GET' } = {}) => {
+      const intent = { row, value: undefined, companion, claim };
       inFlight.add(row.id);
       try {
         makeStorable(row);
@@ -198,6 +214,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       }
     },
     isFailing: late.isFailing,
+    backlog: () => ({ waiting: queue.waiting(), late: late.kept() }),
     retryLate: () => late.retry().finally(reads.tidy),
     settled: async (patienceMs) => {
       const until = performance.now() + patienceMs;

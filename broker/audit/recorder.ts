@@ -29,6 +29,12 @@ export type Together<Reason = never> = (
 /** `value`: of the outcome that is stored; undefined for an intent, and where a call broke off. */
 export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Promise<void>;
 
+/**
+ * Takes what a call uses up, in the transaction of its intent, before it. What it answers goes into the row's flags. Once an intent is
+ * stored it is not repeated. Throws NothingLeft.
+ */
+export type Claim = (tx: Db) => Promise<Record<string, unknown>>;
+
 export type Entry<T, Reason = never> = {
   /** Ownership passes to the recorder, which completes it. */
   row: AuditRow;
@@ -57,16 +63,19 @@ export type Recorder = {
    * throws, the row is closed. `makeDurable` does the same for a read that turns out to be streamed.
    *
    * @param options.isRead a read, whatever its method
+   * @param options.claim what it uses up: then the intent of a read is durable, too
    */
   intend<T>(
     intent: AuditRow,
     call: (makeDurable: () => Promise<void>) => Promise<Recorded<T>>,
-    options?: { companion?: Companion | undefined; isStreamed?: boolean; isRead?: boolean },
+    options?: { companion?: Companion | undefined; claim?: Claim | undefined; isStreamed?: boolean; isRead?: boolean },
   ): Promise<Recorded<T>>;
   /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
   /** Whether audit rows cannot be stored: then nothing is sent. */
   isFailing(): boolean;
+  /** Rows that wait to be written, and outcomes that could not be stored yet. */
+  backlog(): { waiting: number; late: number };
   /** Retries deferred outcomes. Returns how many are still pending. */
   retryLate(): Promise<number>;
   /** Resolves when no call is in flight and all rows are written, or after `patienceMs`. */

@@ -47,6 +47,7 @@ export async function startRecovery(
   const { store, instanceId } = broker;
   const watch = watchInstances(broker);
   const round = async () => {
+    const began = performance.now();
     await broker.storeClock.check();
     await services.readiness.beat();
     await recorder.retryLate();
@@ -54,6 +55,7 @@ export async function startRecovery(
     await watch();
     await closeOrphans(services);
     if (replaying) await takeOverReplays(services);
+    broker.metrics.recovery(performance.now() - began);
   };
   let replaying = false;
   await round();

@@ -10,6 +10,8 @@ export type RowQueue = {
    * nothing was written under its id yet, as far as anybody knows.
    */
   put(row: AuditRow, isNew: boolean): Promise<boolean>;
+  /** How many rows wait for the writer. */
+  waiting(): number;
   /** Resolves when the queue is empty and everything is written. */
   empty(): Promise<void>;
 };
@@ -60,6 +62,7 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
         waiting.push({ row, isNew, resolve, reject });
         flushing ??= flush();
       }),
+    waiting: () => waiting.length,
     empty: async () => {
       while (flushing || unsettled.size > 0) await (flushing ?? Promise.all(unsettled));
     },

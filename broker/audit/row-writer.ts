@@ -35,7 +35,7 @@ const THREAD = new URL(`./recording-thread${import.meta.url.endsWith('.ts') ? '.
  * would be a tenth of what a lone agent waits for its answer.
  */
 export function makeRowWriter(broker: Broker): RowWriter {
-  const { store, keys, clock } = broker;
+  const { store, keys, clock, metrics } = broker;
   const statements = new Map<number, AppendStatement>();
   let thread: Thread | undefined;
   let last = 0;
@@ -90,19 +90,34 @@ export function makeRowWriter(broker: Broker): RowWriter {
     }
   };
 
+  const write: RowWriter['write'] = (rows, areNew) => {
+    if (rows.length === 1 && appender && !isBusyHere && !thread?.groups.size)
+      return { accepted: Promise.resolve(), written: writeHere(appender, rows, areNew) };
+    const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
+    const settled = written.catch(() => {});
+    const accepted = store
+      .exclusively(async () => {
+        send(rows, areNew, { rows, resolve, reject });
+        await settled;
+      })
+      .catch(reject);
+    return { accepted, written };
+  };
+
+  const measure = async (rows: number, written: Promise<unknown>): Promise<void> => {
+    const began = performance.now();
+    const isWritten = await written.then(
+      () => true,
+      () => false,
+    );
+    metrics.auditGroup(rows, performance.now() - began, isWritten);
+  };
+
   return {
     write: (rows, areNew) => {
-      if (rows.length === 1 && appender && !isBusyHere && !thread?.groups.size)
-        return { accepted: Promise.resolve(), written: writeHere(appender, rows, areNew) };
-      const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
-      const settled = written.catch(() => {});
-      const accepted = store
-        .exclusively(async () => {
-          send(rows, areNew, { rows, resolve, reject });
-          await settled;
-        })
-        .catch(reject);
-      return { accepted, written };
+      const group = write(rows, areNew);
+      void measure(rows.length, group.written);
+      return group;
     },
     close: async () => {
       const last = appender;

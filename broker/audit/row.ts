@@ -207,9 +207,9 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller, staticKeyId } = call;
+  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller, staticKeyId, standing, traceId } = call;
   const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
-  const isOwn = caller === undefined && staticKeyId === undefined;
+  const isOwn = caller === undefined && staticKeyId === undefined && standing === undefined && traceId === undefined;
   if (plain && isOwn && droppedHeaders.length === 0 && ended === undefined) return null;
   return JSON.stringify({
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
@@ -218,6 +218,8 @@ function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | nu
     ...(refreshUnavailable && { refresh: 'unavailable' }),
     ...(caller && { caller }),
     ...(staticKeyId !== undefined && { static_key: staticKeyId }),
+    ...(standing && { standing_approval: standing }),
+    ...(traceId !== undefined && { trace_id: traceId }),
     ...(git && pushFlags(git)),
     ...ended,
   });

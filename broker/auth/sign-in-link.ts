@@ -3,14 +3,19 @@ import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import { putOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { findOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
 
 const LINK_MS = 15 * 60_000;
 
-/** Mints a sign-in link. The token is in the fragment, which is never sent to servers or in Referer. */
-export async function signInLink(broker: Broker, owner: OwnerTable): Promise<{ url: string; expires_at: string }> {
+/** Mints a sign-in link, in a transaction where one is given. The token is in the fragment, which is never sent to servers or in Referer. */
+export async function signInLink(
+  broker: Broker,
+  owner: OwnerTable,
+  db: Db = broker.store.db,
+): Promise<{ url: string; expires_at: string }> {
   const { token, hash } = mintToken('sign_in');
   const now = broker.clock();
-  await putOneTimeToken(broker.store.db, {
+  await putOneTimeToken(db, {
     organisation_id: owner.organisation_id,
     token_hash: hash,
     kind: 'sign_in',

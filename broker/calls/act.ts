@@ -14,6 +14,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import { decide } from '../policy/decide.ts';
 import type { Instant } from '../policy/facts.ts';
 import { RolledBack } from '../store/transaction.ts';
+import { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
 import { closeByDecision, releaseTrials, takeTrials } from './breakers.ts';
 import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } from './call.ts';
@@ -21,6 +22,7 @@ import type { CallServices } from './call-services.ts';
 import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts';
 import { connect } from './connect.ts';
 import { consentHelps } from './consent-helps.ts';
+import { decideCall } from './decide-call.ts';
 import { type GitRequest, gitRecord } from './git-request.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
@@ -33,6 +35,7 @@ import { sentenceOfCall } from './sentence-of-call.ts';
 import type { StreamTaker } from './streamed.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
+import { callAttributes } from './trace-attributes.ts';
 
 /** What a door may bring beside the action. */
 export type FromDoor = {
@@ -44,6 +47,8 @@ export type FromDoor = {
   git?: GitRequest | undefined;
   /** Of the raw door: the request as its client wrote it, whose scope is found by its endpoint. */
   raw?: RawRequest | undefined;
+  /** The trace context that came with the request. */
+  traceparent?: string | undefined;
   /** Aborted when whoever asked has left; of streamed calls. */
   left?: AbortSignal | undefined;
 };
@@ -61,7 +66,15 @@ export type ActOptions = FromDoor & {
 export type Acted = Recorded<Outcome> | 'joined';
 
 /** A call on the facts of one moment. */
-type Attempt = FromDoor & { identify?: Identify; who: AgentPrincipal; now: Instant; lease: CallLease };
+type Attempt = FromDoor & {
+  identify?: Identify;
+  who: AgentPrincipal;
+  now: Instant;
+  watch: CallWatch;
+  lease: CallLease;
+  /** Standing approvals that were found used up, or ended, when they were to be used. */
+  spent: Set<string>;
+};
 
 /** Whoever changes what decides a call this often while it is decided wants it not to be made. */
 const MOST_ATTEMPTS = 10;
@@ -79,18 +92,24 @@ export async function act(
   { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, ...door }: ActOptions,
 ): Promise<Acted> {
   const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
+  const watch = new CallWatch(services.broker, door.traceparent);
   const record: CallRecord = {
     ...begun,
+    traceId: watch.traceId,
     pii: piiOfRequest(action).request,
     git: door.git && gitRecord(door.git),
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
   const lease = door.lease ?? services.budget.lease(familyOf(who));
-  let attempt: Attempt = { ...door, who, now, lease };
+  let attempt: Attempt = { ...door, who, now, watch, lease, spent: new Set() };
+  let ended: Acted | undefined;
   try {
     for (let made = 0; made < MOST_ATTEMPTS; made++) {
       const done = await attemptCall(services, attempt, action, record, replay);
-      if (done !== 'facts_changed') return done;
+      if (done !== 'facts_changed') {
+        ended = done;
+        return done;
+      }
       attempt = {
         ...attempt,
         who: await reloadPrincipal(services, who, action.platform),
@@ -98,6 +117,8 @@ export async function act(
       };
     }
   } finally {
+    const outcome = ended === 'joined' ? undefined : ended?.value;
+    watch.end(() => (outcome ? callAttributes(outcome) : {}));
     lease.endCall();
     if (door.lease === undefined) lease.release();
   }
@@ -113,11 +134,13 @@ async function attemptCall(
   replay: Replay | undefined,
 ): Promise<Acted | 'facts_changed'> {
   const { broker } = services;
-  const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
+  const { watch } = given;
+  const finish = (outcome: Outcome) => watch.record(() => recordOutcome(services, outcome, replay));
   let isListed = false;
   const { lease, taker, git, raw, left, identify } = given;
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, asked.platform, now);
+  if (loaded.platform) broker.metrics.platform(asked.platform);
   const read = readCall(asked, loaded, { isGit: git !== undefined, raw });
   if (!read.ok) return await finish(await misread(services, who, asked, recorded, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
@@ -132,6 +155,7 @@ async function attemptCall(
     who,
     action,
     ...parts,
+    watch,
     lease,
     taker,
     git,
@@ -144,7 +168,7 @@ async function attemptCall(
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
     return await finish(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
 
-  const plain = askOf(action, call);
+  const plain = await services.deeds.withFirstTimes(loaded.facts, askOf(action, call));
   let onFile = await toolOnFile(services, who.agent.organisation_id, loaded.platform, plain);
   if (onFile) {
     const preflight = await toolPreflight(services, call, { loaded, onFile, ask: plain, now, replay });
@@ -160,8 +184,13 @@ async function attemptCall(
     }
   }
 
-  const ask = withEffect(plain, onFile);
-  const decided = decide(loaded.facts, ask, now);
+  const effect = withEffect(isListed ? await services.deeds.withFirstTimes(loaded.facts, plain) : plain, onFile);
+  // A replay has its own approval, and uses up nothing else.
+  const { verdict: decided, ask } = watch.decide(() =>
+    replay
+      ? { verdict: decide(loaded.facts, effect, now), ask: effect }
+      : decideCall(loaded.facts, call, { ask: effect, onFile, spent: given.spent }, now),
+  );
   const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   call = withRecord(call, { decided: decidedBy(verdict, loaded) });
   if (verdict.kind === 'deny') return await finish(await refuse(services, call, verdict));
@@ -171,7 +200,7 @@ async function attemptCall(
   call = connected.call;
   if (!connected.ok) {
     const after = replay ? undefined : consentHelps(services, call, connected.outcome);
-    return await recordOutcome(services, connected.outcome, replay, after);
+    return await watch.record(() => recordOutcome(services, connected.outcome, replay, { after }));
   }
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await finish(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
@@ -183,7 +212,9 @@ async function attemptCall(
   if (verdict.kind === 'hold' && (git || raw?.body.kind === 'stream'))
     return await finish({ kind: 'cannot_hold', call: call.record });
   if (verdict.kind === 'hold' && !replay) {
-    const held = await hold(services, { ...call, sentence: sentenceOfCall(loaded, ask, onFile) });
+    const { basis, decideIn } = verdict;
+    const sentence = sentenceOfCall(loaded, ask, onFile);
+    const held = await watch.record(() => hold(services, { ...call, basis, decideIn, sentence }), 'hold');
     if (!(held instanceof RolledBack)) return held;
     if (held.reason === 'agent_ended') return 'facts_changed';
     if (held.reason === 'joined') return 'joined';
@@ -195,6 +226,9 @@ async function attemptCall(
   if (begun === 'after_wait') return 'facts_changed';
   const trials = await takeTrials(broker, who, loaded.facts, action.platform, now);
   if (trials === undefined) return 'facts_changed';
-  const sent = makeCall(services, call, { connected, verdict, ask, trials, replay });
-  return await (trials.length > 0 ? sent.finally(() => releaseTrials(broker, trials)) : sent);
+  const making = makeCall(services, call, { connected, verdict, ask, trials, replay });
+  const sent = await (trials.length > 0 ? making.finally(() => releaseTrials(broker, trials)) : making);
+  if (sent !== 'nothing_left') return sent;
+  if (verdict.kind === 'allow' && verdict.standing) given.spent.add(verdict.standing.id);
+  return 'facts_changed';
 }

@@ -45,7 +45,7 @@ export function attest(
       scope: action.scope,
       ...(tool !== undefined && { tool }),
       session_id: record.sessionId,
-      trace_id: record.correlationId,
+      trace_id: record.traceId ?? record.correlationId,
       ...(approval && { approval }),
     },
   );

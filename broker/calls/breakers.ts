@@ -1,10 +1,9 @@
 /** Breakers around a call: strikes, closing, and the trial of a half-open one. */
 
 import type { Changing } from '../audit/record-change.ts';
-import { recordChange } from '../audit/record-change.ts';
+import { byBroker, recordChange } from '../audit/record-change.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
-import { correlationId } from '../crypto/ids.ts';
 import { BREAKER_LIMITS, type BreakerCause } from '../policy/breaker.ts';
 import type { BreakerFacts, Facts, Instant } from '../policy/facts.ts';
 import {
@@ -154,11 +153,7 @@ export async function noteBreaker(
 ): Promise<void> {
   const { log } = services.broker;
   log.warn({ agent: agent.agent_id, cause, about: key }, reason.replace('_', ' '));
-  const by = {
-    owner: { id: 'broker', organisation_id: agent.organisation_id },
-    how: 'broker' as const,
-    correlationId: correlationId(),
-  };
+  const by = byBroker(agent.organisation_id);
   const change = {
     reason,
     agent,

@@ -8,6 +8,7 @@ import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
+import type { AgentDeeds } from './deeds.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 import type { McpSessions } from './mcp-sessions.ts';
 import type { ToolChecks } from './tool-checks.ts';
@@ -19,6 +20,8 @@ export type CallServices = Changing & {
   budget: CallBudget;
   loadFacts: FactsLoader;
   credentials: Credentials;
+  /** What agents did before. */
+  deeds: AgentDeeds;
   freshRefusals: FreshRefusals;
   /** Session and protocol version of each MCP server. */
   mcpSessions: McpSessions;

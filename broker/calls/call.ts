@@ -7,6 +7,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
+import type { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
 import type { GitRequest } from './git-request.ts';
 import type { GivenBody } from './given-body.ts';
@@ -22,6 +23,7 @@ export type Call = {
   readonly query: string;
   /** The agent's headers that are sent. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly watch: CallWatch;
   /** Begun before a platform is asked. */
   readonly lease: CallLease;
   /** Where the answer is to be passed on as it comes: who takes it. */
@@ -36,6 +38,8 @@ export type Call = {
   readonly left?: AbortSignal | undefined;
   /** Makes the intent durable, where it was only noted. */
   readonly makeDurable?: () => Promise<void>;
+  /** The trace context that a platform may be sent. */
+  readonly traceparent?: string | undefined;
   /** For whom it is, where the platform holds one token per person; undefined: it holds none. */
   readonly caller?: Honoured | Unidentified | undefined;
   readonly record: CallRecord;

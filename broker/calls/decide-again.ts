@@ -2,25 +2,37 @@
 import type { Broker } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
-import type { Ask, Facts } from '../policy/facts.ts';
+import type { Ask, Facts, StandingApproval } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
+import { standsFor } from '../store/standing-approvals.ts';
 import { type Call, decidedBy } from './call.ts';
 import type { Forwarded } from './forwarded.ts';
 import { reloadPrincipal } from './reload.ts';
 
-/** Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. */
+/**
+ * Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. `standing`: the approval that it has used, and
+ * the only one that counts; one that was ended meanwhile counts no more.
+ */
 export async function decideAgain(
   services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader },
   call: Call,
   ask: Ask,
-  { connectionId, isApproved }: { connectionId: string; isApproved: boolean },
+  {
+    connectionId,
+    isApproved,
+    standing,
+  }: { connectionId: string; isApproved: boolean; standing: StandingApproval | undefined },
 ): Promise<Forwarded | undefined> {
   const { broker } = services;
   const { platform: platformId } = call.action;
   const now = broker.clock();
   const { rows } = await reloadPrincipal(services, call.who, platformId);
   const loaded = await services.loadFacts(rows, platformId, now);
-  const verdict = decide(withoutBreakers(loaded.facts), ask, now);
+  const { organisationId } = call.record;
+  const stands =
+    standing && (await standsFor(broker.store.db, { organisation_id: organisationId, id: standing.id }, now));
+  const facts = { ...withoutBreakers(loaded.facts), standing: stands ? [standing] : [] };
+  const verdict = decide(facts, ask, now);
   if (verdict.kind === 'deny') return { kind: 'denied_meanwhile', verdict, decided: decidedBy(verdict, loaded) };
   const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
   if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId) return undefined;

@@ -15,7 +15,7 @@ import { readStored, StoredObject } from '../store/stored-json.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
-import { restPlatform } from './forward.ts';
+import { restPlatform, traceHeaders } from './forward.ts';
 import type { Forwarded } from './forwarded.ts';
 import { listAll } from './mcp-list.ts';
 import type { McpSessions } from './mcp-sessions.ts';
@@ -86,6 +86,7 @@ async function withMcpClient<Said>(
     return ofTool;
   };
   const { id } = call.who.agent;
+  const trace = traceHeaders(manifest, call);
   const client = makeMcpClient(
     broker.outbound,
     {
@@ -95,7 +96,7 @@ async function withMcpClient<Said>(
       connectionKey: connection.id,
       family: familyOf(call.who),
       lease: call.lease,
-      headers: call.headers,
+      headers: { ...call.headers, ...trace },
       ...((mode === 'header' || mode === 'both') && {
         headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
       }),
@@ -105,7 +106,10 @@ async function withMcpClient<Said>(
   );
   try {
     const inMeta = mode === 'meta' || mode === 'both';
-    return await speak(client, () => (inMeta ? { [ATTESTATION_META_KEY]: attestationOf('tools/call') } : {}));
+    return await speak(client, () => ({
+      ...trace,
+      ...(inMeta && { [ATTESTATION_META_KEY]: attestationOf('tools/call') }),
+    }));
   } finally {
     mcpSessions.keep(credential, id, client.session());
   }

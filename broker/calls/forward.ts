@@ -46,7 +46,7 @@ export async function forward(
     {
       method: raw?.method ?? call.action.method,
       endpoint: { path: call.path, query: call.query },
-      headers: call.headers,
+      headers: { ...call.headers, ...traceHeaders(manifest, call) },
       ...(raw ? { asItIs: asItIs(raw), unreadBody: raw.body.kind === 'stream' } : await bodyOf(call)),
     },
     credential.secret,
@@ -73,6 +73,12 @@ export async function forward(
   const read = await broker.outbound.read(answer, credential.patterns, family);
   return { kind: 'answer', status: answer.status, read, ...way };
 }
+
+/** The trace context, for a platform that is to have it: the broker's own, never that of whoever asked. */
+export const traceHeaders = (
+  { trace }: Pick<Manifest, 'trace'>,
+  { traceparent }: Pick<Call, 'traceparent'>,
+): { traceparent?: string } => (trace === true && traceparent !== undefined ? { traceparent } : {});
 
 /** How a redirect of the platform is followed. */
 const followRule = (manifest: Manifest, { patterns }: Credential): FollowRule => ({

@@ -1,17 +1,24 @@
 /** A call that may be made: its intent is stored, it is sent, and how it ended is recorded. */
 import type { Replay } from '../approvals/replay.ts';
-import { mayBeSent, type Outcome } from '../audit/outcome.ts';
-import type { Recorded } from '../audit/recorder.ts';
+import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import { type CallRecord, mayBeSent, type Outcome } from '../audit/outcome.ts';
+import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
+import { NothingLeft } from '../audit/superseded.ts';
+import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
-import { type Call, withRecord } from './call.ts';
+import { present } from '../policy/present.ts';
+import { useStandingApproval } from '../store/standing-approvals.ts';
+import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import type { Connected } from './connect.ts';
+import type { Memory } from './deeds.ts';
 import { isReadStep } from './git-request.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
 import { refuseTool } from './tool-on-file.ts';
+import { answerAttributes, requestAttributes } from './trace-attributes.ts';
 
 type Cleared = {
   connected: Extract<Connected, { ok: true }>;
@@ -21,51 +28,110 @@ type Cleared = {
   replay: Replay | undefined;
 };
 
-/** From here on the platform may act: the intent is stored first. */
+/**
+ * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval. `nothing_left`:
+ * that is used up, or has ended; nothing was stored or sent.
+ */
 export async function makeCall(
   services: CallServices,
   call: Call,
   { connected, verdict, ask, trials, replay }: Cleared,
-): Promise<Recorded<Outcome>> {
-  const { recorder } = services;
+): Promise<Recorded<Outcome> | 'nothing_left'> {
+  const { recorder, broker } = services;
+  const { watch } = call;
+  const standing = verdict.kind === 'allow' ? verdict.standing : undefined;
+  let used: CallRecord['standing'];
+  const claim: Claim | undefined =
+    standing &&
+    (async (tx) => {
+      const ref = { organisation_id: call.record.organisationId, id: standing.id };
+      const left = await useStandingApproval(tx, ref, broker.clock());
+      if (left === undefined) throw new NothingLeft(`nothing is left of the standing approval ${standing.id}`);
+      used = { id: standing.id, left };
+      return { standing_approval: used };
+    });
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
-    const forwarded = await sendCall(
-      services,
-      { ...call, makeDurable },
-      { ...connected, verdict, ask, isApproved: replay !== undefined },
+    const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
+    const { forwarded, ms, step } = await watch.forward(
+      (traceparent) => sendCall(services, { ...call, makeDurable, traceparent }, allowed),
+      () => requestAttributes(call, connected.platform.manifest.base_url),
     );
-    const made = forwarded.refreshUnavailable ? withRecord(call, { refreshUnavailable: true }) : call;
+    const more = { ...(used && { standing: used }), ...(forwarded.refreshUnavailable && { refreshUnavailable: true }) };
+    const made = withRecord(call, more);
     if (forwarded.kind === 'denied_meanwhile') {
       const decided = withRecord(made, { decided: forwarded.decided });
-      return await recordOutcome(services, await refuse(services, decided, forwarded.verdict), replay);
+      step?.end();
+      const refused = await refuse(services, decided, forwarded.verdict);
+      return await watch.record(() => recordOutcome(services, refused, replay));
     }
     const outcome =
       forwarded.kind === 'quarantined'
         ? refuseTool(made, verdict, forwarded.detail)
         : await concludeCall(services, made, { ...connected, trials, forwarded });
-    return await recordOutcome(services, outcome, replay);
+    const { platform } = connected;
+    const failure = platformFailure(outcome);
+    if (mayBeSent(outcome) || outcome.kind === 'unreachable')
+      broker.metrics.upstream(call.action.platform, ms, failure);
+    step?.set(answerAttributes(outcome));
+    step?.end(failure ?? (outcome.kind === 'unreachable' ? outcome.code : undefined));
+    const memory = services.deeds.toRemember(outcome, familyOf(call.who), () =>
+      deedsOf(call.action.platform, platform.rules, present(ask.call, 'call')),
+    );
+    const recorded = await watch.record(() => recordOutcome(services, outcome, replay, { memory }));
+    memory?.keep();
+    return recorded;
   };
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
   const isStreamed = call.taker !== undefined && !isRead;
   const intent = intentRow(call.record, call.taker !== undefined);
-  return await recorder.intend(intent, send, {
-    companion: replay?.companion,
-    isStreamed,
-    ...(isRead && { isRead }),
-  });
+  try {
+    return await watch.intend((stored) =>
+      recorder.intend(
+        intent,
+        (makeDurable) => {
+          stored();
+          return send(makeDurable);
+        },
+        { companion: replay?.companion, claim, isStreamed, ...(isRead && { isRead }) },
+      ),
+    );
+  } catch (error) {
+    if (error instanceof AuditUnavailable && error.cause instanceof NothingLeft) return 'nothing_left';
+    throw error;
+  }
 }
+
+/** What kept the broker, or its client, from having an answer says nothing about the platform. */
+const OURS = new Set(['bad_request', 'address_refused', 'busy', 'closed', 'client_closed', 'body_gone']);
+
+/** Why an outcome is a failure of the platform, for the metrics; undefined: it is none. */
+function platformFailure(outcome: Outcome): string | undefined {
+  if (outcome.kind === 'unreachable') return OURS.has(outcome.code) ? undefined : outcome.code;
+  return 'upstreamStatus' in outcome && outcome.upstreamStatus >= 500 ? 'status_5xx' : undefined;
+}
+
+/** What belongs to an outcome that is put on record: what follows from it once it is stored, and what is remembered of the call. */
+type With = { after?: (() => Promise<Outcome>) | undefined; memory?: Memory | undefined };
 
 /** Puts an outcome on record; only then it can be answered. */
 export const recordOutcome = (
   { recorder }: CallServices,
   outcome: Outcome,
   replay: Replay | undefined,
-  after?: () => Promise<Outcome>,
+  { after, memory }: With = {},
 ): Promise<Recorded<Outcome>> =>
   recorder.record<Outcome>({
     row: rowOf(outcome),
     value: outcome,
     sent: mayBeSent(outcome),
-    companion: replay?.companion,
+    companion: both(replay?.companion, memory?.companion),
     ...(after && { after }),
   });
+
+function both(one: Companion | undefined, other: Companion | undefined): Companion | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return async (...state) => {
+    await one(...state);
+    await other(...state);
+  };
+}

@@ -19,6 +19,7 @@ import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
+import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { inSession } from './session-marker.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
@@ -50,7 +51,7 @@ export function checkAction(value: unknown): CallRequest['asked'] {
  * Makes a governed call, once for each Idempotency-Key.
  *
  * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too
- * @throws AuditUnavailable when what became of the call could not be recorded; then nothing is answered
+ * @throws AuditUnavailable when what became of the call could not be recorded; then nothing is answered. StoreUnreviewed
  */
 export async function perform<Answer extends StoredResponse>(
   services: CallServices,
@@ -58,7 +59,8 @@ export async function perform<Answer extends StoredResponse>(
   request: CallRequest,
   write: (outcome: Outcome) => Answer,
 ): Promise<Once<Answer> | { kind: 'joined' }> {
-  const { asked, correlationId, lease, taker, git, raw, left } = request;
+  refuseUnreviewed(agent);
+  const { asked, correlationId, lease, taker, git, raw, left, traceparent } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
   const who = marked.ok ? marked.who : agent;
@@ -71,7 +73,17 @@ export async function perform<Answer extends StoredResponse>(
   const action = caller.caller === asked.action.caller ? asked.action : { ...asked.action, caller: caller.caller };
   const now = services.broker.clock();
   // Whoever is halted, or contained by its parent, is refused, also what was answered before.
-  const options = { correlationId, now, lease, taker, git, raw, left, ...identifying(services, who, action) };
+  const options = {
+    correlationId,
+    now,
+    lease,
+    taker,
+    git,
+    raw,
+    left,
+    traceparent,
+    ...identifying(services, who, action),
+  };
   if (key.value === undefined || isStopped(who, now)) {
     const acted = await act(services, who, action, options);
     return acted === 'joined' ? { kind: 'joined' } : answered(acted);

@@ -1,5 +1,5 @@
 /** Sends an allowed call, to its platform or MCP server, with a credential that works. */
-import type { Ask, Verdict } from '../policy/facts.ts';
+import type { Ask, StandingApproval, Verdict } from '../policy/facts.ts';
 import { toolOf } from '../policy/tool-endpoint.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
@@ -10,13 +10,18 @@ import { type Fresh, forwardFresh } from './forward-fresh.ts';
 import { forwardGit } from './forward-git.ts';
 import { forwardMcp } from './forward-mcp.ts';
 
-/** `ask`, `verdict`: how it was decided. `isApproved`: a person approved it, which stands in for a hold. */
-type Allowed = Extract<Connected, { ok: true }> & { ask: Ask; verdict: Verdict; isApproved: boolean };
+/** `ask`, `verdict`: how it was decided. `isApproved`: a person approved it, which stands in for a hold. `standing`: was used for it. */
+type Allowed = Extract<Connected, { ok: true }> & {
+  ask: Ask;
+  verdict: Verdict;
+  isApproved: boolean;
+  standing: StandingApproval | undefined;
+};
 
 export async function sendCall(
   services: CallServices,
   call: Call,
-  { platform, connection, credential, ask, verdict, isApproved }: Allowed,
+  { platform, connection, credential, ask, verdict, isApproved, standing }: Allowed,
 ): Promise<Fresh> {
   const { grant } = verdict;
   if (connection.personTokens !== undefined) services.tokenUses.note(connection.personTokens);
@@ -32,7 +37,7 @@ export async function sendCall(
           ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
           : forward(services.broker, platform, call, connection, fresh);
       },
-      decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved }),
+      decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved, standing }),
     },
   );
 }

@@ -2,13 +2,14 @@
 
 import type { Broker } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
+import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import { ALL_PLATFORMS, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
-import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
+import type { AgentDeeds } from './deeds.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import { toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
 
@@ -34,7 +35,7 @@ export type Simulated =
  * @param agentId `agt_…`, of an agent that there is
  */
 export async function simulate(
-  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader },
+  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader; deeds: AgentDeeds },
   agentId: string,
   { action, git }: Asked,
   proposed: Proposed,
@@ -57,7 +58,8 @@ export async function simulate(
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
   const asked = read.ok ? askOf(action, read.call) : undefined;
-  const ask = asked?.call && git ? { ...asked, call: { ...asked.call, git } } : asked;
+  const concrete = asked?.call && git ? { ...asked, call: { ...asked.call, git } } : asked;
+  const ask = concrete && (await services.deeds.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : present(stopped, 'verdict');
   const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);

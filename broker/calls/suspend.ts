@@ -1,7 +1,7 @@
 /** The broker suspends an agent by itself: by a guardrail, or because it is refused too often. */
 
 import type { Changing } from '../audit/record-change.ts';
-import { recordChange } from '../audit/record-change.ts';
+import { byBroker, recordChange } from '../audit/record-change.ts';
 import { hasStandingParent } from '../facts/facts.ts';
 import { AutoSuspend, countsAsAnomaly } from '../policy/auto-suspend.ts';
 import type { HaltCause, Verdict } from '../policy/facts.ts';
@@ -28,11 +28,7 @@ async function suspend(services: Changing, { who, record }: Call, suspension: Su
   const { agent, cause, detail, isStanding } = suspension;
   const { broker } = services;
   const { organisation_id: organisationId } = who.agent;
-  const by = {
-    owner: { id: 'broker', organisation_id: organisationId },
-    how: 'broker' as const,
-    correlationId: record.correlationId,
-  };
+  const by = byBroker(organisationId, record.correlationId);
   const place = { organisationId, id: agent.id };
   const move = { from: ['active'] as const, to: 'suspended' as const, cause, detail };
   const done = await recordChange(services, by, { reason: 'agent_suspended', detail, agent }, async (tx, note) => {

@@ -3,10 +3,10 @@
 import { parsePublicKey } from '../crypto/public-key.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { ruleProblems } from '../policy/compile-rules.ts';
 import { compileCondition } from '../policy/condition.ts';
 import { presenceTest } from '../policy/condition-syntax.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
-import { ruleProblems } from '../policy/rules.ts';
 import { entriesOf, type Governance, ruleSources, termsOf } from './governance.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, listNames, type Path } from './problems.ts';

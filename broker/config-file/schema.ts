@@ -2,12 +2,15 @@
 import { z } from 'zod';
 import { CallerIssuers } from '../people/caller-issuer.ts';
 import { BuiltinUse } from '../platforms/builtin.ts';
-import { recordOf, SecretReference } from '../platforms/fields.ts';
+import { recordOf } from '../platforms/fields.ts';
 import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
+import { Retention } from '../policy/retention.ts';
+import { ChannelInFile, ChannelName } from './channels.ts';
 import { name, spacedName } from './name.ts';
+import { SecretInParts } from './secret-in-parts.ts';
 import { GrantTerms } from './terms.ts';
 
 /** What a connection is called, here and by owners elsewhere. */
@@ -38,21 +41,6 @@ export const PlatformEntry = z
   .union([BuiltinUse.safeExtend({ suspended }), Manifest.safeExtend({ suspended })])
   .describe('A platform: a built-in one with changes, or a whole one.');
 
-const ConnectionSecret = z.union(
-  [
-    SecretReference,
-    recordOf(
-      z.string().regex(/^(?!(?:env|file)$)[a-z_]{1,64}$/, 'is not the name of a part of a secret'),
-      SecretReference,
-    ),
-  ],
-  {
-    error:
-      'write { env: NAME } or { file: PATH }, or such a reference for each part of the secret; a secret itself is never written here',
-  },
-);
-export type ConnectionSecret = z.infer<typeof ConnectionSecret>;
-
 /** Of a connection. */
 export const IdleSeconds = z
   .int()
@@ -70,7 +58,7 @@ export const WaitSeconds = z
 const Connection = z
   .strictObject({
     platform: PlatformId.describe('The platform that it connects to.'),
-    secret: ConnectionSecret.optional().describe(
+    secret: SecretInParts.optional().describe(
       'Where the credential is found, or each part of one that has several. Without it the credential that the connection has stays.',
     ),
     default: z
@@ -108,6 +96,15 @@ const conditions = {
     ),
 };
 
+const decideIn = z
+  .array(ChannelName)
+  .min(1, 'is empty; leave it out')
+  .max(20)
+  .optional()
+  .describe(
+    'Of one that requires an approval: channels in which a button may decide, by a person of the channel. All rules that hold a call have to name the channel.',
+  );
+
 const PolicyRule = z
   .strictObject({
     name: spacedName('What the rule is called in audit rows; otherwise "rule 1", "rule 2" and so on.').optional(),
@@ -115,6 +112,7 @@ const PolicyRule = z
       .enum(['allow', 'require_approval', 'deny'])
       .describe('What happens to calls that match. The most severe matching rule wins; what none matches is denied.'),
     ...conditions,
+    decide_in: decideIn,
   })
   .describe('A rule of a policy. What is absent matches everything.');
 
@@ -125,6 +123,13 @@ const Guardrail = z
       .enum(['require_approval', 'deny', 'suspend'])
       .describe('A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).'),
     ...conditions,
+    remember: z
+      .literal(true)
+      .optional()
+      .describe(
+        'Of one that requires an approval: a standing approval may stand in for it. Without it every such call is asked for.',
+      ),
+    decide_in: decideIn,
   })
   .describe('A rule for all agents of the organisation.');
 
@@ -181,6 +186,10 @@ export const GovernanceDocument = z
       .union([AutoSuspend, z.literal(false)])
       .optional()
       .describe('After how many refused calls an agent is suspended until an owner resumes it; false: never.'),
+    retention: z
+      .union([Retention, z.literal(false)])
+      .optional()
+      .describe('After how many days audit rows are deleted, by kind; false: never.'),
     owners: z
       .array(Owner)
       .max(1000)
@@ -189,6 +198,9 @@ export const GovernanceDocument = z
     platforms: recordOf(PlatformId, PlatformEntry).optional().describe('The platforms, by the id that agents use.'),
     caller_issuers: CallerIssuers.optional(),
     connections: recordOf(ConnectionName, Connection).optional().describe('Credentials for platforms, by name.'),
+    channels: recordOf(ChannelName, ChannelInFile)
+      .optional()
+      .describe('Channels on which owners are told what waits for them, by name.'),
     policies: recordOf(PolicyName, Policy)
       .optional()
       .describe('Policies, by name. "default" is there without being listed.'),

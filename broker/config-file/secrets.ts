@@ -10,7 +10,7 @@ import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { PlatformSecretName } from '../token-source/platform-secret.ts';
 import { entriesOf, type Governance } from './governance.ts';
 import { type Finding, type Path, type Problem, placeFindings } from './problems.ts';
-import type { ConnectionSecret } from './schema.ts';
+import type { SecretInParts } from './secret-in-parts.ts';
 
 export type Reference = { env: string } | { file: string };
 
@@ -26,15 +26,15 @@ export function referenceKey(reference: Reference): string {
 }
 
 /** Whether each part of a secret has a reference of its own. */
-export const isInParts = (secret: ConnectionSecret): secret is Record<string, Reference> =>
+export const isInParts = (secret: SecretInParts): secret is Record<string, Reference> =>
   Object.values(secret).every((one) => typeof one === 'object');
 
 /** How the store remembers where the secret of a connection came from. */
-export const secretKey = (secret: ConnectionSecret): string =>
+export const secretKey = (secret: SecretInParts): string =>
   isInParts(secret) ? `parts:${JSON.stringify(secret)}` : referenceKey(secret);
 
 /** The secret of a connection; undefined: a value was not given. Of several parts it is the text that holds them all. */
-export function secretIn(values: Resolved, secret: ConnectionSecret): Secret | undefined {
+export function secretIn(values: Resolved, secret: SecretInParts): Secret | undefined {
   if (!isInParts(secret)) return values.get(referenceKey(secret));
   const parts: Record<string, string> = {};
   for (const [name, reference] of Object.entries(secret)) {
@@ -46,11 +46,11 @@ export function secretIn(values: Resolved, secret: ConnectionSecret): Secret | u
 }
 
 /** Its references, with where they stand below it. */
-const referencesIn = (secret: ConnectionSecret): [path: string[], Reference][] =>
+const referencesIn = (secret: SecretInParts): [path: string[], Reference][] =>
   isInParts(secret) ? Object.entries(secret).map(([name, one]) => [[name], one]) : [[[], secret]];
 
 /** What `secretKey` or `referenceKey` wrote. */
-export function referenceOf(key: string): ConnectionSecret {
+export function referenceOf(key: string): SecretInParts {
   if (key.startsWith('parts:')) return JSON.parse(key.slice('parts:'.length));
   const at = key.indexOf(':');
   return key.startsWith('env:') ? { env: key.slice(at + 1) } : { file: key.slice(at + 1) };
@@ -77,6 +77,9 @@ export function secretReferences(governance: Governance): Place[] {
   for (const [name, { secret }] of entriesOf(governance.document.connections))
     for (const [below, reference] of secret ? referencesIn(secret) : [])
       found.push({ path: ['connections', name, 'secret', ...below], reference });
+  for (const [name, { secret }] of entriesOf(governance.document.channels))
+    for (const [below, reference] of secret ? referencesIn(secret) : [])
+      found.push({ path: ['channels', name, 'secret', ...below], reference });
   return found;
 }
 

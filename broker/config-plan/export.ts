@@ -36,10 +36,12 @@ export async function exportGovernance(
   const present = await loadPresent(broker.store.db, organisation);
   const { agents, remarks, comments } = exportAgents(present, now);
   remarks.push(...remarksOnOrganisation(present));
+  const settings = readOrganisationRow(organisation);
   const sections: GovernanceDocumentInput = {
     organisation: organisation.name,
     publish_identity_documents: organisation.publish_identity_documents === 1,
-    auto_suspend: readOrganisationRow(organisation).auto_suspend ?? false,
+    auto_suspend: settings.auto_suspend ?? false,
+    retention: organisation.retention === null ? false : settings.retention,
     owners: present.owners
       .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
       .map(({ email, role }) => ({ email, role })),
@@ -51,6 +53,7 @@ export async function exportGovernance(
     ) as NonNullable<GovernanceDocumentInput['platforms']>,
     caller_issuers: readOrganisationRow(organisation).caller_issuers,
     connections: exportConnections(present),
+    channels: exportChannels(present),
     policies: exportPolicies(present),
     guardrails: present.guardrails as NonNullable<GovernanceDocumentInput['guardrails']>,
     agents,
@@ -100,6 +103,19 @@ function exportConnections({ connections }: Present): NonNullable<GovernanceDocu
     ];
   });
   return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['connections']>;
+}
+
+function exportChannels({ channels }: Present): NonNullable<GovernanceDocumentInput['channels']> {
+  const exported = channels.map(({ name, kind, settings, rules, secret_reference: reference }): [string, object] => [
+    name,
+    {
+      kind,
+      ...JSON.parse(settings),
+      ...(reference !== null && { secret: referenceOf(reference) }),
+      ...JSON.parse(rules),
+    },
+  ]);
+  return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['channels']>;
 }
 
 function exportPolicies({ policies }: Present): NonNullable<GovernanceDocumentInput['policies']> {

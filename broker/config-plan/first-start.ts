@@ -34,6 +34,9 @@ export async function createOrganisation(
     require_user_verification: 0,
     auto_suspend: null,
     caller_issuers: null,
+    agents_stopped: null,
+    restored: null,
+    retention: null,
   };
   await putOrganisation(db, organisation);
   const owner = await putOwner(db, {

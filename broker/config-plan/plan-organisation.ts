@@ -5,6 +5,7 @@ import { endOwner } from '../admin/owners.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { CallerIssuer } from '../people/caller-issuer.ts';
+import { KEEP_ALL } from '../policy/retention.ts';
 import { putOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
 import { addProblem, addStep, difference, listDifference, type Planning } from './planning.ts';
@@ -22,14 +23,15 @@ export function planOrganisation(planning: Planning): void {
     return;
   }
   const before = readOrganisationRow(organisation);
-  const { auto_suspend: rule, caller_issuers: issuers } = document;
+  const { auto_suspend: rule, caller_issuers: issuers, retention } = document;
   const after = {
     name,
     publish_identity_documents: publish ?? before.publish_identity_documents,
     auto_suspend: rule === undefined ? before.auto_suspend : rule === false ? null : rule,
     caller_issuers: issuers ?? before.caller_issuers,
+    retention: retention === false ? KEEP_ALL : (retention ?? before.retention),
   };
-  const details = (['name', 'publish_identity_documents', 'auto_suspend'] as const).flatMap((field) =>
+  const details = (['name', 'publish_identity_documents', 'auto_suspend', 'retention'] as const).flatMap((field) =>
     difference(field, before[field] ?? false, after[field] ?? false),
   );
   details.push(

@@ -86,8 +86,9 @@ function rulesDifference(before: readonly RuleSource[], after: readonly RuleSour
 }
 
 /** `deny: methods DELETE; endpoints /admin/**`. */
-function describeRule({ name, effect, when, ...lists }: RuleSource): string {
+function describeRule({ name, effect, when, remember, ...lists }: RuleSource): string {
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);
+  if (remember === true) parts.push('remember');
   return `${name === undefined ? '' : `${name}: `}${effect}${parts.length === 0 ? ' everything' : `: ${parts.join('; ')}`}`;
 }

@@ -10,7 +10,9 @@ import type { Instant } from '../policy/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { checkDecideIn } from './check-decide-in.ts';
 import { planAgents } from './plan-agents.ts';
+import { planChannels } from './plan-channels.ts';
 import { planConnectionRemovals, planConnections } from './plan-connections.ts';
 import { planOrganisation, planOwnerRemovals, planOwners } from './plan-organisation.ts';
 import { planPlatformSecrets } from './plan-platform-secrets.ts';
@@ -110,6 +112,8 @@ export async function planOn(
   await rest();
   planGuardrails(planning);
   planConnections(planning);
+  planChannels(planning);
+  checkDecideIn(planning);
   await planAgents(planning, rest);
   planning.stepsOfAgents = planning.steps.length;
   planConnectionRemovals(planning);

@@ -19,6 +19,7 @@ export const CHANGE_KINDS = [
   'owner',
   'platform',
   'connection',
+  'channel',
   'policy',
   'guardrails',
   'agent',

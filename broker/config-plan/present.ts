@@ -8,6 +8,7 @@ import type { RuleSource } from '../policy/facts.ts';
 import { listFormerKeys } from '../store/agent-keys.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
+import { listChannels } from '../store/notice-channels.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import { listPlatforms } from '../store/platforms.ts';
@@ -16,6 +17,7 @@ import type {
   AgentTable,
   ConnectionTable,
   GrantTable,
+  NoticeChannelTable,
   OrganisationTable,
   OwnerTable,
   PlatformSecretTable,
@@ -40,6 +42,8 @@ export type Present = {
   /** Ids of the platforms that are suspended. */
   suspendedPlatforms: ReadonlySet<string>;
   connections: readonly ConnectionTable[];
+  /** Without those of one person. */
+  channels: readonly NoticeChannelTable[];
   platformSecrets: readonly PlatformSecretTable[];
   policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
   guardrails: RuleSource[];
@@ -74,6 +78,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     platforms: new Map(platforms.map((platform) => [platform.platform_id, readManifest(platform)])),
     suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
     connections: await listConnections(db, id),
+    channels: (await listChannels(db, id)).filter(({ owner_id }) => owner_id === null),
     platformSecrets: await listPlatformSecrets(db, id),
     policies: new Map(
       policies.map(({ id, name, rules }) => [name, { id, rules: readStoredRules(rules, `rules of policy ${id}`) }]),

@@ -24,7 +24,7 @@ export async function writeTogether(
       await rest();
     }
   for (const some of inParts(together.removedGrants)) {
-    await deleteGrant(db, organisationId, some);
+    await deleteGrant(db, organisationId, some, now);
     await rest();
   }
   const ending = { from: REVOCABLE, cause: 'owner_manual', detail: REMOVED_DETAIL } as const;

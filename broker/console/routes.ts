@@ -1,12 +1,38 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { PolicyName } from '../config-file/schema.ts';
+import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
+import { Refusal } from '../http/errors.ts';
+import { noSuchPage } from '../http/no-such-page.ts';
 import { pageReply } from '../http/page.ts';
+import type { Reply } from '../http/reply.ts';
 import { type Route, route } from '../http/route.ts';
+import { makeVisitNote } from '../reach.ts';
 import { readPages } from './pages.ts';
 
 /** What people type who know no more than where the broker is. */
 const WAYS_IN = ['/', '/console/'];
 
+/** Whether it may be the id of an agent at all: who is not signed in is not told whether there is such an agent. */
+const isAgent = (id: string): boolean => AGENT_ID_PATTERN.test(id) || UUID_PATTERN.test(id);
+
+/** By page whether there may be what its address names. */
+const MAY_BE: Readonly<Record<string, (params: Readonly<Record<string, string>>) => boolean>> = {
+  '/console/agents/{id}': ({ id = '' }) => isAgent(id),
+  '/console/policies/{name}': ({ name = '' }) => PolicyName.safeParse(name).success,
+};
+
+/** Throws Refusal not_found for programs. */
+function unknown({ accept }: IncomingHttpHeaders): Reply {
+  if (accept?.includes('text/html')) return noSuchPage('console');
+  throw new Refusal('not_found', 'No such route.');
+}
+
+/** The service worker: it is of pages above its own folder, too. */
+const WORKER = '/console/worker.js';
+
 /** The routes of the console's files. Read when the broker starts, not before. */
 export function consoleRoutes(): Route[] {
+  const noteVisit = makeVisitNote();
   const ways = WAYS_IN.map((path) =>
     route({
       method: 'GET',
@@ -21,7 +47,8 @@ export function consoleRoutes(): Route[] {
   );
   const files = readPages().map((served) => {
     // Public files: nothing secret is compressed with them.
-    const reply = pageReply(served, { large: true });
+    const reply = pageReply(served, { large: true, ...(served.path === WORKER && { workerScope: '/console' }) });
+    const mayBe = MAY_BE[served.path];
     return route({
       method: 'GET',
       path: served.path,
@@ -29,8 +56,12 @@ export function consoleRoutes(): Route[] {
       capability: 'console.page',
       summary: served.summary,
       answers: { 200: 'The file.', 304: 'The file that you have is still the same.' },
-      errors: [],
-      handle: async ({ request }) => reply(request.headers),
+      errors: mayBe ? ['not_found'] : [],
+      handle: async ({ request, params, services: { broker }, source }) => {
+        noteVisit(broker, source);
+        if (mayBe?.(params) === false) return unknown(request.headers);
+        return reply(request.headers);
+      },
     });
   });
   return [...ways, ...files];

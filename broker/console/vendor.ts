@@ -1,5 +1,7 @@
 /** The libraries that the pages import, read from the packages that npm installed: nothing is built and nothing is copied. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export type Vendored = { path: string; text: string };
 
@@ -20,7 +22,10 @@ export function vendored(): Vendored[] {
     { path: `${PREFIX}/preact.js`, text: read('preact') },
     { path: `${PREFIX}/preact-hooks.js`, text: withPreactByPath(read('preact/hooks')) },
     { path: `${PREFIX}/htm.js`, text: read('htm') },
+    { path: `${PREFIX}/uplot.js`, text: uplotAsModule(readUplot('uPlot.iife.min.js')) },
+    { path: `${PREFIX}/uplot.css`, text: readUplot('uPlot.min.css') },
     { path: `${PREFIX}/simplewebauthn-browser.js`, text: asModule(readPasskeyBundle()) },
+    ...yamlModules(),
   ];
 }
 
@@ -33,12 +38,37 @@ const read = (specifier: string): string => readText(import.meta.resolve(specifi
 const readPasskeyBundle = (): string =>
   readText(new URL('../dist/bundle/index.umd.min.js', import.meta.resolve('@simplewebauthn/browser')));
 
+/** Of uplot, whose single module is three times as long as its script, which sets a variable. */
+const readUplot = (file: string): string => readText(new URL(file, import.meta.resolve('uplot')));
+
+function uplotAsModule(script: string): string {
+  if (!script.includes('var uPlot='))
+    throw new Error('uplot does not set uPlot as it did: see broker/console/vendor.ts.');
+  return `${script}\nexport default uPlot;\n`;
+}
+
 /** A browser knows no bare names without an import map, which would have to be inline. */
 function withPreactByPath(text: string): string {
   const rewritten = text.replaceAll(/from\s*"preact"/g, `from"${PREFIX}/preact.js"`);
   if (rewritten === text || /from\s*"(?!\/)/.test(rewritten))
     throw new Error('preact/hooks does not import preact as it did: see broker/console/vendor.ts.');
   return rewritten;
+}
+
+/** The modules of yaml for browsers, which import each other by relative paths. A page loads them when it needs them. */
+function yamlModules(): Vendored[] {
+  // The build copies them beside the compiled files; a checkout has them from npm.
+  const built = fileURLToPath(new URL('vendor/yaml/', import.meta.url));
+  const folder = existsSync(built)
+    ? built
+    : fileURLToPath(new URL('browser/dist/', import.meta.resolve('yaml/package.json')));
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.js'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((file) => ({
+      path: `${PREFIX}/yaml/${relative(folder, file).replaceAll(sep, '/')}`,
+      text: readFileSync(file, 'utf8'),
+    }));
 }
 
 function asModule(bundle: string): string {

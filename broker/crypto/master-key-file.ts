@@ -96,6 +96,19 @@ export function dropPreviousKeys(path: string): MasterKeys {
   }));
 }
 
+/**
+ * Removes what a process that was killed left of a change of the key file: its content was never in force. Only for whoever knows
+ * that no other process changes the file now.
+ * @throws MasterKeyError
+ */
+export function removeUnfinishedChange(path: string): void {
+  try {
+    rmSync(`${path}.new`, { force: true });
+  } catch (cause) {
+    throw cannotWrite(path, cause);
+  }
+}
+
 type Content = { lines: string[]; keys: MasterKeys };
 
 /**
@@ -168,10 +181,12 @@ function readKeyFile(path: string): string | undefined {
   try {
     const stat = fstatSync(file);
     if (!stat.isFile()) throw unsafe(path, 'it is not a regular file');
-    if (POSIX && (stat.mode & 0o077) !== 0) {
+    // systemd and Kubernetes give root's secret to one service by a group or an access control list, which shows as 0440.
+    const isLent = stat.uid === 0 && process.geteuid?.() !== 0;
+    if (POSIX && (stat.mode & (isLent ? 0o037 : 0o077)) !== 0) {
       throw unsafe(path, `its permissions let other users access it. Run: chmod 600 ${path}`);
     }
-    if (POSIX && stat.uid !== 0 && stat.uid !== process.getuid?.()) throw unsafe(path, 'it belongs to another user');
+    if (POSIX && stat.uid !== 0 && stat.uid !== process.geteuid?.()) throw unsafe(path, 'it belongs to another user');
     if (stat.size > MAX_FILE_BYTES) throw new MasterKeyError('malformed', `${path} is too large for a key file.`);
     return readFileSync(file, 'utf8');
   } finally {

@@ -10,6 +10,7 @@ import { type AnswerReader, makeAnswerReader } from './answer-reader.ts';
 import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
 import { BUDGET } from './call-budget.ts';
 import type { Lookup } from './connector.ts';
+import { type DialTo, dial } from './dial.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
@@ -28,6 +29,8 @@ export type Outbound = {
   send(request: OutboundRequest): Promise<Answer>;
   /** The same, but answers with the head: the body comes as it is taken. */
   stream(request: StreamRequest): Promise<StreamedAnswer | Unreachable>;
+  /** Opens a plain connection, by the same rules, for a protocol that is not HTTP. Never rejects. */
+  dial(to: DialTo): Promise<Socket | Unreachable>;
   /** Reads an answer, and looks for the credential in it: a large one on another thread (answer-reader.ts). */
   read: AnswerReader['read'];
   /** Aborts requests in flight (`closed`) and destroys all connections. Later requests are answered `closed`. */
@@ -76,6 +79,8 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   let lastUsed: string | undefined;
   let closed = false;
 
+  const lookup = options.lookup ?? dns.lookup;
+  const dialing = { rules, lookup, timeoutMs: options.connectTimeoutMs ?? 10_000, connecting };
   const reader = makeAnswerReader();
   /** Exchanges in flight. */
   const open = new OpenExchanges();
@@ -106,7 +111,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       target,
       rules: usedRules,
       connecting,
-      lookup: options.lookup ?? dns.lookup,
+      lookup,
       ca: options.ca,
       timeoutMs: options.connectTimeoutMs ?? 10_000,
       connections: options.connectionsPerOrigin ?? BUDGET.all.calls,
@@ -200,6 +205,8 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       pool.note(answer);
       return answer;
     },
+
+    dial: (to) => (closed ? Promise.resolve(unreachable('closed', false)) : dial(to, dialing)),
 
     read: reader.read,
 

@@ -4,11 +4,11 @@ import { isHeaderValue } from './request-check.ts';
 
 /**
  * Headers that an agent may not set: hop-by-hop (RFC 9110 §7.6.1), about the body and its coding, about the client or the
- * origin of the request, overrides of the method or the path, and credentials.
+ * origin of the request, overrides of the method or the path, credentials, and the agent's trace context, which platforms are not told.
  */
 const DROPPED = new Set(
-  `accept-encoding alt-used authorization cf-connecting-ip client-ip connection cookie cookie2 early-data expect forwarded
-  host http2-settings keep-alive max-forwards private-token sudo te trailer trailers transfer-encoding true-client-ip
+  `accept-encoding alt-used authorization baggage cf-connecting-ip client-ip connection cookie cookie2 early-data expect forwarded
+  host http2-settings keep-alive max-forwards private-token sudo te traceparent tracestate trailer trailers transfer-encoding true-client-ip
   upgrade via x-accel-mapping x-client-ip x-cluster-client-ip x-envoy-original-path x-host x-http-method
   x-http-method-override x-method-override x-original-host x-original-method x-original-uri x-original-url x-override-url
   x-real-ip x-rewrite-url x-sendfile-type x-upstream-authorization`.split(/\s+/),

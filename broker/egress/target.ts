@@ -18,6 +18,8 @@ export type Target =
 
 /** Allowed ports on the public internet. Any other has to be listed by the operator as `host:port` (SS-09). */
 const PUBLIC_PORTS = new Set([443, 8443]);
+/** What is not encrypted goes nowhere else. */
+const NO_PORTS = new Set<number>();
 
 /** Reads `host:port` of the operator's settings; undefined when it is not in canonical form. */
 export function parseHostPort(text: string): HostPort | undefined {
@@ -49,14 +51,20 @@ export function checkTarget(url: URL, rules: TargetRules): Target {
   if (url.username !== '' || url.password !== '') return refuse('userinfo');
   const host = url.hostname;
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
+  const target = checkHost({ host, port }, rules, secure ? PUBLIC_PORTS : NO_PORTS);
+  return !secure && !target.ok && target.refused === 'port' ? refuse('scheme') : target;
+}
+
+/** The same for a host and a port alone; `ports`: those that are allowed on the public internet. */
+export function checkHost({ host, port }: HostPort, rules: TargetRules, ports: ReadonlySet<number>): Target {
+  const refuse = (refused: string) => ({ ok: false as const, refused });
   const address = literalAddress(host);
   if (isOwn(rules.own, host, port)) return refuse('own_address');
   if (address !== undefined && isOwnAddress(rules.own, address, port)) return refuse('own_address');
   const isListed = rules.allowPrivate.has(hostPortText({ host, port }));
   const listed = !isListed ? 'no' : address === undefined ? 'name' : 'address';
   if (!isListed) {
-    if (!secure) return refuse('scheme');
-    if (!PUBLIC_PORTS.has(port)) return refuse('port');
+    if (!ports.has(port)) return refuse('port');
     if (host.endsWith('.')) return refuse('trailing_dot');
     if (host === 'localhost' || host.endsWith('.localhost')) return refuse('loopback');
   }

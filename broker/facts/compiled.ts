@@ -1,14 +1,17 @@
 /** Policies, guardrails and manifests as compiled values, kept by version: a version never changes, so no time is needed. */
 import type { Broker } from '../broker.ts';
+import { SealError } from '../crypto/seal.ts';
 import { compileManifest, Manifest } from '../platforms/manifest.ts';
-import { sentencesIn } from '../platforms/presets.ts';
-import type { Guardrails, Policy } from '../policy/facts.ts';
+import { sentencesIn, withFree } from '../platforms/presets.ts';
+import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
+import type { Guardrails, Policy, StandingApproval } from '../policy/facts.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
-import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { compileSentences, type Sentences } from '../sentences/sentences.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
+import { findStandingTerms } from '../store/standing-approvals.ts';
 import { readStoredRules } from '../store/stored-json.ts';
+import { openTerms } from './standing-terms.ts';
 
 /** `sentences`: compiled when the first one is said, because no decision needs them. */
 export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules; sentences: () => Sentences };
@@ -17,6 +20,8 @@ export type Compiled = {
   policy(organisationId: string, id: string, name: string, version: number): Promise<Policy>;
   guardrails(organisationId: string, version: number): Promise<Guardrails>;
   platform(organisationId: string, platformId: string, version: number): Promise<CompiledPlatform>;
+  /** Those that can be read; one that cannot stands in for nothing. */
+  standing(organisationId: string, ids: readonly string[]): Promise<StandingApproval[]>;
 };
 
 /** Far more than one organisation has; many organisations push the least recently used ones out. */
@@ -35,12 +40,26 @@ function keeper<Value>() {
   };
 }
 
+async function readStanding(broker: Broker, organisationId: string, id: string): Promise<StandingApproval | undefined> {
+  const row = await findStandingTerms(broker.store.db, organisationId, id);
+  if (!row) return undefined;
+  try {
+    const terms = openTerms(broker, row);
+    return terms && { id, expiresAt: row.expires_at, terms };
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, standing: id }, 'the terms of a standing approval cannot be opened');
+    return undefined;
+  }
+}
+
 /** Throws when a version that a row points at is not there: then nothing may be decided. */
 export function compiledGovernance(broker: Broker): Compiled {
   const { db } = broker.store;
   const policies = keeper<Policy>();
   const guardrails = keeper<Guardrails>();
   const platforms = keeper<CompiledPlatform>();
+  const standing = keeper<StandingApproval | undefined>();
   const present = <T>(found: T | undefined, what: string): T => {
     if (found === undefined) throw new Error(`${what} is not in the store`);
     return found;
@@ -70,9 +89,13 @@ export function compiledGovernance(broker: Broker): Compiled {
         let sentences: Sentences | undefined;
         return {
           manifest,
-          rules: compileManifest(platformId, manifest),
+          rules: compileManifest(platformId, withFree(manifest)),
           sentences: () => (sentences ??= compileSentences(sentencesIn(manifest))),
         };
       }),
+    standing: async (organisationId, ids) => {
+      const read = ids.map((id) => standing(`${organisationId}/${id}`, () => readStanding(broker, organisationId, id)));
+      return (await Promise.all(read)).filter((one) => one !== undefined);
+    },
   };
 }

@@ -189,6 +189,7 @@ async function loadFacts(
       : await compiled.policy(organisation, row.policy_id, row.policy_name ?? '', row.policy_version);
   const guardrails = await compiled.guardrails(organisation, row.guardrails_version);
   const parent = parentOf(rows, platformId, now);
+  const standing = row.standing === null ? undefined : await compiled.standing(organisation, row.standing.split(','));
   const grants = new Map<string, Grant>();
   const connections = new Map<string, ConnectionFacts>();
   for (const each of rows) {
@@ -206,6 +207,7 @@ async function loadFacts(
         platform: {
           platformId: row.platform_id ?? '',
           name: platform.manifest.name ?? row.platform_id ?? '',
+          version: row.platform_version ?? 0,
           suspended: row.platform_suspended === 1,
           defaultConnectionId: row.default_connection_id,
           rules: platform.rules,
@@ -216,6 +218,7 @@ async function loadFacts(
       ...(policy && { policy }),
       guardrails,
       breakers: breakersOf(row, now),
+      ...(standing && { standing }),
     },
     platform,
     connections,

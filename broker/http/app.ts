@@ -8,19 +8,19 @@ import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { guardGit } from './git-guard.ts';
 import { guardHosts } from './host-guard.ts';
+import { noSuchPage } from './no-such-page.ts';
 import { refusalIn } from './problem.ts';
 import { guardProxy } from './proxy-guard.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { countRefusedBearers } from './refused-bearers.ts';
-import { type Reply, send } from './reply.ts';
+import { send } from './reply.ts';
 import { echoRequestId } from './request-id.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
-import { wordsPage } from './sign-in-page.ts';
 
 /** `routes`: everything that is served. */
 export function makeApp(services: Services, routes: readonly Route[]): Express {
-  const { config, log } = services.broker;
+  const { config, log, rateCounts } = services.broker;
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('case sensitive routing').enable('strict routing');
@@ -29,7 +29,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.use(guardHosts(services, routes));
   app.use(guardGit(services.broker.baseUrl));
   app.use(guardProxy(services));
-  const limits = makeRateLimits(config.limitFactor, makeRefusalLog(log));
+  const limits = makeRateLimits(config.limitFactor, rateCounts, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits);
   const paths = new Map<string, { path: string | string[]; routes: Route[] }>();
   for (const route of routes) {
@@ -84,18 +84,6 @@ function refuseUnknown(services: Services): RequestHandler {
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }
-
-const START = {
-  console: { to: '/console', text: 'To the console' },
-  docs: { to: '/docs', text: 'To the documentation' },
-} as const;
-
-const noSuchPage = (section: keyof typeof START): Reply =>
-  wordsPage(404, {
-    title: 'There is no such page',
-    text: 'The address may have been cut off on its way, or be one of another version of this broker.',
-    link: START[section],
-  });
 
 /** Errors of the router itself, which come before any route. */
 function refuseBroken(services: Services): ErrorRequestHandler {

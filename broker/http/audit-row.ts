@@ -4,11 +4,11 @@ import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { AuditFilter } from '../store/audit-search.ts';
 import { text } from '../wire/action.ts';
+import { RESULTS } from './audit-result.ts';
+import { CallHistoryShown } from './call-history.ts';
 import { instant } from './instant.ts';
 import { moment } from './query.ts';
 import { SentenceShown } from './sentence.ts';
-
-const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored'] as const;
 
 const opened = z.record(z.string(), z.unknown()).nullable();
 
@@ -64,6 +64,11 @@ export const AuditRowListed = AuditRowShown.extend({
     'what the call does: of a held call as it was said then; else as far as method and path tell, by the manifest of today; null: it is about no call',
   ),
   rules: MatchedRules,
+  history: CallHistoryShown.nullable()
+    .optional()
+    .describe(
+      'with `history=true`: of a held call each step so far, whichever of them this row is; null: it is no held call',
+    ),
 }).meta({ id: 'AuditRowListed' });
 
 export const AuditRowWithReceipt = AuditRowShown.extend({
@@ -109,12 +114,18 @@ export const AUDIT_FILTER = {
     .describe('why a call was answered as it was, or what an owner did'),
   since: moment('from this moment on').optional(),
   until: moment('before this moment').optional(),
+  text: text(200)
+    .min(1)
+    .optional()
+    .describe(
+      'part of the path, reason, detail, scope, method, platform, agent (id or name), the words of the agent, or the audit, approval or correlation id, in whichever case; an audit id is found at once',
+    ),
 };
 
 type Given = { [Name in keyof typeof AUDIT_FILTER]?: AuditFilter[Name] };
 
 /** The filter among the parameters. */
-export const auditFilter = ({ agent, platform, kind, result, reason, since, until }: Given): AuditFilter => ({
+export const auditFilter = ({ agent, platform, kind, result, reason, since, until, text }: Given): AuditFilter => ({
   agent,
   platform,
   kind,
@@ -122,4 +133,5 @@ export const auditFilter = ({ agent, platform, kind, result, reason, since, unti
   reason,
   since,
   until,
+  text,
 });

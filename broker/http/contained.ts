@@ -1,17 +1,22 @@
-/** What keeps an agent from acting though its own status does not say so: its time, or its parent. */
+/** What keeps an agent from acting though its own status does not say so: its time, its parent, or a stop of all. */
 import type { Instant } from '../policy/facts.ts';
 import type { AgentTable } from '../store/schema.ts';
 
-export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired'] as const;
+export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired', 'all_stopped'] as const;
 
 type Life = Pick<AgentTable, 'status' | 'expires_at'>;
 
-/** Null: nothing does. `parent` undefined: it has none. */
-export function containedBy(agent: Life, parent: Life | undefined, now: Instant): (typeof CONTAINED)[number] | null {
+/** Null: nothing does. `parent` undefined: it has none. `stopped`: whether all agents are. */
+export function containedBy(
+  agent: Life,
+  parent: Life | undefined,
+  stopped: boolean,
+  now: Instant,
+): (typeof CONTAINED)[number] | null {
   if (isOver(agent, now)) return 'expired';
-  if (parent === undefined) return null;
+  if (parent === undefined) return stopped ? 'all_stopped' : null;
   if (isOver(parent, now)) return 'parent_expired';
-  if (parent.status === 'active') return null;
+  if (parent.status === 'active') return stopped ? 'all_stopped' : null;
   return parent.status === 'suspended' ? 'parent_suspended' : 'parent_revoked';
 }
 

@@ -10,6 +10,7 @@ import type { Services } from '../services.ts';
 import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
 import { noLongerPending, REPLAY_WAIT_MS, stated } from './held-call.ts';
+import { standingRefused } from './standing.ts';
 
 export const ApprovalId = z.string().regex(UUID_PATTERN, 'must be the id of an approval, a UUID');
 export const Note = text(1000).min(1).describe('for the agent to read, and on record');
@@ -53,6 +54,7 @@ export const decidedAlready = (status: string, by?: string | null) =>
 
 type AfterDeciding = ReturnType<typeof stated> & {
   platform_message: string | null;
+  standing_approval: string | null;
   waiting: Awaited<ReturnType<typeof waitingIn>>;
 };
 
@@ -65,6 +67,7 @@ export async function afterDeciding(services: Services, decided: Decided | Decid
       return {
         ...stated(approval, broker.clock()),
         platform_message: platformMessage(broker, approval),
+        standing_approval: decided.standing ?? null,
         waiting: await waitingIn(broker, approval.organisation_id),
       };
     }
@@ -78,6 +81,9 @@ export async function afterDeciding(services: Services, decided: Decided | Decid
       throw requestChanged(decided.requestHash);
     case 'forbidden':
       throw new Refusal('forbidden', FORBIDDEN[decided.why]);
+    case 'no_standing':
+    case 'needs_passkey':
+      throw standingRefused(decided);
     default:
       throw assertionRefused(decided, 'Sign in to decide, remove it');
   }

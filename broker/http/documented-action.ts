@@ -27,6 +27,11 @@ export const ACTION_DOCUMENTED: Pick<Route, 'description' | 'headers' | 'example
       description: 'For whom the call is made, instead of `caller`: `jwt <token>` or `id <source>:<id>`.',
       example: 'id slack:U024BE7LH',
     },
+    traceparent: {
+      description:
+        'W3C trace context of the caller: becomes a link of the trace of this call, where there is one. It decides nothing, and is not passed on.',
+      example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+    },
     'X-Svc-Session': {
       description: 'Of child identities: a marker of their session, recorded on the audit row.',
       example: 'run-42',

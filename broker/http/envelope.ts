@@ -6,19 +6,25 @@ import type { Context } from './route.ts';
 
 export type NextAction = { capability: string; endpoint: string };
 
-/** `_meta` of the specification. `extra` holds keys of this answer, such as `audit_id`. */
+/**
+ * `_meta` of the specification, with the newest checkpoint of the organisation's receipt log: whoever keeps answers is a witness of
+ * it. `extra` holds keys of this answer, such as `audit_id`.
+ */
 export function meta(
   services: Services,
+  organisationId: string,
   capability: string,
   extra: Record<string, unknown> = {},
   nextActions: readonly NextAction[] = [],
 ): Record<string, unknown> {
+  const log = services.logHeads.of(organisationId);
   return {
     capability,
     timestamp: new Date(services.broker.clock()).toISOString(),
     next_actions: nextActions,
     docs: `${services.broker.baseUrl}/docs#${capability}`,
     ...extra,
+    ...(log && { log }),
   };
 }
 

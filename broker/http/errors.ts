@@ -1,5 +1,6 @@
 /** The one catalogue of error codes: its status, and what a client may read of it. */
 import { ChangeRefused } from '../admin/refused.ts';
+import { StoreUnreviewed } from '../calls/refuse-unreviewed.ts';
 
 export const ERRORS = {
   invalid_request: 400,
@@ -67,6 +68,7 @@ export const ERRORS = {
   as_signing_unavailable: 503,
   audit_unavailable: 503,
   credential_unreadable: 503,
+  store_restored: 503,
   store_unavailable: 503,
 } as const;
 
@@ -97,5 +99,7 @@ export class Refusal extends Error {
 /** What an operation refuses, as it is answered; undefined: `error` is something else. */
 export function asRefusal(error: unknown): Refusal | undefined {
   if (error instanceof ChangeRefused) return new Refusal(error.code, error.message, { extra: error.extra });
+  if (error instanceof StoreUnreviewed)
+    return new Refusal('store_restored', error.message, { headers: { 'Retry-After': '60' } });
   return error instanceof Refusal ? error : undefined;
 }

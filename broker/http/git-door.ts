@@ -28,6 +28,7 @@ import { inTime } from './request-pieces.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
 import { AnswerWriter } from './stream-answer.ts';
+import { traceparentOf } from './trace-context.ts';
 
 type GitContext = Context<'git'>;
 
@@ -185,6 +186,7 @@ function connectionOf(request: IncomingMessage, { rows }: AgentPrincipal): strin
 
 const sentBy = ({ correlationId, request: { headers, headersDistinct } }: GitContext) => ({
   correlationId,
+  traceparent: traceparentOf(headers),
   sessionMarker: headers['x-svc-session'],
   caller: headers['x-svc-caller'] === undefined ? undefined : headersDistinct['x-svc-caller'],
 });

@@ -1,13 +1,16 @@
 /** Rules in the body of an owner's request. */
 import { z } from 'zod';
 import { rulesRefused } from '../admin/given-rules.ts';
+import type { RuleVersion } from '../admin/rule-versions.ts';
 import { shapeProblems } from '../config-file/rules.ts';
 import { Refusal } from './errors.ts';
+import { pageSize, wholeNumber } from './query.ts';
 import type { Reply } from './reply.ts';
 import type { MalformedBody } from './route.ts';
 
 /** Rules as they are stored: what they were given as, in the form of governance.yaml. */
 export const Rules = z.array(z.record(z.string(), z.unknown())).describe('as in governance.yaml');
+export const Words = z.array(z.string()).describe('of each rule what it says, such as "POST, PUT, PATCH wait"');
 export const Warnings = z.array(z.string()).describe('what is allowed, and may not be what was meant');
 
 /** Whoever changes what another has changed meanwhile is told so, if they say which version they saw. */
@@ -16,6 +19,39 @@ export const SeenVersion = z
   .min(0)
   .optional()
   .describe('the version that was changed to these; when another is in force by now, nothing is changed');
+
+/** A version of rules, with who made it. */
+const Version = z
+  .object({
+    version: z.int(),
+    rules: Rules,
+    words: Words,
+    created_at: z.iso.datetime(),
+    made_by: z
+      .object({
+        by: z.string().describe('the id of an owner, or `operator`'),
+        how: z.string().describe('such as `console`, `api` or `start`'),
+        audit_id: z.guid().describe('the audit row of the change'),
+      })
+      .nullable()
+      .describe('null: nobody is on record, as of what came with the organisation'),
+  })
+  .meta({ id: 'RulesVersion' });
+
+/** The query and the answer of a list of versions. */
+export const VersionsQuery = z.object({
+  limit: pageSize(100, 20),
+  before: wholeNumber(1, 2 ** 31 - 1)
+    .optional()
+    .describe('the last version of the page before'),
+});
+export const Versions = z.object({ versions: z.array(Version), next: z.int().nullable() });
+
+export const versionShown = ({ madeBy, created_at, ...version }: RuleVersion): z.output<typeof Version> => ({
+  ...version,
+  created_at: new Date(created_at).toISOString(),
+  made_by: madeBy && { by: madeBy.by, how: madeBy.how, audit_id: madeBy.auditId },
+});
 
 /** Members of bodies that hold rules. */
 const RULES = new Set<PropertyKey>(['rules', 'guardrails', 'policy_rules']);

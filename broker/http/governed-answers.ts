@@ -4,6 +4,16 @@ import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../policy/facts.ts';
 
 const moment = z.iso.datetime();
 
+const LogHead = z
+  .object({
+    size: z.int().describe('rows in the log'),
+    root: z.string().describe('root hash of the Merkle tree over them, in base64'),
+    at: moment.describe('when it was signed'),
+    sig: z.string().describe('signature line of the checkpoint: id of the key, and signature, in base64'),
+  })
+  .describe('the newest checkpoint of the receipt log of the organisation; absent while there is none')
+  .meta({ id: 'LogHead' });
+
 /** EnvelopeMeta. */
 export const EnvelopeMeta = z
   .looseObject({
@@ -14,6 +24,7 @@ export const EnvelopeMeta = z
       .describe('sensible next calls from here'),
     docs: z.url().describe('where this capability is described'),
     audit_id: z.guid().optional().describe('the audit row, whose receipt can be fetched'),
+    log: LogHead.optional(),
   })
   .meta({ id: 'EnvelopeMeta' });
 

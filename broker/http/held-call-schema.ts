@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AGENT_STATUSES, METHODS } from '../policy/facts.ts';
 import { MatchedRules } from './audit-row.ts';
 import { SentenceShown } from './sentence.ts';
+import { OfferShown } from './standing.ts';
 
 const moment = z.iso.datetime().nullable();
 
@@ -15,7 +16,7 @@ export const HeldCallStated = z
     expires_in_seconds: z.int().nullable().describe('null: nobody can decide any more'),
     decided_at: moment,
     decided_by: z.guid().nullable(),
-    how: z.enum(['console', 'api', 'passkey']).nullable(),
+    how: z.enum(['console', 'api', 'passkey', 'channel']).nullable(),
     note: z.string().nullable().describe('what the owner says to the agent'),
     executed_at: moment,
     execution_error: z.string().nullable(),
@@ -37,6 +38,7 @@ const platform_message = z
 /** A held call as whoever has just decided it reads it. */
 export const HeldCallDecided = HeldCallStated.extend({
   platform_message,
+  standing_approval: z.guid().nullable().describe('the standing approval that was made with the approval'),
   waiting: z
     .object({ approvals: z.int(), next: z.guid().nullable().describe('the one that has waited longest') })
     .describe('held calls of the organisation that still wait'),
@@ -100,4 +102,5 @@ export const HeldCallOpened = HeldCallSummary.extend({
     .nullable()
     .describe('exactly what would be sent; null: it was altered in the store'),
   platform_message,
+  standing: OfferShown,
 }).meta({ id: 'HeldCall' });

@@ -1,9 +1,10 @@
 /** A held call as owners read it, wherever they read it. */
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
-import { statusAt } from '../audit/approval-state.ts';
+import { howDecided, statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { matchedInWords } from '../facts/matched-rules.ts';
+import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
@@ -26,13 +27,14 @@ export const secondsLeft = (one: Pick<ApprovalTable, 'status' | 'expires_at'>, n
 
 /** Why it was held: the reason, the words to it, and the rules that matched. */
 export const heldBecause = async ({ compiled }: Pick<Services, 'compiled'>, held: HeldCall) => ({
-  reason: held.held_reason,
-  detail: held.held_detail,
+  // The row goes when its time is over, the call stays.
+  reason: held.held_reason ?? PURGED,
+  detail: held.held_reason === null ? 'The audit row that says so is not kept any more.' : held.held_detail,
   rules: await matchedInWords(compiled, held.organisation_id, held.held_decision),
 });
 
 /** What became of it so far. `now`: milliseconds. */
-export const stated = (one: Omit<ApprovalTable, 'action' | 'result' | 'sentence'>, now: number) => ({
+export const stated = (one: Omit<ApprovalTable, 'action' | 'result' | 'sentence' | 'basis'>, now: number) => ({
   approval_id: one.id,
   status: statusAt(one, now),
   created_at: instant(one.created_at),
@@ -40,7 +42,7 @@ export const stated = (one: Omit<ApprovalTable, 'action' | 'result' | 'sentence'
   expires_in_seconds: secondsLeft(one, now),
   decided_at: instant(one.decided_at),
   decided_by: one.decided_by,
-  how: one.decided_how,
+  how: howDecided(one),
   note: one.note,
   executed_at: instant(one.executed_at),
   execution_error: one.execution_error,

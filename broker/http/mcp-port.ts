@@ -30,6 +30,7 @@ import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { approval } from './routes/approvals.ts';
 import { callerConsentStart, callerConsentStatus } from './routes/caller-consent.ts';
+import { traceparentOf } from './trace-context.ts';
 
 type Outer = Context<'mcp_client', undefined>;
 type Inner = Context<'agent', undefined>;
@@ -79,7 +80,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   };
 
   return {
-    call: async (action, { idempotencyKey, signal } = {}) => {
+    call: async (action, { idempotencyKey, signal, traceparent } = {}) => {
       const how = { platform: platformOf(action, actions), signal, hasEffect: true };
       const reply = await use(actions, how, (context) =>
         performCall(context, {
@@ -88,6 +89,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
             : checkAction(action),
           correlationId: context.correlationId,
           idempotencyKey,
+          traceparent: traceparent ?? traceparentOf(outer.headers),
         }),
       );
       return outcomeOf(action, reply);

@@ -49,8 +49,8 @@ const PARTS: readonly Part[] = [
   },
   {
     name: 'Receipts',
-    description: 'The signed receipt of each decision.',
-    paths: /^\/v1\/audit\//,
+    description: 'The signed receipt of each decision, and the log that they are in.',
+    paths: /^\/v1\/audit\/|^\/orgs\//,
   },
   {
     name: 'Lab',

@@ -17,7 +17,7 @@ type Told = Pick<Context, 'services' | 'correlationId'>;
 /** The answer of `POST /v1/actions` to a call that ended so (specification, Governed call). */
 export function outcomeReply(context: Told, outcome: Outcome): Reply {
   const { services, correlationId } = context;
-  const { auditId: audit_id, asked } = outcome.call;
+  const { auditId: audit_id, asked, organisationId } = outcome.call;
   const { platform = '', scope = '', method } = asked;
   const common = { platform, correlation_id: correlationId, audit_id };
   const refused = (code: ErrorCode, detail: string, extra: Record<string, unknown>, headers = {}): Reply =>
@@ -29,7 +29,11 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
   switch (outcome.kind) {
     case 'answered': {
       const notes = { audit_id, upstream_status: outcome.upstreamStatus, ...answerNotes(outcome) };
-      return envelope(200, outcome.dataJson, meta(services, CAPABILITY, notes, [receiptLink(audit_id)]));
+      return envelope(
+        200,
+        outcome.dataJson,
+        meta(services, organisationId, CAPABILITY, notes, [receiptLink(audit_id)]),
+      );
     }
     case 'held':
       return json(202, {
@@ -39,7 +43,7 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
         message: `Held until a person decides: ${outcome.call.decided?.verdict.detail}. An owner decides at ${approveUrl(services.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
         sentence: plainSentence(outcome.sentence),
         expires_at: new Date(outcome.expiresAt).toISOString(),
-        _meta: meta(services, CAPABILITY, { audit_id, ...answerNotes(outcome) }, [
+        _meta: meta(services, organisationId, CAPABILITY, { audit_id, ...answerNotes(outcome) }, [
           { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },
           receiptLink(audit_id),
         ]),
@@ -107,7 +111,7 @@ const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']) =>
 
 /** ActionDenied of the specification. */
 function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
-  const { auditId } = call;
+  const { auditId, organisationId } = call;
   const halted = verdict.halt !== undefined;
   const { halt, violating, reason } = verdict;
   const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
@@ -129,7 +133,7 @@ function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<
         { code: reason, severity: 'warning', endpoint: '/v1/actions' },
         { services, correlationId },
       ),
-      _meta: meta(services, CAPABILITY, { audit_id: auditId }, next),
+      _meta: meta(services, organisationId, CAPABILITY, { audit_id: auditId }, next),
     }),
     ...(retryAfter !== undefined && { headers: { 'Retry-After': String(retryAfter) } }),
   };

@@ -39,7 +39,9 @@ export const ListedAgent = Agent.extend({
   contained: z
     .enum(CONTAINED)
     .nullable()
-    .describe('what else keeps it from acting, whatever its own status: its time is over, or its parent is stopped'),
+    .describe(
+      'what else keeps it from acting, whatever its own status: its time is over, its parent is stopped, or all agents are',
+    ),
   breakers: z
     .array(
       z.object({
@@ -72,12 +74,15 @@ export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
 const GONE = { agent_id: null, status: 'revoked', expires_at: null } as const;
 
 /** The same with what else keeps it from acting. */
-export function listedAgentShown({ agent, parent, breakers }: Listed, now: Instant): z.output<typeof ListedAgent> {
+export function listedAgentShown(
+  { agent, parent, breakers, stopped }: Listed,
+  now: Instant,
+): z.output<typeof ListedAgent> {
   const shownParent = agent.parent_id === null ? undefined : (parent ?? GONE);
   return {
     ...agentShown(agent),
     parent_agent_id: shownParent?.agent_id ?? null,
-    contained: containedBy(agent, shownParent, now),
+    contained: containedBy(agent, shownParent, stopped, now),
     breakers: breakers.map(({ cause, key, open_until }) => ({
       cause,
       about: key || null,

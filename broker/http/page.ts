@@ -14,6 +14,7 @@ const policy = (images: string): string =>
     "style-src 'self'",
     "connect-src 'self'",
     `img-src ${images}`,
+    "manifest-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
@@ -30,11 +31,11 @@ const HEADERS = {
 
 /**
  * Answers with a file, or with 304 to whoever has it already (RFC 9110 section 13.1.2). `pictures`: the page may draw pictures
- * that stand in its style sheet. `large`: sent compressed to whoever takes that; nothing secret is in it (CRIME, BREACH).
+ * that stand in its style sheet. `workerScope`: of a service worker, the path below which it works. `large`: sent compressed to whoever takes that; nothing secret is in it (CRIME, BREACH).
  */
 export function pageReply(
   { body, type }: Pick<Served, 'body' | 'type'>,
-  { pictures, large }: { pictures?: true; large?: true } = {},
+  { pictures, large, workerScope }: { pictures?: true; large?: true; workerScope?: string } = {},
 ): (headers: IncomingHttpHeaders) => Reply {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const headers = {
@@ -42,6 +43,7 @@ export function pageReply(
     ...HEADERS,
     ETag: etag,
     ...(large && { Vary: 'Accept-Encoding' }),
+    ...(workerScope !== undefined && { 'Service-Worker-Allowed': workerScope }),
   };
   let compressed: Buffer | undefined;
   return ({ 'if-none-match': ifNoneMatch, 'accept-encoding': encodings }) => {

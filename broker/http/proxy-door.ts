@@ -21,6 +21,7 @@ import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
 import { refuseEndedKey } from './static-key-use.ts';
 import { AnswerWriter } from './stream-answer.ts';
+import { traceparentOf } from './trace-context.ts';
 
 type RawContext = Context<'raw'>;
 
@@ -154,6 +155,7 @@ async function call(
           detail: read.ok ? '' : read.detail,
         },
     correlationId,
+    traceparent: traceparentOf(headers),
     sessionMarker: headers['x-svc-session'],
     caller: headers['x-svc-caller'] === undefined ? undefined : headersDistinct['x-svc-caller'],
     lease,

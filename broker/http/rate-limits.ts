@@ -1,5 +1,5 @@
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { RefusalLog } from '../refusal-log.ts';
+import type { WindowCounts } from '../runtime/window-counts.ts';
 
 /**
  * So many requests in a minute, counted per agent, per agent together with its children, per client address, or per site
@@ -25,46 +25,30 @@ export type RateLimits = {
 };
 
 /**
- * Counts in this process. Several replicas each allow the whole limit: a shared counter would cost every call a write.
- * `factor` multiplies all limits. The headers are those of draft-ietf-httpapi-ratelimit-headers.
+ * Limits by `counts`, of a minute; `factor` multiplies them all. Places are those of this process. The headers are those of
+ * draft-ietf-httpapi-ratelimit-headers.
  */
-export function makeRateLimits(factor: number, { refused }: RefusalLog): RateLimits {
-  const limiters = new Map<string, { limiter: RateLimiterMemory; points: number }>();
+export function makeRateLimits(factor: number, counts: WindowCounts, { refused }: RefusalLog): RateLimits {
   const taken = new Map<string, number>();
   const change = (name: string, by: 1 | -1) => {
     const now = (taken.get(name) ?? 0) + by;
     if (now > 0) taken.set(name, now);
     else taken.delete(name);
   };
-  const limiterOf = (limit: Limit) => {
-    const found = limiters.get(limit.name);
-    if (found) return found;
-    const points = Math.max(1, Math.floor(limit.perMinute * factor));
-    const made = { limiter: new RateLimiterMemory({ points, duration: 60 }), points };
-    limiters.set(limit.name, made);
-    return made;
-  };
   return {
     refused,
-    take: async (limit, key, count = 1) => {
-      const { limiter, points } = limiterOf(limit);
-      const answer = (result: RateLimiterRes, allowed: boolean): LimitResult => {
-        const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
-        return {
-          allowed,
-          retryAfterSeconds: seconds,
-          headers: {
-            'RateLimit-Policy': `"${limit.name}";q=${points};w=60`,
-            RateLimit: `"${limit.name}";r=${allowed ? result.remainingPoints : 0};t=${seconds}`,
-          },
-        };
+    take: async ({ name, perMinute }, key, count = 1) => {
+      const limit = Math.max(1, Math.floor(perMinute * factor));
+      const { allowed, left, leftMs } = await counts.take(`${name} ${key}`, limit, count);
+      const seconds = Math.max(1, Math.ceil(leftMs / 1000));
+      return {
+        allowed,
+        retryAfterSeconds: seconds,
+        headers: {
+          'RateLimit-Policy': `"${name}";q=${limit};w=60`,
+          RateLimit: `"${name}";r=${allowed ? left : 0};t=${seconds}`,
+        },
       };
-      try {
-        return answer(await limiter.consume(key, count), true);
-      } catch (rejection) {
-        if (rejection instanceof RateLimiterRes) return answer(rejection, false);
-        throw rejection;
-      }
     },
     enter: (name, { perAddress, inAll }, key) => {
       const mine = `${name} ${key}`;

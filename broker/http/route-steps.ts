@@ -14,10 +14,17 @@ import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 import type { Context, Route } from './route.ts';
 
-/** U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for no name, the empty one. */
-export function nameable(params: Record<string, string>): Record<string, string> {
-  for (const name in params) if (params[name]?.includes('\0')) params[name] = '';
-  return params;
+/**
+ * The parameters of a path, in place. U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for
+ * no name, the empty one. What takes the rest of a path comes as its segments.
+ */
+export function nameable(params: Record<string, string | string[]>): Record<string, string> {
+  for (const name in params) {
+    const value = params[name];
+    if (Array.isArray(value)) params[name] = value.join('/');
+    if (params[name]?.includes('\0')) params[name] = '';
+  }
+  return params as Record<string, string>;
 }
 
 /** By its children an agent gets no more calls than it has. */
@@ -117,6 +124,8 @@ export function refusalReply(
       log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
     refusal = unforeseen(error);
   }
+  const { status } = refusal;
+  if (status === 503 || status === 429) base.services.broker.metrics.refused(status, refusal.code);
   const hint =
     who?.kind === 'agent'
       ? {

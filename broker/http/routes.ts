@@ -1,4 +1,5 @@
 /** Every route there is. */
+import { OWNER_ROUTES } from './owner-routes.ts';
 import type { Route } from './route.ts';
 import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
 import { actions } from './routes/actions.ts';
@@ -22,73 +23,19 @@ import { health, live, ready } from './routes/health.ts';
 import { labMcp } from './routes/lab-mcp.ts';
 import { mcp } from './routes/mcp.ts';
 import { metadata } from './routes/metadata.ts';
+import { metrics } from './routes/metrics.ts';
 import { myConnectionRoutes } from './routes/my-connections.ts';
+import { clickRoutes } from './routes/notify.ts';
 import { oauthRoutes } from './routes/oauth.ts';
 import { agentOpenApi } from './routes/openapi.ts';
-import {
-  approveAccessRequest,
-  denyAccessRequest,
-  ownerAccessRequest,
-  ownerAccessRequests,
-} from './routes/owner/access-requests.ts';
-import { assignPolicy } from './routes/owner/agent-policy.ts';
-import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
-import { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
-import { decideManyApprovals } from './routes/owner/approvals-bulk.ts';
-import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
-import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
-import { distrustCallerIssuer, ownerCallerIssuers, trustCallerIssuer } from './routes/owner/caller-issuers.ts';
-import {
-  connectionCallback,
-  connectOAuth,
-  disconnectOAuth,
-  ownConnectionCallback,
-} from './routes/owner/connection-oauth.ts';
-import {
-  changeConnection,
-  connect,
-  ownerConnections,
-  removeConnection,
-  replaceSecret,
-  tryConnection,
-} from './routes/owner/connections.ts';
-import { ownerEvents } from './routes/owner/events.ts';
-import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
-import { changeOwnerGrant, ownerGrants, removeOwnerGrants } from './routes/owner/grants.ts';
-import { changeGuardrails, ownerGuardrails } from './routes/owner/guardrails.ts';
-import { inviteAgent, ownerInvites, removeOwnerInvite } from './routes/owner/invites.ts';
-import { rotateKeys } from './routes/owner/keys.ts';
-import { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from './routes/owner/mcp-authorisations.ts';
-import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
+import { ownerSignInOptions } from './routes/owner/me.ts';
 import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
-import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
-import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
-import { beginPasskeyAssertion, finishPasskeyAssertion } from './routes/owner/passkey-assertions.ts';
-import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
-import { confirmOwnerPerson, endOwnerPeople, ownerPeople } from './routes/owner/people.ts';
-import { setOwnerPerPerson } from './routes/owner/per-person.ts';
-import { acceptPlatformTool, platformTools, refreshPlatformTools } from './routes/owner/platform-tools.ts';
-import {
-  makePlatform,
-  ownerPlatform,
-  ownerPlatforms,
-  removePlatform,
-  switchPlatforms,
-} from './routes/owner/platforms.ts';
-import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
-import { decideRegistrations, ownerRegistration, ownerRegistrations } from './routes/owner/registrations.ts';
-import {
-  authorizeOwnerSecret,
-  ownerSecretAuthorizations,
-  removeOwnerSecretAuthorization,
-} from './routes/owner/secret-authorizations.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
-import { ownerSimulate } from './routes/owner/simulate.ts';
-import { issueOwnerStaticKey, ownerStaticKeys, revokeOwnerStaticKey } from './routes/owner/static-keys.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 import { personConsentRoutes } from './routes/person-consent.ts';
 import { proxyRoutes } from './routes/proxy.ts';
+import { receiptLogCheckpoint, receiptLogKeys, receiptLogTile } from './routes/receipt-log.ts';
 import { claimKey, register, registrationStatus } from './routes/register.ts';
 import { registrationStream } from './routes/register-stream.ts';
 import { trqpAuthorization, trqpRecognition } from './routes/trqp.ts';
@@ -127,11 +74,15 @@ export const ROUTES: readonly Route[] = [
   diagnostics,
   ownerDiagnostics,
   health,
+  metrics,
   ready,
   live,
   version,
   issuingKeys,
   receiptKeys,
+  receiptLogKeys,
+  receiptLogCheckpoint,
+  receiptLogTile,
   attestation,
   rootDid,
   agentDid,
@@ -143,6 +94,7 @@ export const ROUTES: readonly Route[] = [
   ...myConnectionRoutes,
   consentRequest,
   consentDecision,
+  ...clickRoutes,
   labMcp,
   ownerToken,
   ownerLink,
@@ -151,87 +103,7 @@ export const ROUTES: readonly Route[] = [
   ownerSignInOptions,
   oidcStart,
   oidcCallback,
-  ownerMe,
-  ownerAgents,
-  ...ownerAgentMoves,
-  ownerGrants,
-  changeOwnerGrant,
-  removeOwnerGrants,
-  ownerAudit,
-  exportAudit,
-  ownerEvents,
-  ownerApprovals,
-  denyApprovals,
-  decideManyApprovals,
-  ownerApproval,
-  ...decideApprovals,
-  ownerAccessRequests,
-  ownerAccessRequest,
-  approveAccessRequest,
-  denyAccessRequest,
-  ownerPasskeys,
-  beginPasskeyAssertion,
-  finishPasskeyAssertion,
-  renameOwnerPasskey,
-  removeOwnerPasskey,
-  ownerRegistrations,
-  ownerRegistration,
-  ...decideRegistrations,
-  bootstrapToken,
-  ownerStaticKeys,
-  issueOwnerStaticKey,
-  revokeOwnerStaticKey,
-  ownerInvites,
-  inviteAgent,
-  removeOwnerInvite,
-  ownerSecretAuthorizations,
-  authorizeOwnerSecret,
-  removeOwnerSecretAuthorization,
-  ownerMcpAuthorisations,
-  endOwnerMcpAuthorisation,
-  ownerOwners,
-  addOwner,
-  removeOwner,
-  ownerOrganisation,
-  changeOrganisation,
-  governancePlan,
-  governanceApply,
-  governanceExport,
-  rotateKeys,
-  ownerPlatforms,
-  makePlatform,
-  ownerPlatform,
-  removePlatform,
-  ...switchPlatforms,
-  setOwnerPerPerson,
-  ownerCallerIssuers,
-  trustCallerIssuer,
-  distrustCallerIssuer,
-  platformTools,
-  refreshPlatformTools,
-  acceptPlatformTool,
-  ownerPeople,
-  confirmOwnerPerson,
-  endOwnerPeople,
-  ownerConnections,
-  connect,
-  replaceSecret,
-  changeConnection,
-  removeConnection,
-  tryConnection,
-  connectOAuth,
-  disconnectOAuth,
-  connectionCallback,
-  ownConnectionCallback,
-  ownerPolicies,
-  makePolicy,
-  ownerPolicy,
-  changePolicy,
-  policyVersions,
-  assignPolicy,
-  ownerGuardrails,
-  changeGuardrails,
-  ownerSimulate,
+  ...OWNER_ROUTES,
   agentOpenApi(() => ROUTES),
   ...metadata(() => ROUTES),
   ownerOpenApi(() => ROUTES),

@@ -79,3 +79,8 @@ function headerProblem(name: string): string | undefined {
   }
   return undefined;
 }
+
+/** RFC 6901, with `*` for every element of a list or member of an object. */
+export const JsonPointer = z
+  .string()
+  .regex(/^(?:\/(?:[^~/]|~[01])*)+$/, 'write a JSON pointer such as "/to" or "/cc/*"');

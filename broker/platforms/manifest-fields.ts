@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { REF_CHANGES } from '../policy/facts.ts';
 import { RECIPIENT_FORMATS, REF_PREFIXES } from '../policy/platform-rules.ts';
 import { Auth, OAuthFacts } from './auth.ts';
-import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+import { HeaderName, HeaderValue, JsonPointer, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+import { FREE_FIELDS } from './free-fields.ts';
 import { TRANSFER_FIELDS } from './transfer-fields.ts';
 import { UNMODIFIED_FIELDS } from './unmodified-fields.ts';
 
@@ -11,9 +12,6 @@ const ScopeId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9:._/-]{0,127}$/, 'write a scope id such as "crm:contacts.read"')
   .describe('The id of a scope, by custom "<platform>:<area>.<action>".');
-
-/** RFC 6901, with `*` for every element of a list or member of an object. */
-const JsonPointer = z.string().regex(/^(?:\/(?:[^~/]|~[01])*)+$/, 'write a JSON pointer such as "/to" or "/cc/*"');
 
 const Pointer = z
   .union([
@@ -161,6 +159,7 @@ export const ManifestFields = z.strictObject(
     auth: Auth,
     oauth: OAuthFacts.optional(),
     ...TRANSFER_FIELDS,
+    ...FREE_FIELDS,
     scopes: recordOf(ScopeId, z.array(z.string()).max(500)).describe(
       'What each scope allows: "GET /path/*", "query name*", "mutation name" or "tool name_*".',
     ),
@@ -211,6 +210,10 @@ export const ManifestFields = z.strictObject(
       .enum(['off', 'header', 'meta', 'both'])
       .optional()
       .describe('How calls to an MCP server tell who is calling.'),
+    trace: z
+      .boolean()
+      .optional()
+      .describe('Whether calls that are traced are sent with the trace context of the broker (`traceparent`).'),
     sentences: z
       .record(z.string(), z.string().min(1).max(300))
       .optional()
@@ -224,15 +227,6 @@ export const ManifestFields = z.strictObject(
       .optional()
       .describe(
         'Currencies that the platform counts in another minor unit than ISO 4217 says, with the number of its digits; null where its documentation leaves that open.',
-      ),
-    failed_if: z
-      .strictObject({
-        at: JsonPointer.describe('A JSON pointer into the body of an answer.'),
-        is: z.union([z.boolean(), z.string().max(100)]).describe('The value that says so.'),
-      })
-      .optional()
-      .describe(
-        'What in the body of an answer with a status of success says that the call failed, such as { at: /ok, is: false }. People are shown it; agents get the answer as it is.',
       ),
     encoded_slash: z
       .union([z.boolean(), z.literal('as_slash')])

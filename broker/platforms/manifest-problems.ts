@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { bodyKindsProblem } from '../policy/body-kinds.ts';
 import { followProblem } from '../policy/followed.ts';
+import { compileFreeRule } from '../policy/free-members.ts';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compilePattern } from '../policy/pattern.ts';
@@ -98,6 +99,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     ...refProblems(manifest),
     ...followProblems(manifest),
     ...bodyProblems(manifest),
+    ...freeProblems(manifest),
     ...sentenceProblems(manifest),
   ];
 }
@@ -144,7 +146,8 @@ function operationProblems(manifest: Fields): Problem[] {
   const follow = (manifest.follow ?? []).map((text, i) => ({ text, path: ['follow', i] }));
   const bodies = Object.keys(manifest.bodies ?? {}).map((text) => ({ text, path: ['bodies', text] }));
   const urls = Object.keys(manifest.base_urls ?? {}).map((text) => ({ text, path: ['base_urls', text] }));
-  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow, ...bodies, ...urls].flatMap(
+  const free = Object.keys(manifest.free ?? {}).map((text) => ({ text, path: ['free', text] }));
+  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow, ...bodies, ...urls, ...free].flatMap(
     ({ text, path }) => {
       const message = operationProblem(text, manifest);
       return message === undefined ? [] : [{ path, message }];
@@ -187,6 +190,15 @@ function bodyProblems({ bodies = {} }: Fields): Problem[] {
     const operation = read(() => parseOperation(text));
     const message = typeof operation === 'string' ? undefined : bodyKindsProblem(operation, [kinds].flat());
     return message === undefined ? [] : [{ path: ['bodies', text], message }];
+  });
+}
+
+/** Members that may differ; what is no operation is told by `operationProblems`. */
+function freeProblems({ free = {} }: Fields): Problem[] {
+  return Object.entries(free).flatMap(([text, members]) => {
+    const operation = read(() => parseOperation(text));
+    const found = typeof operation === 'string' ? undefined : read(() => compileFreeRule(operation, members));
+    return typeof found === 'string' ? [{ path: ['free', text], message: found }] : [];
   });
 }
 

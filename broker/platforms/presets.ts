@@ -1,7 +1,7 @@
-/** What a stored manifest says to people: the built-in platform that it came from, its sets of scopes, and the sentences of its calls. */
+/** What a stored manifest says to people: the built-in platform that it came from, its sets of scopes, and what is said of its calls. */
 import { BUILTIN_PLATFORMS } from './builtin.ts';
 import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
-import type { ManifestInput } from './manifest.ts';
+import type { Manifest, ManifestInput } from './manifest.ts';
 import { scopesLike } from './scopes-like.ts';
 
 export type Preset = { name: string; scopes: string[] };
@@ -28,6 +28,16 @@ export function presetsOf(manifest: Pick<ManifestInput, 'scopes' | 'presets'>): 
   return Object.entries(sets)
     .map(([name, patterns]) => ({ name, scopes: [...new Set(patterns.flatMap((one) => scopesLike(one, scopes)))] }))
     .filter((preset) => preset.scopes.length > 0);
+}
+
+/**
+ * A manifest with the members that its calls may differ in. One that was stored before there were any has those of its built-in platform,
+ * as far as it has their operations.
+ */
+export function withFree(manifest: Manifest): Manifest {
+  const builtin = manifest.free === undefined ? builtinOf(manifest) : undefined;
+  const free: Manifest['free'] = builtin && BUILTIN_PLATFORMS[builtin].free;
+  return free ? { ...manifest, free } : manifest;
 }
 
 /** What a manifest says of its calls. One that was stored before there were sentences says what its built-in platform does. */

@@ -1,7 +1,7 @@
 /** What a manifest says of bodies and answers that are no JSON. */
 import { z } from 'zod';
 import { BODY_KINDS } from '../policy/platform-rules.ts';
-import { PlatformUrl } from './fields.ts';
+import { JsonPointer, PlatformUrl } from './fields.ts';
 
 const Kind = z.enum(BODY_KINDS);
 
@@ -30,5 +30,14 @@ export const TRANSFER_FIELDS = {
     .optional()
     .describe(
       'Reads that the platform answers with a redirect to a signed address elsewhere, such as "GET /reports/*/download": the broker follows it once, without the credential, to https and a public address.',
+    ),
+  failed_if: z
+    .strictObject({
+      at: JsonPointer.describe('A JSON pointer into the body of an answer.'),
+      is: z.union([z.boolean(), z.string().max(100)]).describe('The value that says so.'),
+    })
+    .optional()
+    .describe(
+      'What in the body of an answer with a status of success says that the call failed, such as { at: /ok, is: false }. People are shown it; agents get the answer as it is.',
     ),
 };

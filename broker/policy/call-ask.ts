@@ -1,6 +1,13 @@
 /** A concrete call, as a decision is asked about it. */
 import type { JsonObject } from '../../json/json-value.ts';
 
+/** What an agent may do for the first time (deeds.ts). */
+export const DEED_KINDS = ['operation', 'recipient', 'repository'] as const;
+export type DeedKind = (typeof DEED_KINDS)[number];
+
+/** Whether a call does something of the kind that its agent never did before. */
+export type FirstTimes = Readonly<Record<DeedKind, boolean>>;
+
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];
 
@@ -52,6 +59,16 @@ export type CallAsk = {
   git?: GitAsk;
   /** The person whom it is for, where the platform honours one: whether an issuer verifies who that is, or only a source asserts it. */
   caller?: { verified: boolean };
+  /**
+   * Whether its agent does it for the first time, where a rule asks; absent: nobody looked, so that whatever mentions it counts
+   * against the agent.
+   */
+  firstTimes?: FirstTimes;
+  /**
+   * A call of the past, of which not all is known: neither query nor headers nor body of a `row`, and also of a sealed `request` not
+   * what its agent had done before. Rules whose condition reads that depend on the call.
+   */
+  recorded?: 'row' | 'request';
 };
 
 /** The members of a body, as far as it was read: none of one that was not. For what is said of a call, not for what decides it. */

@@ -5,7 +5,16 @@
 
 import { type CelFunc, CelScalar } from '@bufbuild/cel';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
-import { type Case, checkName, type Expr, isVariable, mayMiss, pathOf, textOf } from './condition-variables.ts';
+import {
+  type Case,
+  checkName,
+  type Expr,
+  isTruth,
+  isVariable,
+  mayMiss,
+  pathOf,
+  textOf,
+} from './condition-variables.ts';
 import { present } from './present.ts';
 
 type Call = Case<'callExpr'>['value'];
@@ -165,7 +174,8 @@ function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
     default: {
       if (exprKind.case === 'selectExpr' && exprKind.value.testOnly) return 'bool';
       const path = pathOf(expr, []);
-      return path?.[0] !== undefined && isVariable(path[0]) && !mayMiss(path, []) ? 'other' : 'unknown';
+      if (path?.[0] === undefined || !isVariable(path[0]) || mayMiss(path, [])) return 'unknown';
+      return isTruth(path) ? 'bool' : 'other';
     }
   }
 }

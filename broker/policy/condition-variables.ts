@@ -27,6 +27,7 @@ const VARIABLES: { readonly [name: string]: Shape } = {
     parent_agent_id: 'text',
   },
   caller: { verified: 'truth' },
+  first_time: { operation: 'truth', recipient: 'truth', repository: 'truth' },
   platform: 'text',
   scope: 'text',
   now: 'time',
@@ -81,6 +82,17 @@ export function mayMiss(path: readonly string[], loops: readonly string[]): bool
     shape = next;
   }
   return OPTIONAL.has(path.join('.'));
+}
+
+/** Whether what stands at the end of a chain is a bool on every call. */
+export function isTruth([variable = '', member = '', ...more]: readonly string[]): boolean {
+  const shape = VARIABLES[variable];
+  return (
+    typeof shape === 'object' &&
+    shape[member] === 'truth' &&
+    more.length === 0 &&
+    !OPTIONAL.has(`${variable}.${member}`)
+  );
 }
 
 /** The value of a text literal. */

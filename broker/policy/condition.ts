@@ -4,6 +4,7 @@
  */
 import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { DEED_KINDS } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
 import { formMap, queryMaps } from './condition-parameters.ts';
@@ -12,6 +13,10 @@ import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-
 import { type AgentFacts, type CallAsk, type Instant, UnreadBody } from './facts.ts';
 
 const MAX_SOURCE_LENGTH = 2048;
+/** Also in a text literal, which costs a look-up that was not needed. */
+const FIRST_TIME = /\bfirst_time\b/;
+/** Also in a text literal: then it is only said of a recorded call that it cannot be told. */
+const UNRECORDED = /\brequest\b(?!\.(?:method|endpoint)\b)|\b(?:caller|first_time)\b/;
 
 /**
  * Compiles a condition.
@@ -45,7 +50,9 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
       const exactly = evaluateOnce(input, false);
       return input.meter.isAmbiguous ? { ...exactly, loosely: evaluateOnce(input, true) } : exactly;
     };
-    return { ok: true, condition: { source, readsWithoutHas, evaluate } };
+    const readsFirstTimes = FIRST_TIME.test(source);
+    const readsUnrecorded = UNRECORDED.test(source);
+    return { ok: true, condition: { source, readsWithoutHas, readsFirstTimes, readsUnrecorded, evaluate } };
   } catch (error) {
     if (error instanceof RangeError) return { ok: false, error: 'the condition is nested too deeply' };
     return { ok: false, error: error instanceof Error ? error.message.replace(/^<input>:/, 'at ') : 'not a condition' };
@@ -71,12 +78,17 @@ const NONE: readonly string[] = Object.freeze([]);
 /** Of a body that is not read as a whole nothing is known: whatever mentions it fails, and counts against the agent. */
 const OF_GIT = new UnreadBody('the body of a git request is not read');
 
+const NOT_LOOKED_UP = Object.freeze(
+  Object.fromEntries(DEED_KINDS.map((kind) => [kind, new Error('what the agent did before was not looked up')])),
+);
+
 /**
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
  * `request.git` (service, refs with name and action, push_options) is there on git requests only, and `caller.verified` where the
- * platform holds one token per person and honours the caller.
+ * platform holds one token per person and honours the caller. `first_time` (operation, recipient, repository): whether the agent
+ * never did that before.
  *
  * @param isForm whether the platform takes bodies as forms
  */
@@ -119,6 +131,7 @@ export function conditionInput(
       request: toCelValue(request, meter),
       agent: toCelValue(who, meter),
       caller: toCelValue({ ...call.caller }, meter),
+      first_time: toCelValue(call.firstTimes ?? NOT_LOOKED_UP, meter),
       platform: ask.platformId,
       scope: ask.scope,
       now: timestampFromMs(now) as never,

@@ -5,6 +5,7 @@
 
 import { effectiveGrant } from './attenuation.ts';
 import { concreteChecks } from './concrete-checks.ts';
+import { channelsToDecideIn } from './decide-in.ts';
 import {
   type Ask,
   type CheckName,
@@ -17,7 +18,9 @@ import {
 } from './facts.ts';
 import { present } from './present.ts';
 import { questionOf } from './rules.ts';
+import { basisOf, standsIn } from './standing-approval.ts';
 import { checkAgent, type Finding, type Matter, standingChecks } from './standing-checks.ts';
+import type { Hold } from './standing-terms.ts';
 
 const CHECKS = [...standingChecks, ...concreteChecks];
 const NAMES = [...STANDING_CHECKS, ...CONCRETE_CHECKS];
@@ -30,7 +33,7 @@ const NO_RULES: readonly MatchedRule[] = Object.freeze([]);
  * Decides an ask: a concrete call, or without one a standing question about a scope.
  *
  * The checks run in their order. The first that denies decides, and nothing after it is looked at; when none denies, the
- * first that holds decides. Pure; never throws.
+ * first that holds decides, unless one standing approval stands in for all that hold. Pure; never throws.
  *
  * @param now milliseconds since the epoch.
  */
@@ -40,6 +43,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   let matched = NO_RULES;
   let conditional = false;
   let held: Extract<Finding, { kind: 'hold' }> | undefined;
+  let holds: readonly Hold[] = [];
   for (let i = 0; i < count; i++) {
     const finding = present(CHECKS[i], 'check')[1](matter);
     if (finding.matched !== undefined)
@@ -57,10 +61,28 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         ...(suspend && { suspend }),
       };
     }
-    if (finding.kind === 'hold') held ??= finding;
+    if (finding.kind === 'hold') {
+      held ??= finding;
+      holds = holds.length === 0 ? finding.holds : [...holds, ...finding.holds];
+    }
   }
   if (held !== undefined) {
-    return { kind: 'hold', reason: held.reason, ...looked(matter, count - 1, held.detail, matched, conditional) };
+    const basis = basisOf(facts, ask, matter.grant, holds);
+    const standing = basis && facts.standing && standsIn(facts.standing, basis, now);
+    if (standing !== undefined)
+      return {
+        kind: 'allow',
+        reason: 'approved',
+        standing,
+        ...looked(matter, count - 1, `a standing approval stands in: ${held.detail}`, matched, conditional),
+      };
+    return {
+      kind: 'hold',
+      reason: held.reason,
+      ...looked(matter, count - 1, held.detail, matched, conditional),
+      ...(basis && { basis }),
+      decideIn: channelsToDecideIn(facts, holds, matched),
+    };
   }
   return {
     kind: 'allow',

@@ -14,15 +14,40 @@ import {
   readMembers,
   UnreadBody,
 } from './call-ask.ts';
-import type { Condition } from './compiled-condition.ts';
-import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
+import {
+  EFFECTS,
+  type Effect,
+  type Guardrails,
+  type MatchedRule,
+  type Policy,
+  type Rule,
+  type RuleSource,
+} from './rule.ts';
+import type { Basis, Repeat, StandingApproval } from './standing-terms.ts';
 
 /** Milliseconds since the Unix epoch. Time is always an argument here. */
 export type Instant = number;
 
-export type { CallAsk, GitAsk, GitRef, JsonObject, JsonValue, Method, RefChange };
-export { METHODS, REF_CHANGES, readMembers, UnreadBody };
+export type {
+  Basis,
+  CallAsk,
+  Effect,
+  GitAsk,
+  GitRef,
+  Guardrails,
+  JsonObject,
+  JsonValue,
+  MatchedRule,
+  Method,
+  Policy,
+  RefChange,
+  Repeat,
+  Rule,
+  RuleSource,
+  StandingApproval,
+};
+export { EFFECTS, METHODS, REF_CHANGES, readMembers, UnreadBody };
 
 /** Instead of a platform, where facts are asked for: all platforms on which the agent has grants. */
 export const ALL_PLATFORMS = '*';
@@ -51,40 +76,6 @@ export type AgentHalt = {
   retry_after_seconds: number | null;
   instructions: string;
 };
-
-export const EFFECTS = ['allow', 'require_approval', 'deny'] as const;
-export type Effect = (typeof EFFECTS)[number];
-
-/** One rule of a policy, or of the guardrails, as it is written. An absent list matches everything, an empty one nothing. */
-export type RuleSource = {
-  /** For a guardrail its name; a policy rule without one is called `rule 1`, `rule 2` … */
-  name?: string;
-  /** A guardrail may also `suspend`: deny, and suspend the agent. Guardrails never `allow`. */
-  effect: Effect | 'suspend';
-  platforms?: readonly string[];
-  scopes?: readonly string[];
-  methods?: readonly Method[];
-  endpoints?: readonly string[];
-  when?: string;
-};
-
-/** A rule compiled by `compilePolicy` or `compileGuardrails` (rules.ts), once per version. */
-export type Rule = {
-  name: string;
-  /** What it says, of one that has no name of its own. */
-  says?: string;
-  effect: Effect | 'suspend';
-  platforms?: readonly Pattern[];
-  scopes?: readonly Pattern[];
-  methods?: readonly Method[];
-  endpoints?: readonly Pattern[];
-  when?: Condition;
-  /** How many of a scope's operations `methods` and `endpoints` cover; for questions without a concrete call. */
-  coverage(platform: PlatformRules, scope: string): Relation;
-};
-
-export type Policy = { id: string; name: string; version: number; rules: readonly Rule[] };
-export type Guardrails = { version: number; rules: readonly Rule[] };
 
 /** Constraints of a grant. Absent means unconstrained; an empty list allows nothing. */
 export type Constraints = {
@@ -153,6 +144,8 @@ export type BreakerFacts = {
 export type PlatformFacts = {
   platformId: string;
   name: string;
+  /** Of its manifest. */
+  version: number;
   /** The organisation's switch. */
   suspended: boolean;
   defaultConnectionId: string | null;
@@ -171,9 +164,12 @@ export type Facts = {
   policy?: Policy;
   guardrails: Guardrails;
   breakers: readonly BreakerFacts[];
+  /** Those of the agent on that platform that have not ended; their time may be over. Absent: there is none. */
+  standing?: readonly StandingApproval[];
 };
 
-export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk };
+/** `repeat`: the call as it is sent, for comparing with those that were approved; without it no standing approval stands in. */
+export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk; repeat?: Repeat };
 
 /** In the order in which they run (specification, TRQP response base; decisions, Deciding). */
 export const STANDING_CHECKS = [
@@ -213,9 +209,6 @@ export type HoldReason =
   | 'approval_required_by_guardrail'
   | 'approval_required_by_grant';
 
-/** A rule that matched, as it is recorded in the audit row and the receipt. `error`: its condition failed to evaluate. */
-export type MatchedRule = { source: 'policy' | 'guardrail'; name: string; effect: Rule['effect']; error?: string };
-
 type Looked = {
   /** One sentence for a person; may change between releases. */
   detail: string;
@@ -232,8 +225,10 @@ type Looked = {
 };
 
 export type Verdict =
-  | (Looked & { kind: 'allow'; reason: 'approved' })
-  | (Looked & { kind: 'hold'; reason: HoldReason })
+  /** `standing`: the approval that stands in for what holds it. */
+  | (Looked & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
+  /** `basis`: from which a standing approval can be made. `decideIn`: channels in which a button may decide. */
+  | (Looked & { kind: 'hold'; reason: HoldReason; basis?: Basis; decideIn: readonly string[] })
   | (Looked & {
       kind: 'deny';
       reason: DenyReason;

@@ -7,6 +7,7 @@ import { bodyKindsProblem } from './body-kinds.ts';
 import { type CallAsk, METHODS, UnreadBody } from './call-ask.ts';
 import { compileContentRule, dependsOnContent, scopesByArguments, scopesByContent } from './content-rules.ts';
 import { followProblem } from './followed.ts';
+import { compileFreeRule } from './free-members.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
 import { indexOperations } from './operation-index.ts';
@@ -21,6 +22,7 @@ import type {
 } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
 import { compileRefRule } from './ref-rules.ts';
+import type { Spelling } from './spelling.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
 
 /** `why`: what an agent can change, where more can be said than that no scope covers the call. */
@@ -116,6 +118,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     if (problem !== undefined) throw new Error(`bodies: ${problem}`);
     return { operation, kinds };
   });
+  const free = Object.entries(source.free ?? {}).map(([text, members]) => compileFreeRule(read(text, 'free'), members));
   // The scope covers the operation for some contents: what is asked about the scope as a whole has to know.
   for (const { operation, scope } of content) {
     const known = scopes.get(scope) ?? [];
@@ -130,6 +133,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     follow,
     baseUrls,
     bodies,
+    free,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash === true,
     decodeSlash: source.encoded_slash === 'as_slash',
@@ -166,10 +170,22 @@ function scopesOf(found: Classified, needed: readonly string[] = []): readonly s
   return needed.length === 1 ? needed : [];
 }
 
-/** Whether an operation that is no GraphQL names a call, in any spelling of its path. For what constrains calls. */
-export function namesCall(operation: Operation, { kind }: PlatformRules, call: CallAsk): boolean {
+/**
+ * Whether an operation that is no GraphQL names a call, in any spelling of its path. For what constrains calls. `spellings`: of the
+ * path, where many operations are asked.
+ */
+export function namesCall(
+  operation: Operation,
+  { kind }: PlatformRules,
+  call: CallAsk,
+  spellings?: readonly Spelling[],
+): boolean {
   if (operation.kind === 'tool') return kind === 'mcp' && operation.name.matches(toolOf(call.path) ?? '');
-  return operation.kind === 'http' && operation.method === call.method && operation.path.matchesAnySpelling(call.path);
+  return (
+    operation.kind === 'http' &&
+    operation.method === call.method &&
+    operation.path.matchesAnySpelling(call.path, spellings)
+  );
 }
 
 function isPost(call: Pick<CallAsk, 'method'>): boolean {

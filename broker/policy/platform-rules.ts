@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../json/json-value.ts';
 import type { Method, RefChange } from './call-ask.ts';
 import type { Pattern } from './pattern.ts';
+import type { FreePlace } from './standing-terms.ts';
 
 export type Operation = { source: string } & (
   | { kind: 'http'; method: Method; path: Pattern }
@@ -62,6 +63,13 @@ export const BODY_KINDS = ['json', 'form', 'multipart', 'list', 'text', 'bytes']
 export type BodyKind = (typeof BODY_KINDS)[number];
 export type BodyRule = { operation: Operation; kinds: readonly BodyKind[] };
 
+/** A member that may differ under a standing approval, as a manifest writes it. `at_most`: only as a number, of at most so much. */
+export type FreeRuleSource = string | { member: string; at_most?: boolean | undefined };
+export type FreeRule = {
+  operation: Operation;
+  members: readonly { member: string; place: FreePlace; isAmount: boolean }[];
+};
+
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
@@ -75,6 +83,7 @@ export type RulesSource = {
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
   encoded_slash?: boolean | 'as_slash' | undefined;
+  free?: Readonly<Record<string, readonly FreeRuleSource[]>> | undefined;
 };
 
 export type PlatformRules = {
@@ -89,6 +98,8 @@ export type PlatformRules = {
   baseUrls: readonly { operation: Operation; baseUrl: string }[];
   /** Operations that take other bodies than the platform does. */
   bodies: readonly BodyRule[];
+  /** Members in which calls of an operation may differ under one standing approval. */
+  free: readonly FreeRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
   /** An escaped slash is judged and sent as a slash. */

@@ -6,6 +6,7 @@ import { parameterNames } from './names.ts';
 import { isGraphql, namesCall } from './operation.ts';
 import type { PlatformRules, RecipientMatch, RecipientRule } from './platform-rules.ts';
 import { pointerNames } from './pointer.ts';
+import { spellingsOf } from './spelling.ts';
 
 /**
  * The recipient rules that a call falls under, each with the value its pointers point into: the body, and for GraphQL
@@ -16,8 +17,9 @@ export function recipientRulesFor(rules: PlatformRules, call: CallAsk): readonly
   if (rules.recipients.length === 0) return [];
   if (isGraphql(rules, call)) return graphqlRecipients(rules, call);
   const body = readMembers(call);
+  const spellings = spellingsOf(call.path);
   return rules.recipients
-    .filter(({ operation }) => namesCall(operation, rules, call))
+    .filter(({ operation }) => namesCall(operation, rules, call, spellings))
     .flatMap((rule) => [{ ...rule, subject: body }, ...queryRecipients(rule, call.query)]);
 }
 

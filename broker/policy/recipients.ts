@@ -62,6 +62,31 @@ export function namedRecipients(rules: PlatformRules, call: CallAsk): string[] {
   return [...new Set(named)];
 }
 
+/**
+ * Everybody whom a call names where the manifest points, each once, and written in one way however the call writes it: to be compared
+ * with whom other calls name. `isClear` false: somebody is named who cannot be told, or nobody where somebody must be.
+ */
+export function recipientsOf(rules: PlatformRules, call: CallAsk): { named: readonly string[]; isClear: boolean } {
+  const applying = recipientRulesFor(rules, call);
+  if (applying.length === 0) return NOBODY;
+  const named = new Set<string>();
+  let isClear = !(call.body instanceof UnreadBody);
+  const counted = new Map<object, number>();
+  for (const { pointers, subject } of applying)
+    for (const pointer of pointers) {
+      const recipients = recipientsAt(subject, pointer);
+      if (pointer.optional !== true) counted.set(subject, (counted.get(subject) ?? 0) + recipients.length);
+      for (const { who } of recipients) {
+        const name = nameOf(who);
+        if (name === undefined) isClear = false;
+        else named.add(name);
+      }
+    }
+  return { named: [...named], isClear: isClear && ![...counted.values()].includes(0) };
+}
+
+const NOBODY = Object.freeze({ named: Object.freeze([]), isClear: true });
+
 /** The entries that lie in both lists: `@x.example` and `ann@x.example` have the address in common. */
 export function intersectRecipients(a: readonly string[], b: readonly string[]): string[] {
   const within = (entry: string, list: readonly string[]) => list.some((other) => entryCovers(other, entry));

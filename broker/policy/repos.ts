@@ -82,6 +82,17 @@ function gitRepository({ path, git }: CallAsk): readonly ['', 'git', string, str
   return ['', 'git', owner, git === undefined ? given.replace(/\.git$/, '') : given];
 }
 
+/**
+ * The repository that a call is about, in lower case, because hosts ignore letter case. `unknown`: it is about one that has no name
+ * yet, or whose name is not plain; undefined: about none.
+ */
+export function repositoryOf(call: CallAsk): { name: string } | 'unknown' | undefined {
+  const [, root, owner = '', repo = ''] = gitRepository(call) ?? call.path.split('/');
+  if (creation(call) !== undefined) return 'unknown';
+  if (root !== 'repos' && root !== 'git') return undefined;
+  return NAME.test(owner) && NAME.test(repo) ? { name: `${owner}/${repo}`.toLowerCase() } : 'unknown';
+}
+
 /** Whether a list entry (`owner/repo` or `owner/*`) covers a repository, or a narrower entry. Letter case is ignored. */
 function covers(entry: string, name: string): boolean {
   if (same(entry, name)) return true;

@@ -1,20 +1,15 @@
 /**
- * Policies and guardrails: compiled once per version, matched on every decision. The most severe matching effect wins
- * (suspend and deny, then require_approval, then allow), so the order of rules never matters.
+ * Policies and guardrails are matched on every decision. The most severe matching effect wins (suspend and deny, then
+ * require_approval, then allow), so the order of rules never matters.
  */
 
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
-import { type ConditionAgent, compileCondition, conditionInput } from './condition.ts';
-import type { Ask, Facts, Guardrails, Instant, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
-import { compilePattern, type Pattern, type Relation } from './pattern.ts';
+import { type ConditionAgent, conditionInput } from './condition.ts';
+import type { Ask, CallAsk, Facts, Instant, MatchedRule, Rule } from './facts.ts';
+import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
-import { coverageOf } from './rule-coverage.ts';
-import { ruleInWords } from './rule-words.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
-
-/** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
-export type RuleProblem = { path: readonly (string | number)[]; message: string };
 
 /** What a list of rules says about an ask. */
 export type RuleFinding = {
@@ -24,8 +19,12 @@ export type RuleFinding = {
   rule?: Rule;
   /** The rules that matched, in the order in which they are written. */
   matched: MatchedRule[];
+  /** Those of them that require an approval. */
+  holding: Rule[];
   /** Without a concrete call: a rule that depends on the call may still change the effect. */
   conditional: boolean;
+  /** Then the most severe effect that it may become. */
+  worst?: Rule['effect'];
   /** Allow rules that did not apply because their condition failed: `rule 1: …`. */
   failures: string[];
 };
@@ -41,28 +40,6 @@ export type Question = {
 };
 
 const SEVERITY: Record<Rule['effect'], number> = { allow: 1, require_approval: 2, deny: 3, suspend: 4 };
-const MAX_RULES = 500;
-
-/** Compiles a policy version. @throws Error with the first problem; `ruleProblems` lists them all. */
-export function compilePolicy(source: {
-  id: string;
-  name: string;
-  version: number;
-  rules: readonly RuleSource[];
-}): Policy {
-  const { id, name, version } = source;
-  return { id, name, version, rules: compileRules(source.rules, 'policy') };
-}
-
-/** Compiles a version of the guardrails. @throws Error with the first problem; `ruleProblems` lists them all. */
-export function compileGuardrails(source: { version: number; rules: readonly RuleSource[] }): Guardrails {
-  return { version: source.version, rules: compileRules(source.rules, 'guardrail') };
-}
-
-/** Everything that is wrong with a list of rules; empty when it compiles. */
-export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['source']): RuleProblem[] {
-  return readRules(rules, kind).problems;
-}
 
 /** Prepares an ask for `matchRules`. */
 export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
@@ -107,7 +84,7 @@ function severityOf({ effect }: RuleFinding, source: MatchedRule['source']): num
 }
 
 function matchOne(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
-  const finding: RuleFinding = { effect: undefined, matched: [], conditional: false, failures: [] };
+  const finding: RuleFinding = { effect: undefined, matched: [], holding: [], conditional: false, failures: [] };
   const depending: Rule[] = [];
   for (const rule of rules) {
     if (!namesAsk(rule, question.ask)) continue;
@@ -132,13 +109,19 @@ function addDepending(finding: RuleFinding, depending: readonly Rule[], source: 
     const mildest = depending.reduce((a, b) => (SEVERITY[b.effect] < SEVERITY[a.effect] ? b : a));
     take(finding, mildest, source);
     finding.conditional = mildest.effect !== 'deny';
+    // None of them may match.
+    finding.worst = 'deny';
     return;
   }
   const severity = settled === undefined ? 0 : SEVERITY[settled];
-  finding.conditional = depending.some((rule) => SEVERITY[rule.effect] > severity);
+  const worse = depending.filter((rule) => SEVERITY[rule.effect] > severity);
+  finding.conditional = worse.length > 0;
+  for (const { effect } of worse)
+    if (finding.worst === undefined || SEVERITY[effect] > SEVERITY[finding.worst]) finding.worst = effect;
 }
 
 function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string): void {
+  if (rule.effect === 'require_approval') finding.holding.push(rule);
   finding.matched.push({ source, name: rule.name, effect: rule.effect, ...(error !== undefined && { error }) });
   if (finding.effect !== undefined && SEVERITY[rule.effect] <= SEVERITY[finding.effect]) return;
   finding.effect = rule.effect;
@@ -159,7 +142,7 @@ function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 
   return coverage === 'some' || rule.when !== undefined ? 'depends' : 'yes';
 }
 
-function matchCall(rule: Rule, question: Question): 'yes' | 'no' | { error: string } {
+function matchCall(rule: Rule, question: Question): 'yes' | 'no' | 'depends' | { error: string } {
   const call = present(question.ask.call, 'call');
   if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
     // What a server says of its own tool never loosens anything.
@@ -167,8 +150,15 @@ function matchCall(rule: Rule, question: Question): 'yes' | 'no' | { error: stri
   }
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
   if (rule.when === undefined) return 'yes';
+  if (isUntold(call, rule.when)) return 'depends';
   const result = stricter(rule, rule.when.evaluate(question.input()));
   return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
+}
+
+/** Whether a condition reads what is not known of a call of the past. */
+function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {
+  if (recorded === undefined) return false;
+  return recorded === 'row' ? readsUnrecorded : readsFirstTimes;
 }
 
 /** Of two readings of a call, the one that gives the agent less. */
@@ -182,57 +172,4 @@ function matchesPath(rule: Rule, path: string, question: Question): boolean {
   const endpoints = present(rule.endpoints, 'endpoints');
   if (rule.effect === 'allow') return endpoints.some((pattern) => pattern.matches(path));
   return endpoints.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
-}
-
-function compileRules(sources: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
-  const { rules, problems } = readRules(sources, kind);
-  const [problem] = problems;
-  if (problem !== undefined) throw new Error(`${kind} rule ${problem.path.join('/')}: ${problem.message}`);
-  return rules;
-}
-
-function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) {
-  const problems: RuleProblem[] = [];
-  if (sources.length > MAX_RULES) problems.push({ path: [], message: `there are at most ${MAX_RULES} rules` });
-  const rules = sources.map((source, i): Rule => {
-    const note = (message: string, ...path: (string | number)[]) => problems.push({ path: [i, ...path], message });
-    if (kind === 'policy' && source.effect === 'suspend') note('only a guardrail suspends; write `deny`', 'effect');
-    if (kind === 'guardrail') checkGuardrail(sources, i, note);
-    const patterns = (field: 'platforms' | 'scopes' | 'endpoints', form: 'text' | 'path') =>
-      source[field]?.flatMap((text, j) => {
-        try {
-          return [compilePattern(text, form)];
-        } catch (error) {
-          note(error instanceof Error ? error.message : 'not a pattern', field, j);
-          return [];
-        }
-      });
-    const [platforms, scopes] = [patterns('platforms', 'text'), patterns('scopes', 'text')];
-    const endpoints = patterns('endpoints', 'path');
-    const condition = source.when === undefined ? undefined : compileCondition(source.when);
-    if (condition?.ok === false) note(condition.error, 'when');
-    return {
-      name: source.name ?? `rule ${i + 1}`,
-      ...(source.name === undefined && { says: ruleInWords(source) }),
-      effect: source.effect,
-      ...(platforms && { platforms }),
-      ...(scopes && { scopes }),
-      ...(source.methods && { methods: source.methods }),
-      ...(endpoints && { endpoints }),
-      ...(condition?.ok && { when: condition.condition }),
-      coverage: coverageOf({ effect: source.effect, methods: source.methods, endpoints }),
-    };
-  });
-  return { rules, problems };
-}
-
-function checkGuardrail(
-  sources: readonly RuleSource[],
-  i: number,
-  note: (message: string, ...path: (string | number)[]) => void,
-): void {
-  const { effect, name } = present(sources[i], 'rule');
-  if (effect === 'allow') note('a guardrail never allows; write `deny`, `require_approval` or `suspend`', 'effect');
-  if (!name) note('a guardrail has a name', 'name');
-  else if (sources.findIndex((other) => other.name === name) < i) note(`there are two guardrails "${name}"`, 'name');
 }

@@ -17,6 +17,7 @@ import type {
 import { haltOf } from './halt.ts';
 import { present } from './present.ts';
 import { matchRules, type Question, type RuleFinding } from './rules.ts';
+import type { Hold } from './standing-terms.ts';
 
 /** What the checks look at. */
 export type Matter = {
@@ -32,7 +33,7 @@ type Deny = Extract<Verdict, { kind: 'deny' }>;
 /** What one check found. */
 export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean } & (
   | { kind: 'pass' }
-  | { kind: 'hold'; reason: HoldReason; detail: string }
+  | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[] }
   | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
       Deny,
       'halt' | 'retryAfterSeconds' | 'violating' | 'suspend'
@@ -96,8 +97,18 @@ function checkGrant({ facts: { platform, grants }, grant, question: { ask } }: M
   if (platform.suspended)
     return deny('platform_suspended', `the organisation has suspended platform ${ask.platformId}`);
   if (!grant.requireApproval) return PASS;
-  return { kind: 'hold', reason: 'approval_required_by_grant', detail: 'every call with this grant needs an approval' };
+  return BY_GRANT;
 }
+
+const BY_GRANT: Finding = Object.freeze({
+  kind: 'hold',
+  reason: 'approval_required_by_grant',
+  detail: 'every call with this grant needs an approval',
+  holds: Object.freeze([{ source: 'grant' as const }]),
+});
+
+const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold[] =>
+  holding.map(({ place: rule, name, lasting }) => ({ source, rule, name, lasting }));
 
 const MOST_NAMED = 20;
 
@@ -167,7 +178,8 @@ function checkGuardrails({ facts: { guardrails }, question }: Matter): Finding {
       };
     case 'require_approval': {
       const detail = sentence(found, 'guardrail', 'requires an approval');
-      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional };
+      const holds = holdsOf('guardrail', found);
+      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds };
     }
     default:
       return conditional ? { kind: 'pass', matched, conditional } : PASS;
@@ -190,6 +202,7 @@ function checkPolicy({ facts: { policy }, question }: Matter): Finding {
         detail: sentence(found, who, 'requires an approval'),
         matched,
         conditional,
+        holds: holdsOf('policy', found),
       };
     case undefined: {
       const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;

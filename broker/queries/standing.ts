@@ -1,8 +1,10 @@
 /** A standing query about a scope, without a call: uses the facts and the decision of a governed call. */
 
+import { refuseUnreviewed } from '../calls/refuse-unreviewed.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Instant, Policy, Verdict } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 
 export type StandingAsk = Omit<Ask, 'call'>;
@@ -10,7 +12,7 @@ export type Standing = { verdict: Verdict; policy: Policy | undefined };
 
 /**
  * Decides a standing query on facts that were read for its platform. Nothing is recorded and no agent is suspended, because a
- * query is not a call.
+ * query is not a call. Throws StoreUnreviewed, because no call would be made.
  */
 export async function askStanding(
   services: { loadFacts: FactsLoader },
@@ -18,6 +20,7 @@ export async function askStanding(
   ask: StandingAsk,
   now: Instant,
 ): Promise<Standing> {
+  refuseUnreviewed({ agent: present(rows[0], 'agent') });
   const { facts } = await services.loadFacts(rows, ask.platformId, now);
   return { verdict: decide(facts, ask, now), policy: facts.policy };
 }

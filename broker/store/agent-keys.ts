@@ -92,3 +92,14 @@ export async function bindKey(
     .executeTakeFirst();
   return bound !== undefined;
 }
+
+/** When an agent's key last took the place of another one; null: it has had no other. */
+export async function keyReplacedAt(db: Db, organisationId: string, agentUuid: string): Promise<number | null> {
+  const { at } = await db
+    .selectFrom('former_keys')
+    .select((eb) => eb.fn.max('replaced_at').as('at'))
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', agentUuid)
+    .executeTakeFirstOrThrow();
+  return at === null ? null : Number(at);
+}

@@ -1,6 +1,7 @@
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from './schema.ts';
+import { endStandingOfGrants } from './standing-approvals.ts';
 import type { Db } from './store.ts';
 
 /** An organisation's agents without their children, oldest first; deleted ones only on request. */
@@ -162,6 +163,12 @@ export async function putGrant(db: Db, grant: GrantTable): Promise<void> {
 }
 
 /** Deletes a grant, or several; effective at the next decision. */
-export async function deleteGrant(db: Db, organisationId: string, id: string | readonly string[]): Promise<void> {
+export async function deleteGrant(
+  db: Db,
+  organisationId: string,
+  id: string | readonly string[],
+  now: number,
+): Promise<void> {
+  await endStandingOfGrants(db, organisationId, [id].flat(), now);
   await db.deleteFrom('grants').where('organisation_id', '=', organisationId).where('id', 'in', [id].flat()).execute();
 }

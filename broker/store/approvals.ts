@@ -70,7 +70,7 @@ export async function listApprovalsOf(
   organisationId: string,
   agentUuid: string,
   page: { since: number; now: number; limit: number },
-): Promise<Omit<ApprovalTable, 'action' | 'result' | 'sentence'>[]> {
+): Promise<Omit<ApprovalTable, 'action' | 'result' | 'sentence' | 'basis'>[]> {
   return await db
     .selectFrom('approvals')
     .select([...OPEN_COLUMNS])
@@ -113,6 +113,8 @@ const OPEN_COLUMNS = [
   'result_summary',
   'replay_audit_id',
   'decided_with',
+  'decide_in',
+  'decided_on',
 ] as const satisfies readonly (keyof ApprovalTable)[];
 
 /** Those of these calls on which no agent needs to wait any longer. */
@@ -139,6 +141,7 @@ export type Decision = {
   how: NonNullable<ApprovalTable['decided_how']>;
   /** JSON; see ApprovalTable. */
   with: string | null;
+  on?: string | null;
   note: string | null;
   auditId: AuditTable['id'];
   /** The process that replays it, when it is approved. */
@@ -183,6 +186,7 @@ export async function decideHeldCall(
       decided_by: decision.by,
       decided_how: decision.how,
       decided_with: decision.with,
+      decided_on: decision.on ?? null,
       note: decision.note,
       decision_audit_id: decision.auditId,
       exec_state: approved ? 'claimed' : 'none',

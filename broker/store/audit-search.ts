@@ -1,4 +1,6 @@
 /** Searches audit rows: each query reads a bounded number of rows, and returns a cursor. */
+import { sql } from 'kysely';
+import { likeOf } from './agent-names.ts';
 import type { AuditRow } from './audit.ts';
 import type { AuditTable } from './audit-columns.ts';
 import type { Db } from './store.ts';
@@ -13,12 +15,31 @@ export type AuditFilter = {
   /** Range of `created_at`: inclusive, exclusive. */
   since?: number | undefined;
   until?: number | undefined;
+  /** Part of one of SEARCHED, in whichever case (SQLite: of ASCII letters). */
+  text?: string | undefined;
+  /** Agents (`agt_`) whose names hold the text: their rows pass it, too. */
+  agentsOfText?: readonly string[] | undefined;
   /** Only final rows, which have their hash. */
   final?: boolean | undefined;
 };
 
 /** `reached`: cursor for the next page; null: no more rows. There may be more rows even when none was found. */
 export type Found = { rows: AuditRow[]; reached: string | null };
+
+/** Where a text is looked for. */
+const SEARCHED = [
+  'path',
+  'reason',
+  'detail',
+  'platform_id',
+  'agent_public_id',
+  'agent_reason',
+  'scope',
+  'method',
+  'id',
+  'correlation_id',
+  'approval_id',
+] as const satisfies readonly (keyof AuditTable)[];
 
 /** Rows scanned by one query, so that a selective filter does not block the store. */
 const LOOKED_AT = 2_000;
@@ -45,6 +66,8 @@ export async function findAuditRows(
     if (above !== undefined) query = query.where('id', '>', above);
     if (below !== undefined) query = query.where('id', '<', below);
     if (atMost !== undefined) query = query.where('id', '<=', atMost);
+    // Of one agent the rows are found by an index: only they are looked at.
+    if (isUuid(filter.agent)) query = query.where('agent_id', '=', filter.agent);
     return query.orderBy('id', direction);
   };
   const edge = isSelective(filter)
@@ -67,11 +90,21 @@ export async function findAuditRows(
   if (since !== undefined) query = query.where('created_at', '>=', since);
   if (until !== undefined) query = query.where('created_at', '<', until);
   const { agent, platform, kind, result, reason } = filter;
-  if (agent !== undefined) query = query.where(agent.startsWith('agt_') ? 'agent_public_id' : 'agent_id', '=', agent);
+  if (agent !== undefined && !isUuid(agent)) query = query.where('agent_public_id', '=', agent);
   if (platform !== undefined) query = query.where('platform_id', '=', platform);
   if (kind !== undefined) query = query.where('kind', '=', kind);
   if (result !== undefined) query = query.where('result', '=', result);
   if (reason !== undefined) query = query.where('reason', '=', reason);
+  const { text, agentsOfText = [] } = filter;
+  if (text !== undefined) {
+    const like = likeOf(text);
+    query = query.where((eb) =>
+      eb.or([
+        ...SEARCHED.map((column) => sql<boolean>`lower(${eb.ref(column)}) like ${like} escape '\\'`),
+        ...(agentsOfText.length > 0 ? [eb('agent_public_id', 'in', agentsOfText)] : []),
+      ]),
+    );
+  }
   if (filter.final) query = query.where('state', '=', 'final');
   const rows = await query.limit(page.limit).execute();
   const last = rows.length === page.limit ? rows.at(-1)?.id : undefined;
@@ -98,9 +131,13 @@ function reachOf({ since, until }: AuditFilter, { above, below }: Pick<Reach, 'a
 }
 
 /** Whether the filter may skip many rows. Times are bounds of the ids, and nearly all rows are final. */
-function isSelective({ agent, platform, kind, result, reason }: AuditFilter): boolean {
-  return [agent, platform, kind, result, reason].some((wanted) => wanted !== undefined);
+function isSelective({ agent, platform, kind, result, reason, text }: AuditFilter): boolean {
+  return [isUuid(agent) ? undefined : agent, platform, kind, result, reason, text].some(
+    (wanted) => wanted !== undefined,
+  );
 }
+
+const isUuid = (agent: string | undefined): agent is string => agent !== undefined && !agent.startsWith('agt_');
 
 /** No UUIDv7 of this instant or a later one is less (RFC 9562 section 5.7). */
 export function firstIdOf(instant: number): string {

@@ -84,6 +84,17 @@ export async function findAuditRow(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
+/** The rows of an organisation with these ids, in any order; those that there are. */
+export async function findAuditRowsById(db: Db, organisationId: string, ids: readonly string[]): Promise<AuditRow[]> {
+  if (ids.length === 0) return [];
+  return await db
+    .selectFrom('audit_rows')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', ids)
+    .execute();
+}
+
 /** Up to `limit` intents of processes that are not alive, oldest first. */
 export async function findOrphanedIntents(db: Db, limit: number): Promise<AuditRow[]> {
   return await db

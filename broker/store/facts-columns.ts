@@ -32,6 +32,8 @@ export const SELECTED = [
   'o.guardrails_version',
   'o.approval_ttl_ms',
   'o.auto_suspend',
+  'o.agents_stopped',
+  'o.restored',
   'a.id',
   'a.agent_id',
   'a.name',
@@ -79,6 +81,8 @@ export const SELECTED = [
 
 /** After those; see facts-breakers.ts. */
 const COMPUTED = ['all_upstream_until', 'all_upstream_since'] as const;
+/** After those: the ids of the agent's standing approvals on the platform that have not ended, between commas; null: none. */
+const STANDING = 'standing';
 
 /**
  * Of an agent that may be a child, after those: its parent, one of the parent's grants on the platform, and one of the
@@ -119,6 +123,7 @@ type NameOf<Selected extends string> = Selected extends `${string} as ${infer Na
 /** One row a grant on the platform; one row with empty grant columns when there is none. */
 export type FactsRow = Row<(typeof SELECTED)[number]> &
   Record<(typeof COMPUTED)[number], number | null> &
+  Record<typeof STANDING, string | null> &
   Partial<Row<(typeof FAMILY_SELECTED)[number]>>;
 
 /** `alone`: an agent that has no parent, which is all that a token signed by the agent itself can be of. */
@@ -129,6 +134,6 @@ const columnsOf = (selected: readonly string[]) =>
 
 /** The members of a row, in the order of the statement's columns. After them come the version and the question's number. */
 export const FACTS_COLUMNS: Readonly<Record<FactsScope, readonly (keyof FactsRow)[]>> = {
-  own: columnsOf([...SELECTED, ...COMPUTED]),
-  family: columnsOf([...SELECTED, ...COMPUTED, ...FAMILY_SELECTED]),
+  own: columnsOf([...SELECTED, ...COMPUTED, STANDING]),
+  family: columnsOf([...SELECTED, ...COMPUTED, STANDING, ...FAMILY_SELECTED]),
 };

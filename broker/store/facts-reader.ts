@@ -1,8 +1,10 @@
 /** Reads facts: batches concurrent queries, and caches results by fact version. */
+import { standingWhenStopped } from '../policy/agents-stopped.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
 import { connectionIn } from '../policy/of-connection.ts';
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
+import { readAgentsStopped } from './agents-stopped.ts';
 import { prepareFacts, prepareFactVersions, type Question } from './facts.ts';
 import { FACTS_COLUMNS, type FactsRow, type FactsScope } from './facts-columns.ts';
 import { gather } from './gather.ts';
@@ -201,7 +203,9 @@ function factsCache() {
 const isFor = (scope: FactsScope, kept: Kept): boolean => kept.scope === scope || kept.rows[0]?.parent_id === null;
 
 function asRow(values: Values, columns: Columns): FactsRow {
-  return Object.freeze(Object.fromEntries(columns.map((column, at) => [column, values[at]]))) as FactsRow;
+  const row = Object.fromEntries(columns.map((column, at) => [column, values[at]])) as FactsRow;
+  const stopped = readAgentsStopped(row.agents_stopped);
+  return Object.freeze(stopped === undefined ? row : standingWhenStopped(row, stopped));
 }
 
 function isEqual(a: readonly Values[], b: readonly Values[], columns: number): boolean {

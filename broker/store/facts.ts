@@ -38,6 +38,11 @@ const PLATFORM_IN = {
   all_platforms: 'g.platform_id',
 } as const;
 
+/** Their terms never change, so their ids tell all: one that ended is not among them. */
+const standingOn = (platform: unknown) =>
+  sql<string | null>`(select string_agg(s.id, ',' order by s.id) from standing_approvals as s
+    where s.organisation_id = a.organisation_id and s.agent_id = a.id and s.platform_id = ${platform} and s.ended_at is null)`;
+
 /**
  * The statement for one platform, for that of one connection, or for all platforms on which the agent has grants. The first two return
  * the platform also when there is no grant on it. Only the statement for `family` joins the parent, so that children cost nothing where there
@@ -109,6 +114,7 @@ export const prepareFacts = (
         )
         .select(SELECTED)
         .select([allUpstreamUntil.as('all_upstream_until'), allUpstreamSince.as('all_upstream_since')])
+        .select(standingOn(platform()).as('standing'))
         // Kysely's types do not cover conditionally joined tables.
         .$if(family, (query) => query.select(FAMILY_SELECTED as never))
         .select(['v.version', 'q.n'])

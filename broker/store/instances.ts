@@ -7,8 +7,11 @@ import type { Db } from './store.ts';
  */
 export type Run = { id: string; previous?: { id: string; since: number } };
 
+/** Without a heartbeat for longer, a process is taken for dead. */
+export const LIVE_MS = 20_000;
+
 /** A starting process: `startedAt` in milliseconds since the epoch, by the store's clock. */
-type Starting = { id: string; startedAt: number };
+type Starting = { id: string; startedAt: number; release?: string };
 
 /** The members of a run, each with its last heartbeat. */
 type Members = ReadonlyMap<string, number>;
@@ -34,7 +37,7 @@ async function lockRun(tx: Db): Promise<void> {
  */
 export async function registerInstance(
   db: Db,
-  { id, startedAt }: Starting,
+  { id, startedAt, release }: Starting,
 ): Promise<{ member: boolean; seen: Members }> {
   await putMetaIfAbsent(db, 'run', id);
   return await db.transaction().execute(async (tx) => {
@@ -44,7 +47,7 @@ export async function registerInstance(
     if (member) await putMeta(tx, 'run', id);
     await tx
       .insertInto('instances')
-      .values({ id, started_at: startedAt, seen_at: startedAt, member: member ? 1 : 0 })
+      .values({ id, started_at: startedAt, seen_at: startedAt, member: member ? 1 : 0, release: release ?? null })
       .execute();
     return { member, seen };
   });
@@ -93,10 +96,10 @@ function hasLife(now: Members, before: Members): boolean {
 }
 
 /** Heartbeat of the process `id`. Always increases `seen_at`, also when the clock stands still or was set back. */
-export async function heartbeat(db: Db, id: string, now: number): Promise<void> {
+export async function heartbeat(db: Db, id: string, now: number, release?: string): Promise<void> {
   await db
     .insertInto('instances')
-    .values({ id, started_at: now, seen_at: now })
+    .values({ id, started_at: now, seen_at: now, release: release ?? null })
     .onConflict((c) =>
       c.column('id').doUpdateSet((eb) => ({
         seen_at: eb
@@ -113,6 +116,15 @@ export async function heartbeat(db: Db, id: string, now: number): Promise<void> 
 /** All registered processes, including dead ones that were not noticed yet. */
 export async function listInstances(db: Db): Promise<{ id: string; seen_at: number }[]> {
   return await db.selectFrom('instances').select(['id', 'seen_at']).execute();
+}
+
+/** Throws, in words, when a process sent a heartbeat within the last 20 s. `now`: by the store's clock, in milliseconds. */
+export async function refuseLiveInstances(db: Db, now: number): Promise<void> {
+  const newest = Math.max(0, ...(await listInstances(db)).map(({ seen_at }) => Number(seen_at)));
+  if (newest > now - LIVE_MS)
+    throw new Error(
+      `A broker runs on this store: its last heartbeat was ${Math.max(0, Math.round((now - newest) / 1000))} s ago. Stop all of them; after one was killed, wait ${LIVE_MS / 1000} s.`,
+    );
 }
 
 /** Unregisters a process; with `seenAt` only if it sent no heartbeat since. Its intents are orphaned then. */

@@ -1,5 +1,5 @@
-import type { Kysely } from 'kysely';
-import { type Migration, Migrator } from 'kysely/migration';
+import { type Kysely, sql } from 'kysely';
+import { Migrator } from 'kysely/migration';
 import { type ColumnTypes, foundation } from './migrations/0001-foundation.ts';
 import { approvals } from './migrations/0002-approvals.ts';
 import { ownersApprove } from './migrations/0003-owners-approve.ts';
@@ -26,10 +26,27 @@ import { connectionTests } from './migrations/0028-connection-tests.ts';
 import { heldJoins } from './migrations/0030-held-joins.ts';
 import { staticKeys } from './migrations/0032-static-keys.ts';
 import { connectionPatience } from './migrations/0033-connection-patience.ts';
+import { notices } from './migrations/0034-notices.ts';
+import { standingApprovals } from './migrations/0035-standing-approvals.ts';
+import { activityCounts } from './migrations/0036-activity-counts.ts';
+import { agentsAtAGlance } from './migrations/0037-agents-at-a-glance.ts';
+import { agentDeeds } from './migrations/0038-agent-deeds.ts';
+import { decideIn } from './migrations/0039-decide-in.ts';
+import { webPush } from './migrations/0040-web-push.ts';
+import { receiptLog } from './migrations/0041-receipt-log.ts';
+import { restoredStores } from './migrations/0042-restored-stores.ts';
+import { releases } from './migrations/0043-releases.ts';
+import { auditSinks } from './migrations/0045-audit-sinks.ts';
+import { rateCounts } from './migrations/0046-rate-counts.ts';
+import { retention } from './migrations/0047-retention.ts';
+import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
-/** Numbered, forward only. A published migration is never edited: a later one fixes it. */
-const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<string, Migration> => ({
+/**
+ * Numbered, forward only. A published migration is never edited: a later one fixes it. From 0041 on they only add, and say in `readableBy` the
+ * oldest release that may run on the store then: the one before the release that brings them.
+ */
+const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<string, Step> => ({
   '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },
   '0002-approvals': { up: (db: Kysely<unknown>) => approvals(db, types) },
   '0003-owners-approve': { up: (db: Kysely<unknown>) => ownersApprove(db, types) },
@@ -56,13 +73,34 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0030-held-joins': { up: heldJoins },
   '0032-static-keys': { up: staticKeys },
   '0033-connection-patience': { up: (db: Kysely<unknown>) => connectionPatience(db, dialect) },
+  '0034-notices': { up: (db: Kysely<unknown>) => notices(db, types, dialect) },
+  '0035-standing-approvals': { up: (db: Kysely<unknown>) => standingApprovals(db, types, dialect) },
+  '0036-activity-counts': { up: activityCounts },
+  '0037-agents-at-a-glance': { up: (db: Kysely<unknown>) => agentsAtAGlance(db, dialect) },
+  '0038-agent-deeds': { up: agentDeeds },
+  '0039-decide-in': { up: decideIn },
+  '0040-web-push': { up: (db: Kysely<unknown>) => webPush(db, types) },
+  '0041-receipt-log': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => receiptLog(db, types, dialect) },
+  '0042-restored-stores': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => restoredStores(db, dialect) },
+  '0043-releases': { readableBy: '0.1.0', up: releases },
+  '0045-audit-sinks': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => auditSinks(db, types) },
+  '0046-rate-counts': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => rateCounts(db, dialect) },
+  '0047-retention': { readableBy: '0.1.0', up: retention },
 });
 
-const migratorOf = (store: Store): Migrator =>
-  new Migrator({
+const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);
+
+/** `newer`: applied by a newer release, and not known here. */
+const migratorOf = (store: Store, newer: readonly string[] = []): Migrator => {
+  const unknown = newer.map((name): [string, Step] => [
+    name,
+    { up: () => Promise.reject(new Error(`${name} is not known here`)) },
+  ]);
+  return new Migrator({
     db: store.db,
-    provider: { getMigrations: async () => migrations({ bytes: store.bytes }, store.dialect) },
+    provider: { getMigrations: async () => ({ ...saying(stepsOf(store)), ...Object.fromEntries(unknown) }) },
   });
+};
 
 /** Whether the store has tables at all. Changes nothing. */
 export async function isMigrated(store: Store): Promise<boolean> {
@@ -70,19 +108,44 @@ export async function isMigrated(store: Store): Promise<boolean> {
   return known.some((migration) => migration.executedAt !== undefined);
 }
 
+/** The migrations of a store that this release does not know, in their order. */
+export async function findNewerMigrations(store: Store): Promise<string[]> {
+  if (!(await isMigrated(store))) return [];
+  const steps = stepsOf(store);
+  const applied = sql<{ name: string }>`select name from kysely_migration order by name`;
+  return (await applied.execute(store.db)).rows.map(({ name }) => name).filter((name) => steps[name] === undefined);
+}
+
+/** Throws, in words, when this release may not run on the store. */
+async function refuseUnreadable(store: Store, release: string | undefined, newer: readonly string[]): Promise<void> {
+  if (!(await isMigrated(store))) return;
+  const readableBy = await findReadableBy(store.db);
+  if (newer.length === 0 && (readableBy === undefined || release === undefined)) return;
+  if (readableBy !== undefined && release !== undefined && compareReleases(release, readableBy) >= 0) return;
+  const why =
+    newer.length > 0
+      ? `it has the migration ${newer[0]}, which this version does not know`
+      : 'what this version needs was taken away from it';
+  throw new Error(
+    `This store was written by a newer version of agent-broker (${why}). ` +
+      `${readableBy === undefined || release === undefined ? '' : `It can be used by ${readableBy} and later, and this is ${release}. `}` +
+      'Nothing was changed. Run that version or a later one, or restore a backup from before it.',
+  );
+}
+
 /**
  * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names
- * of those that were applied now. Throws when one fails, or when the store is newer than this code.
+ * of those that were applied now. `release`: this one; without it no store that is newer is taken. Throws when one fails, or when the store is
+ * newer than what this release may run on.
  */
-export async function migrate(store: Store): Promise<string[]> {
-  const { error, results } = await migratorOf(store).migrateToLatest();
-  const newer = error instanceof Error ? /previously executed migration (\S+) is missing/.exec(error.message) : null;
-  if (newer)
-    throw new Error(
-      `This store was written by a newer version of agent-broker (it has the migration ${newer[1]}, which this version ` +
-        'does not know). Nothing was changed. Run that version or a later one, or restore a backup from before it.',
-      { cause: error },
-    );
+export async function migrate(store: Store, release?: string): Promise<string[]> {
+  const newer = await findNewerMigrations(store);
+  await refuseUnreadable(store, release, newer);
+  const { error, results } = await migratorOf(store, newer).migrateToLatest();
+  if (error && (await findNewerMigrations(store)).length > newer.length) {
+    // A newer release migrated it at this moment.
+    return await migrate(store, release);
+  }
   if (error)
     throw new Error(
       `A migration of the store failed: ${error instanceof Error ? error.message : String(error)}. ` +
@@ -91,3 +154,7 @@ export async function migrate(store: Store): Promise<string[]> {
     );
   return (results ?? []).map((result) => result.migrationName);
 }
+
+/** Which release may run on a store after each migration, as far as they say so. */
+export const readableByMigration = (store: Store): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(stepsOf(store)).map(([name, { readableBy }]) => [name, readableBy]));

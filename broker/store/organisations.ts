@@ -29,6 +29,7 @@ export async function updateOrganisation(
       | 'require_user_verification'
       | 'auto_suspend'
       | 'caller_issuers'
+      | 'retention'
     >
   >,
 ): Promise<void> {

@@ -57,6 +57,18 @@ export async function listPasskeys(db: Db, { organisationId, ownerId }: OwnerRef
     .execute();
 }
 
+/** The passkeys of all owners of an organisation, the disabled ones too, oldest first. */
+export async function listPasskeysOfAll(db: Db, organisationId: string): Promise<PasskeyTable[]> {
+  return await db
+    .selectFrom('passkeys')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('status', '<>', 'removed')
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
 /** The active passkey of this credential id, of any organisation; or undefined. */
 export async function findActivePasskey(db: Db, credentialId: string): Promise<PasskeyTable | undefined> {
   return await db

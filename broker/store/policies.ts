@@ -1,14 +1,13 @@
 /** Reading and deleting policies; creating and changing them is in governed-versions.ts. */
 import { UUID_PATTERN } from '../crypto/ids.ts';
-import type { PolicyTable, PolicyVersionTable } from './schema.ts';
+import type { GuardrailsVersionTable, PolicyTable, PolicyVersionTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** A policy by its id or its name, with the rules (JSON text) in force; or undefined. */
-export async function findPolicy(
-  db: Db,
-  organisationId: string,
-  idOrName: string,
-): Promise<(PolicyTable & { rules: string }) | undefined> {
+/** `rules`: those in force, as JSON text; `changed_at`: since when they are. */
+export type PolicyInForce = PolicyTable & { rules: string; changed_at: number };
+
+/** A policy by its id or its name, with the rules in force; or undefined. */
+export async function findPolicy(db: Db, organisationId: string, idOrName: string): Promise<PolicyInForce | undefined> {
   const isId = UUID_PATTERN.test(idOrName);
   return await db
     .selectFrom('policies as p')
@@ -19,7 +18,7 @@ export async function findPolicy(
         .onRef('v.version', '=', 'p.version'),
     )
     .selectAll('p')
-    .select('v.rules')
+    .select(['v.rules', 'v.created_at as changed_at'])
     .where('p.organisation_id', '=', organisationId)
     .where(isId ? 'p.id' : 'p.name', '=', isId ? idOrName.toLowerCase() : idOrName)
     .executeTakeFirst();
@@ -40,6 +39,17 @@ export async function listPolicyVersions(
   return await query.orderBy('version', 'desc').limit(page.limit).execute();
 }
 
+/** Versions of the organisation's guardrails, newest first, before the cursor `before`. */
+export async function listGuardrailVersions(
+  db: Db,
+  organisationId: string,
+  page: { before?: number; limit: number },
+): Promise<GuardrailsVersionTable[]> {
+  let query = db.selectFrom('guardrails_versions').selectAll().where('organisation_id', '=', organisationId);
+  if (page.before !== undefined) query = query.where('version', '<', page.before);
+  return await query.orderBy('version', 'desc').limit(page.limit).execute();
+}
+
 /** Number of agents for each policy id, without revoked agents; policies without agents are absent. */
 export async function countAgentsByPolicy(db: Db, organisationId: string): Promise<Map<string, number>> {
   const rows = await db
@@ -53,8 +63,8 @@ export async function countAgentsByPolicy(db: Db, organisationId: string): Promi
   return new Map(rows.map(({ policy_id, agents }) => [policy_id ?? '', Number(agents)]));
 }
 
-/** An organisation's policies with their rules (JSON text). */
-export async function listPolicies(db: Db, organisationId: string): Promise<(PolicyTable & { rules: string })[]> {
+/** An organisation's policies with the rules in force. */
+export async function listPolicies(db: Db, organisationId: string): Promise<PolicyInForce[]> {
   return await db
     .selectFrom('policies as p')
     .innerJoin('policy_versions as v', (j) =>
@@ -64,7 +74,7 @@ export async function listPolicies(db: Db, organisationId: string): Promise<(Pol
         .onRef('v.version', '=', 'p.version'),
     )
     .selectAll('p')
-    .select('v.rules')
+    .select(['v.rules', 'v.created_at as changed_at'])
     .where('p.organisation_id', '=', organisationId)
     .orderBy('p.name')
     .execute();

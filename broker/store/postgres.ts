@@ -47,6 +47,13 @@ export function openPostgres(url: string, options: { connections: number; onErro
       connectionTimeoutMillis: 5_000,
       keepAlive: true,
     }),
+    load: () => ({
+      dialect: 'postgres',
+      connections: pool.totalCount,
+      inUse: pool.totalCount - pool.idleCount,
+      waiting: pool.waitingCount,
+      most: pool.options.max,
+    }),
     close: async () => {
       await hot.close();
       await db.destroy();

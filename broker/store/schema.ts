@@ -2,8 +2,11 @@
  * Table types for Kysely. Ids and states are text, times are milliseconds since the epoch, JSON is text, secrets and raw bodies are
  * bytes, booleans are 0 or 1: the common subset of SQLite and PostgreSQL.
  */
+
 import type { ColumnType } from 'kysely';
+import type { DeedKind } from '../policy/call-ask.ts';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
+import type { RetainedKind } from '../policy/retention.ts';
 import type { ToolEffect } from '../policy/tool.ts';
 import type { AuditTable } from './audit-columns.ts';
 
@@ -24,6 +27,12 @@ export type OrganisationTable = {
   auto_suspend: string | null;
   /** JSON: a list of CallerIssuer; null: none. */
   caller_issuers: string | null;
+  /** JSON: an AgentsStopped; null: agents are not stopped as a whole. */
+  agents_stopped: string | null;
+  /** JSON: a StoreRestored; null: no restored store waits for a review. */
+  restored: string | null;
+  /** JSON: a Retention; null: everything is kept. */
+  retention: string | null;
 };
 
 export type OwnerTable = {
@@ -246,6 +255,9 @@ export type BreakerTable = {
   trial_at: number | null;
 };
 
+/** A count of a rate limit within its window, which ends at `until` by the store's clock. */
+export type RateCountTable = { key: string; count: number; until: number };
+
 export type ApprovalTable = {
   organisation_id: string;
   id: string;
@@ -289,6 +301,12 @@ export type ApprovalTable = {
   decided_with: string | null;
   /** What it does, in a sentence (approvals/held-sentence.ts), sealed; null: it was held before that was stored. */
   sentence: Uint8Array | null;
+  /** JSON: names of the channels in which it may be decided by a button; null: none. */
+  decide_in: string | null;
+  /** JSON: the channel in which it was decided by a button, and as whom it knows them; then `decided_how` is `api`. */
+  decided_on: string | null;
+  /** JSON: what decided it (`Basis` of policy/standing-terms.ts), sealed; null: no standing approval can be made from it. */
+  basis: Uint8Array | null;
 };
 
 /** Columns that a new held call leaves to the database. */
@@ -306,13 +324,24 @@ type DefaultedApprovalColumns =
   | 'result'
   | 'result_summary'
   | 'replay_audit_id'
-  | 'decided_with';
+  | 'decided_with'
+  | 'decided_on'
+  | 'basis';
 
-export type NewOrganisation = Omit<OrganisationTable, 'require_user_verification' | 'auto_suspend' | 'caller_issuers'>;
+type DefaultedOrganisationColumns =
+  | 'require_user_verification'
+  | 'auto_suspend'
+  | 'caller_issuers'
+  | 'agents_stopped'
+  | 'restored'
+  | 'retention';
+
+export type NewOrganisation = Omit<OrganisationTable, DefaultedOrganisationColumns>;
 export type NewOwner = Omit<OwnerTable, 'oidc_subject'>;
 
 /** A new held call. */
-export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns>;
+export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns | 'decide_in'> &
+  Partial<Pick<ApprovalTable, 'decide_in' | 'basis'>>;
 
 type WithDefaults<Table, Column extends keyof Table> = Omit<Table, Column> & {
   [Name in Column]: ColumnType<Table[Name], Table[Name] | undefined, Table[Name]>;
@@ -593,6 +622,43 @@ export type StaticKeyTable = {
   ended_because: 'owner' | 'agent' | 'connection' | null;
 };
 
+/** Lets calls pass that are like one that an owner approved. Its terms never change. */
+export type StandingApprovalTable = {
+  organisation_id: string;
+  /** In the order in which they were made. */
+  id: string;
+  /** The agent's uuid. */
+  agent_id: string;
+  platform_id: string;
+  connection_id: string;
+  grant_id: string;
+  scope: string;
+  /** The held call that it was made from. */
+  approval_id: string;
+  /** The only session that it is for; null: any. */
+  session_id: string | null;
+  uses: number;
+  uses_left: number;
+  expires_at: number;
+  /** JSON: versions of policy, guardrails and manifest, and the rules that it stands in for. */
+  decided_on: string;
+  /** JSON (facts/standing-terms.ts), sealed. */
+  terms: Uint8Array;
+  /** SHA-256 in hexadecimal. */
+  terms_hash: string;
+  /** The owner's uuid. */
+  decided_by: string;
+  decided_how: 'console' | 'api' | 'passkey';
+  /** JSON: as of the approval. */
+  decided_with: string | null;
+  created_at: number;
+  ended_at: number | null;
+  /** `used`: its last use was made. `agent`: the agent was revoked. `grant`: it was taken away. */
+  ended_because: 'owner' | 'used' | 'agent' | 'grant' | null;
+  /** The owner's uuid, of one that an owner ended. */
+  ended_by: string | null;
+};
+
 /** A raw request that is held: the same request sent again joins it. */
 export type HeldJoinTable = {
   organisation_id: string;
@@ -604,6 +670,19 @@ export type HeldJoinTable = {
   approval_id: string;
   /** Until when a request waits for the decision. */
   open_until: number;
+  created_at: number;
+};
+
+/** Something that an agent, or a child of it, did. */
+export type AgentDeedTable = {
+  organisation_id: string;
+  /** The agent; of a child its parent. */
+  agent_id: string;
+  /** Of its kind and of what it is, which is stored nowhere. */
+  hash: string;
+  kind: DeedKind;
+  /** Whether a call that changes something did it. */
+  changed: Bit;
   created_at: number;
 };
 
@@ -649,12 +728,28 @@ export type DiagnosticTable = {
   received_at: number;
 };
 
+/** Calls by time and by agent or platform, for plots. */
+export type ActivityCountTable = {
+  organisation_id: string;
+  dimension: 'platform_hour' | 'agent_hour' | 'agent_day';
+  /** The beginning of the hour or day (UTC), in milliseconds. */
+  at: number;
+  /** The platform's id, '' where a call named none; or the agent's `agt_` id. */
+  name: string;
+  /** The result; `failed`: the platform refused it. `made`, `made_failed`: what was made of a call that was approved. */
+  outcome: 'allowed' | 'failed' | 'held' | 'denied' | 'blocked' | 'errored' | 'made' | 'made_failed';
+  calls: number;
+};
+
+/** Up to which row the calls of an organisation were counted. */
+export type ActivityCountedTable = { organisation_id: string; row_id: string };
+
 /** Metadata of the store: master key check values, sandbox port. */
 export type MetaTable = { name: string; value: string };
 
 /** Running processes, to tell intents of dead processes from those of slow ones. */
-/** `member`: of the run (store/instances.ts); 0 while a starting process does not know whether another one is alive. */
-export type InstanceTable = { id: string; started_at: number; seen_at: number; member: Bit };
+/** `release`: which it runs; null: one that does not say so. `member`: of the run (store/instances.ts); 0 while a starting process does not know whether another one is alive. */
+export type InstanceTable = { id: string; started_at: number; seen_at: number; member: Bit; release: string | null };
 
 /** A tool of an MCP server: its accepted definition (by an owner, or by the first list), and the last one seen. */
 export type McpToolTable = {
@@ -677,8 +772,188 @@ export type McpToolTable = {
   effect_by: string | null;
 };
 
+/** Which process does a piece of work that one does at a time; `fence` grows with each holder. */
+export type LeaseTable = { name: string; holder: string | null; until: number; fence: number };
+
+/** The outbox: what owners are to be told. Written by the database itself (migration 0034). */
+export type NoticeTable = {
+  organisation_id: string;
+  id: string;
+  event: NoticeEvent | SettledEvent;
+  /** The id of the held call, request, registration, agent or connection. */
+  subject_id: string;
+  /** The agent's uuid. */
+  agent_id: string | null;
+  platform_id: string | null;
+  created_at: number;
+};
+
+/** The key pair of Web Push. */
+export type PushKeyTable = {
+  id: 'vapid';
+  public_jwk: string;
+  /** PKCS#8 DER, sealed. */
+  private_key: Uint8Array;
+  created_at: number;
+};
+
+/** A final audit row that has no place in the receipt log yet. */
+export type LogPendingTable = { organisation_id: string; row_id: string; row_hash: string; finished_at: number };
+
+/** Where the receipt log of an organisation stands, and its newest checkpoint. Roots are base64. */
+export type ReceiptLogTable = {
+  organisation_id: string;
+  /** The name of the log in its checkpoints and keys. It stays when the broker's URL changes: what was signed under it has to verify. */
+  origin: string;
+  size: number;
+  root: string;
+  /** The key that signed last, which is on record. */
+  signed_with: string | null;
+  checkpoint_size: number | null;
+  checkpoint_root: string | null;
+  checkpoint_at: number | null;
+  /** As the line of a note has it. */
+  signature: string | null;
+};
+
+/** Up to where rows of a kind that are kept no longer were deleted, by index in the receipt log. */
+export type AuditPurgeTable = {
+  organisation_id: string;
+  kind: RetainedKind;
+  /** Of the next row to delete. */
+  next_index: number;
+  /** Of the first row that no event has announced. */
+  announced_index: number;
+  /** The audit row of the last event. */
+  event_id: string | null;
+};
+
+/** The entries of a tile of level 0: 16 bytes of a row's id, and 32 of its hash, each. */
+export type LogEntriesTable = {
+  organisation_id: string;
+  tile_index: number;
+  ids: Uint8Array;
+  row_hashes: Uint8Array;
+  /** The latest end of a row up to here, in milliseconds since the epoch: it never falls from one tile to the next. */
+  last_at: number;
+};
+
+/** A tile of level 1 and above. */
+export type LogTileTable = { organisation_id: string; level: number; tile_index: number; hashes: Uint8Array };
+
+export type LogCheckpointTable = {
+  organisation_id: string;
+  size: number;
+  root: string;
+  at: number;
+  signature: string;
+  /** Lines of witnesses, each with its newline. */
+  cosignatures: string | null;
+};
+
+/** The keys of the receipt log; the newest one signs. */
+export type LogKeyTable = {
+  id: string;
+  /** 32 bytes in base64. */
+  public_key: string;
+  /** PKCS#8 DER, sealed; null: retired. */
+  private_key: Uint8Array | null;
+  created_at: number;
+  retired_at: number | null;
+};
+
+/** Of what owners are told. */
+export const NOTICE_EVENTS = [
+  'call_held',
+  'access_requested',
+  'registration_waiting',
+  'agent_suspended',
+  'connection_broken',
+] as const;
+export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
+/** That one of these is over: decided, expired, or as it should be again. */
+export type SettledEvent =
+  | 'call_settled'
+  | 'access_settled'
+  | 'registration_settled'
+  | 'agent_settled'
+  | 'connection_settled';
+
+/** Where owners are told. */
+export type NoticeChannelTable = {
+  organisation_id: string;
+  id: string;
+  name: string;
+  kind: string;
+  /** JSON, by kind (config-file/channels.ts): nothing secret. */
+  settings: string;
+  /** Sealed. */
+  secret: Uint8Array | null;
+  /** Where the secret comes from, as governance.yaml names it. */
+  secret_reference: string | null;
+  /** Of a channel of one person; null: of the organisation. */
+  owner_id: string | null;
+  /** JSON: a ChannelRules (config-file/channels.ts). */
+  rules: string;
+  /** `gone`: the other side said that there is none any more; nothing is sent there. */
+  status: 'active' | 'failing' | 'gone';
+  last_ok_at: number | null;
+  last_error: string | null;
+  origin: 'governance' | 'owner';
+  created_at: number;
+};
+
+/** Where the audit of an organisation is pushed to (migration 0045). */
+export type AuditSinkTable = {
+  organisation_id: string;
+  id: string;
+  name: string;
+  kind: string;
+  format: string;
+  /** JSON, by kind (audit-push/settings.ts): nothing secret. */
+  settings: string;
+  /** Sealed. */
+  secret: Uint8Array | null;
+  status: 'active' | 'paused';
+  /** Of the first row of the receipt log that the receiver has not acknowledged. */
+  next_index: number;
+  /** The batch that is on its way ends before this index; null: none is. */
+  batch_end: number | null;
+  /** Rows that the receiver took from us and said that it does not keep. */
+  rejected_rows: number;
+  delivered_at: number | null;
+  /** null: the last batch arrived. */
+  failing_since: number | null;
+  failures: number;
+  /** In our own words. */
+  last_error: string | null;
+  /** Nothing is sent before. */
+  retry_at: number | null;
+  created_at: number;
+};
+
+/** One message of a notice on one channel. */
+export type NoticeDeliveryTable = {
+  organisation_id: string;
+  /** What the channel knows the message by: the same for a second copy. */
+  id: string;
+  channel_id: string;
+  notice_id: string;
+  event: NoticeEvent;
+  subject_id: string;
+  step: 'first' | 'reminder' | 'outcome';
+  due_at: number;
+  attempts: number;
+  /** `over`: there was nothing to tell any more. */
+  state: 'due' | 'sent' | 'over' | 'gave_up';
+  /** What the channel calls the message that was sent: to edit it. */
+  external_ref: string | null;
+  last_error: string | null;
+  created_at: number;
+};
+
 export type Schema = {
-  organisations: WithDefaults<OrganisationTable, 'require_user_verification' | 'auto_suspend' | 'caller_issuers'>;
+  organisations: WithDefaults<OrganisationTable, DefaultedOrganisationColumns>;
   owners: WithDefaults<OwnerTable, 'oidc_subject'>;
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
@@ -693,6 +968,8 @@ export type Schema = {
   governance_versions: GovernanceVersionTable;
   bulk_changes: BulkChangeTable;
   audit_rows: AuditTable;
+  activity_counts: ActivityCountTable;
+  activity_counted: ActivityCountedTable;
   approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
   passkeys: PasskeyTable;
   access_requests: AccessRequestTable;
@@ -722,10 +999,26 @@ export type Schema = {
   mcp_authorisations: McpAuthorisationTable;
   mcp_repeats: McpRepeatTable;
   held_joins: HeldJoinTable;
+  agent_deeds: AgentDeedTable;
   static_keys: StaticKeyTable;
+  standing_approvals: StandingApprovalTable;
   tools: McpToolTable;
+  leases: LeaseTable;
+  rate_counts: RateCountTable;
+  notices: NoticeTable;
+  push_keys: PushKeyTable;
+  log_pending: LogPendingTable;
+  receipt_logs: ReceiptLogTable;
+  log_entries: LogEntriesTable;
+  log_tiles: LogTileTable;
+  log_checkpoints: LogCheckpointTable;
+  log_keys: LogKeyTable;
+  audit_sinks: AuditSinkTable;
+  audit_purges: AuditPurgeTable;
+  notice_channels: NoticeChannelTable;
+  notice_deliveries: NoticeDeliveryTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;
-  instances: WithDefaults<InstanceTable, 'member'>;
+  instances: WithDefaults<InstanceTable, 'member' | 'release'>;
 };

@@ -19,7 +19,13 @@ export const SEALED = [
   { table: 'person_keys', column: 'hash_key', organisation: 'organisation_id', row: 'id' },
   { table: 'person_tokens', column: 'credential', organisation: 'organisation_id', row: 'id' },
   { table: 'person_tokens', column: 'refresh_token', organisation: 'organisation_id', row: 'id' },
+  { table: 'approvals', column: 'basis', organisation: 'organisation_id', row: 'id' },
+  { table: 'standing_approvals', column: 'terms', organisation: 'organisation_id', row: 'id' },
   { table: 'person_consents', column: 'flow', organisation: 'organisation_id', row: 'id' },
+  { table: 'notice_channels', column: 'secret', organisation: 'organisation_id', row: 'id' },
+  { table: 'push_keys', column: 'private_key', organisation: null, row: 'id' },
+  { table: 'log_keys', column: 'private_key', organisation: null, row: 'id' },
+  { table: 'audit_sinks', column: 'secret', organisation: 'organisation_id', row: 'id' },
 ] as const;
 
 /** In place of the organisation for values of the broker itself. */

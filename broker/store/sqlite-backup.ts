@@ -1,56 +1,58 @@
 /** Online backup of the SQLite store. */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { makePrivate } from './lock.ts';
+import type { CopiedState } from './backup-manifest.ts';
 import { PAGE_BYTES } from './sqlite-connection.ts';
 
 /**
- * Copies the database at `path` to the new file `to` (0600), as a consistent snapshot, and checks the copy. In one read
+ * Copies the database at `path` into the empty file `to`, as a consistent snapshot, and checks the copy. In one read
  * transaction (VACUUM INTO): the shell's `.backup` releases its lock between steps, restarts after every commit, and never ends
- * on a broker in use. Returns the size of the copy in bytes. Throws on failure; then there is no file `to`.
+ * on a broker in use. Throws on failure.
  */
-export function backupSqlite(path: string, to: string): number {
+export function copySqlite(path: string, to: string, madeAt: Date): CopiedState {
   if (!existsSync(path)) throw new Error(`There is no store at ${path}.`);
-  if (existsSync(to)) throw new Error(`${to} already exists. Name a new file.`);
-  const partial = `${to}.partial`;
-  rmSync(partial, { force: true });
+  const source = new DatabaseSync(path, { readOnly: true });
   try {
-    makePrivate(partial);
-    const source = new DatabaseSync(path, { readOnly: true });
-    try {
-      source.exec(`PRAGMA busy_timeout=5000; PRAGMA page_size=${PAGE_BYTES}`);
-      source.prepare('VACUUM INTO ?').run(partial);
-    } finally {
-      source.close();
-    }
-    check(partial);
-    synchronise(partial);
-    renameSync(partial, to);
-    synchronise(dirname(to));
-    return statSync(to).size;
-  } catch (error) {
-    rmSync(partial, { force: true });
-    throw error;
+    source.exec(`PRAGMA busy_timeout=5000; PRAGMA page_size=${PAGE_BYTES}`);
+    source.prepare('VACUUM INTO ?').run(to);
+  } finally {
+    source.close();
   }
-}
-
-function check(path: string): void {
-  const copy = new DatabaseSync(path, { readOnly: true });
+  const copy = new DatabaseSync(to);
   try {
-    const [found] = copy.prepare('PRAGMA quick_check').all();
-    if (found?.quick_check !== 'ok') throw new Error(`The copy failed its integrity check: ${found?.quick_check}.`);
+    // So that nobody serves from it as it is: see broker/generation.ts.
+    copy.prepare(`insert into meta (name, value) values ('backup', ?)`).run(madeAt.toISOString());
+    checkSqlite(copy);
+    return stateOf(copy);
   } finally {
     copy.close();
   }
 }
 
-/** fsync, which SQLite does not do for the new file. */
-function synchronise(path: string): void {
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+/** Throws when pages or records of a database are damaged. */
+export function checkSqlite(database: DatabaseSync): void {
+  const [found] = database.prepare('PRAGMA quick_check').all();
+  if (found?.quick_check !== 'ok') throw new Error(`The copy failed its integrity check: ${found?.quick_check}.`);
+}
+
+function stateOf(database: DatabaseSync): CopiedState {
+  const column = (statement: string): string[] =>
+    database
+      .prepare(statement)
+      .all()
+      .map((row) => String(Object.values(row)[0]));
+  const [checkValue] = column(`select value from meta where name = 'master_key_check_value'`);
+  const [storeId] = column(`select value from meta where name = 'store_id'`);
+  const [generation = '0'] = column(`select value from meta where name = 'generation'`);
+  const tables = column(
+    `select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name`,
+  );
+  return {
+    store: 'sqlite',
+    migrations: column('select name from kysely_migration order by name'),
+    master_key_check_value: checkValue ?? null,
+    store_id: storeId ?? null,
+    generation: Number(generation),
+    rows: Object.fromEntries(tables.map((table) => [table, Number(column(`select count(*) from "${table}"`)[0])])),
+  };
 }

@@ -1,5 +1,5 @@
 /** The embedded store: `node:sqlite` under Kysely, and a second connection for the reads of the hot path. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
@@ -40,6 +40,8 @@ class NodeSqliteDialect extends SqliteDialect {
   }
 }
 
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
 /** Page cache for the hot path of over a thousand agents. SQLite's default is 2 MB. */
 const HOT_CACHE_KIB = 16_000;
 
@@ -76,6 +78,7 @@ export function openSqlite(folder: string): Store {
     // Holding Kysely's single connection guarantees that no transaction is open there. SQLite has one writer, and a transaction
     // that tries to write while another one does fails (SQLITE_BUSY).
     exclusively: async (work) => await db.connection().execute(work),
+    load: () => ({ dialect: 'sqlite', bytes: sizeOf(path), logBytes: sizeOf(`${path}-wal`) }),
     close: async () => {
       reader.close();
       await db.destroy();

@@ -32,8 +32,18 @@ export type Store = {
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   /** Notifications to other processes on this store; undefined where there can be none. */
   notices?: Notices;
+  /** How busy it is now. */
+  load(): StoreLoad;
   close(): Promise<void>;
 };
+
+/**
+ * PostgreSQL: connections of this process that are open, those of them in use, and statements that wait for one; the few that prepared
+ * statements have for themselves are not counted. SQLite: bytes of the database and of its write-ahead log.
+ */
+export type StoreLoad =
+  | { dialect: 'postgres'; connections: number; inUse: number; waiting: number; most: number }
+  | { dialect: 'sqlite'; bytes: number; logBytes: number };
 
 /** Parameter values by name. */
 export type Values = Readonly<Record<string, unknown>>;

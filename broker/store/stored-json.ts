@@ -48,6 +48,8 @@ const StoredRules = z.array(
     methods: z.array(z.enum(METHODS)).exactOptional(),
     endpoints: Texts.exactOptional(),
     when: z.string().exactOptional(),
+    remember: z.boolean().exactOptional(),
+    decide_in: Texts.exactOptional(),
   }),
 );
 

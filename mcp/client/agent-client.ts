@@ -27,6 +27,8 @@ import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } fr
 export type CallOptions = {
   /** A retry with the same key within 24 hours returns the first response. */
   idempotencyKey?: string;
+  /** W3C trace context: where the broker traces the call, its trace links to it. */
+  traceparent?: string | undefined;
   signal?: AbortSignal | undefined;
 };
 
@@ -134,12 +136,15 @@ export function agentClient(send: Send) {
 
   return {
     /** POST /v1/actions. A GET that got no answer is tried again, twice at most; nothing else is. */
-    async call(action: Action, { idempotencyKey, signal }: CallOptions = {}): Promise<CallOutcome> {
+    async call(action: Action, { idempotencyKey, traceparent, signal }: CallOptions = {}): Promise<CallOutcome> {
       const asked = await ask({
         method: 'POST',
         path: '/v1/actions',
         body: action,
-        ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
+        headers: {
+          ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+          ...(traceparent !== undefined && { traceparent }),
+        },
         ...(signal && { signal }),
       });
       return outcomeOf(action, asked instanceof BrokerError ? asked : asked.reply);

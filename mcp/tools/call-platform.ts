@@ -40,10 +40,11 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, asked: 
     if (again) return again;
   }
   const isWrite = action.method !== 'GET';
+  const { traceparent } = request;
   const make = async (): Promise<Written> => {
     const made = isWrite
-      ? await write(host, action, { hash, endsAt })
-      : await read(host, action, { hash, signal: request.signal });
+      ? await write(host, action, { hash, endsAt, traceparent })
+      : await read(host, action, { hash, signal: request.signal, traceparent });
     request.signal.throwIfAborted();
     return made;
   };
@@ -79,9 +80,9 @@ function resumedApproval({ resumed }: ToolRequest, hash: string): string | undef
 async function read(
   host: ToolHost,
   action: Action,
-  { hash, signal }: { hash: string; signal: AbortSignal },
+  { hash, signal, traceparent }: { hash: string; signal: AbortSignal } & Traced,
 ): Promise<Written> {
-  const outcome = await host.client.call(action, { signal });
+  const outcome = await host.client.call(action, { signal, traceparent });
   if (outcome.kind === 'held') {
     const { key } = await host.repeats.begin(hash, undefined);
     await host.repeats.held(hash, key, outcome.approvalId);
@@ -90,17 +91,22 @@ async function read(
 }
 
 /** Concurrent identical writes are executed once, for all of them. */
-async function write(host: ToolHost, action: Action, { hash, endsAt }: Omit<Waiting, 'approvalId'>): Promise<Written> {
+async function write(
+  host: ToolHost,
+  action: Action,
+  { hash, endsAt, traceparent }: Omit<Waiting, 'approvalId'> & Traced,
+): Promise<Written> {
   const same = host.underway?.get(hash);
   if (same) {
     const { outcome, ...rest } = await same;
     return { ...rest, outcome: outcome.kind === 'answered' ? { ...outcome, repeated: true } : outcome };
   }
-  const writing = writeOnce(host, action, { hash, endsAt }).finally(() => host.underway?.delete(hash));
+  const writing = writeOnce(host, action, { hash, endsAt, traceparent }).finally(() => host.underway?.delete(hash));
   host.underway?.set(hash, writing);
   return await writing;
 }
 
+type Traced = Pick<ToolRequest, 'traceparent'>;
 type Waiting = { hash: string; approvalId: string; endsAt: number };
 
 /** The identical call is already held, or was decided meanwhile. Undefined: unknown to the broker. */

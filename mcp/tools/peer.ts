@@ -10,6 +10,8 @@ export type ToolRequest = {
   opensLinks: 'by_result' | 'by_request' | 'by_error' | 'no';
   /** Sends a progress notification; no-op when the client did not request any. */
   progress: (message: string, secondsWaited: number) => Promise<void>;
+  /** The W3C trace context of the request, in `_meta` (SEP-414). */
+  traceparent?: string | undefined;
   /** Aborted when the client cancels the request, or disconnects. */
   signal: AbortSignal;
   /** The response to an earlier `input_required` result. */

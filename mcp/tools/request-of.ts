@@ -12,6 +12,9 @@ import type { Link, ToolRequest } from './peer.ts';
 /** Time for a person to read and respond. The request is cancelled when the call is decided. */
 const DIALOG_TIMEOUT_MS = 600_000;
 
+/** Of this version of W3C Trace Context and of later ones, which are longer. It becomes a header. */
+const TRACEPARENT = /^[0-9a-f-]{55,256}$/;
+
 /** `opensByError`: the client declared in another handshake that it opens links, and does not answer requests. */
 export function requestOf(server: Server, context: ServerContext, opensByError: boolean): ToolRequest {
   const { mcpReq } = context;
@@ -20,11 +23,13 @@ export function requestOf(server: Server, context: ServerContext, opensByError: 
   const capabilities = declared ?? server.getClientCapabilities() ?? {};
   const opens = capabilities.elicitation?.url !== undefined;
   const token = mcpReq._meta?.progressToken;
+  const traceparent = mcpReq._meta?.traceparent;
   const state = mcpReq.requestState<string>();
   const response = inputResponse(mcpReq.inputResponses, 'approval');
   return {
     takesTasks: stateless && capabilities.extensions?.[TASKS_EXTENSION] !== undefined,
     opensLinks: opens ? (stateless ? 'by_result' : 'by_request') : opensByError ? 'by_error' : 'no',
+    traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
     signal: mcpReq.signal,
     progress: async (message, secondsWaited) => {
       if (token === undefined) return;

@@ -24,12 +24,13 @@ export const isFinal = (outcome: CallOutcome): boolean =>
 export async function writeOnce(
   { client, repeats }: Pick<ToolHost, 'client' | 'repeats'>,
   action: Action,
-  { hash, endsAt }: { hash: string; endsAt: number },
+  { hash, endsAt, traceparent }: { hash: string; endsAt: number; traceparent?: string | undefined },
 ): Promise<Written> {
   const begun = await repeats.begin(hash, action.reason);
   const { key, reason } = begun;
   const { reason: _, ...rest } = action;
-  const submit = () => client.call({ ...rest, ...(reason !== undefined && { reason }) }, { idempotencyKey: key });
+  const submit = () =>
+    client.call({ ...rest, ...(reason !== undefined && { reason }) }, { idempotencyKey: key, traceparent });
   let outcome = await submit();
   let joins = !begun.isNew;
   while (outcome.kind === 'failed' && outcome.error.code === IN_PROGRESS) {

@@ -229,7 +229,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     },
   );
 
-  test.each(['/owner/audit?utm=1', '/owner/audit?%00=x', '/owner/approvals?agnet=x', '/owner/agents?status=active'])(
+  test.each(['/owner/audit?utm=1', '/owner/audit?%00=x', '/owner/approvals?agnet=x', '/owner/agents?state=active'])(
     'a parameter that a route does not know is refused: GET %s',
     async (path) => {
       expectEnvelope(await organisation.ask('GET', path), 400, 'invalid_request');

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const SCOPES = ['codehost:contents.read'];
@@ -11,7 +11,7 @@ const READ = { platform: 'codehost', method: 'GET', scope: 'codehost:contents.re
 const APP = '/repos/acme/app/contents/README.md';
 const OTHER = '/repos/acme/other/contents/README.md';
 
-describe.each(STORES)(`entitlements that are switched off on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`entitlements that are switched off on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let limited: TestAgent;

@@ -24,6 +24,30 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
   const apply = (text?: string) => organisation.ask('POST', '/owner/governance/apply', body(text));
   const events = async () => (await organisation.ask('GET', '/owner/audit?kind=event')).body.rows;
 
+  test('a version of rules that came by a file names the row of the file, and nobody else’s', async () => {
+    await organisation.ask('POST', '/owner/policies', { name: 'other', rules: [{ effect: 'deny' }] });
+    const text = `${FILE}guardrails: [{ name: freeze, effect: deny, methods: [DELETE] }]\n`.replace(
+      'policies:\n',
+      'policies:\n  other: { rules: [{ effect: deny }] }\n',
+    );
+    const applied = await apply(text);
+    expect(applied.status, applied.text).toBe(200);
+    const rows: { id: string; reason: string }[] = await events();
+    const rowOf = (reason: string) => rows.find((row) => row.reason === reason)?.id;
+    const makers = async (path: string) =>
+      (await organisation.ask('GET', `${path}/versions`)).body.versions.map(
+        ({ version, made_by: made }: { version: number; made_by: { audit_id: string; by: string } }) => [
+          version,
+          made.audit_id,
+          made.by,
+        ],
+      );
+    const byFile = [[1, rowOf('governance_applied'), organisation.owner.id]];
+    expect(await makers('/owner/policies/careful')).toEqual(byFile);
+    expect(await makers('/owner/guardrails')).toEqual(byFile);
+    expect(await makers('/owner/policies/other')).toEqual([[1, rowOf('policy_created'), organisation.owner.id]]);
+  });
+
   test('is on record with what it changed, and neither secrets nor addresses in the receipt', async () => {
     const planned = await organisation.ask('POST', '/owner/governance/plan', body());
     expect(await events()).toEqual([]);

@@ -5,12 +5,12 @@ import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { everythingStored } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const GOOD = 'ghp_CANARYgoodgoodgoodgoodgoodgoodgood12';
 const BAD = 'ghp_CANARYbadbadbadbadbadbadbadbadbadbad1';
 
-describe.each(STORES)(`making platforms on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
   const ask = (method: string, path: string, body?: unknown) => organisation.ask(method, path, body);

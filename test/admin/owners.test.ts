@@ -234,12 +234,15 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     const { body: was } = await organisation.ask('GET', '/owner/organisation');
     expect(was).toEqual({
       id: organisation.id,
+      agents_stopped: null,
+      restored: null,
       name: expect.any(String),
       approval_ttl_seconds: 86_400,
       require_user_verification: false,
       publish_identity_documents: false,
       auto_suspend: null,
       caller_issuers: [],
+      retention: { reads_days: null, calls_days: null, events_days: null },
       created_at: expect.stringMatching(/Z$/),
     });
     const set = (body: unknown) => organisation.ask('POST', '/owner/organisation', body);

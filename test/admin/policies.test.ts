@@ -57,8 +57,10 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
       name: 'careful',
       version: 1,
       created_at: expect.any(String),
+      changed_at: made.body.created_at,
       agents: 0,
       rules: ALLOW,
+      words: ['every call with demo:* passes'],
       warnings: [],
     });
     const { id } = made.body;
@@ -79,8 +81,10 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
       name: 'careful',
       version: 3,
       created_at: made.body.created_at,
+      changed_at: again.body.changed_at,
       agents: 1,
     });
+    expect(Date.parse(again.body.changed_at)).toBeGreaterThanOrEqual(Date.parse(changed.body.changed_at));
     expect((await fresh.ask('GET', '/owner/policies/careful')).body).toMatchObject({ id, version: 3, rules: ALLOW });
     expect((await fresh.ask('GET', `/owner/policies/${id.toUpperCase()}`)).body).toMatchObject({ id, version: 3 });
 
@@ -110,6 +114,14 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
     const second = (await organisation.ask('GET', `/owner/policies/paged/versions?before=${first.next}&limit=3`)).body;
     expect(second.versions.map(({ version }: { version: number }) => version)).toEqual([3, 2, 1]);
     expect(second.next).toBeNull();
+    // Each names the row that says who made it.
+    const rows = await events();
+    for (const { version, made_by: made, words } of [...first.versions, ...second.versions]) {
+      expect(made).toMatchObject({ by: organisation.owner.id, how: 'api' });
+      const row = rows.find((one: { id: string }) => one.id === made.audit_id);
+      expect(row.flags.change.policy).toEqual({ id, name: 'paged', version });
+      expect(words).toEqual([version === 1 ? 'every call with demo:* passes' : 'every call is denied']);
+    }
     for (const query of ['limit=0', 'limit=101', 'before=0', 'before=x']) {
       const answer = await organisation.ask('GET', `/owner/policies/${id}/versions?${query}`);
       expectEnvelope(answer, 400, 'invalid_request');
@@ -234,7 +246,11 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
     }
     expect((await organisation.ask('GET', `/owner/policies/${id}`)).body).toMatchObject({ version: 1, agents: 0 });
     expectEnvelope(await organisation.ask('GET', '/owner/policies/unmade'), 404, 'not_found');
-    expect((await organisation.ask('GET', '/owner/guardrails')).body).toEqual({ version: 0, guardrails: [] });
+    expect((await organisation.ask('GET', '/owner/guardrails')).body).toEqual({
+      version: 0,
+      guardrails: [],
+      words: [],
+    });
   });
 
   test('guardrails are in force at the very next call, whatever the policy allows, and on record', async () => {
@@ -245,13 +261,27 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
     const guardrails = [{ name: 'freeze', effect: 'deny', methods: ['GET'] }];
     const changed = await change({ guardrails, version: 0 });
-    expect([changed.status, changed.body], changed.text).toEqual([200, { version: 1, guardrails, warnings: [] }]);
+    expect([changed.status, changed.body], changed.text).toEqual([
+      200,
+      { version: 1, guardrails, words: ['GET is denied'], warnings: [] },
+    ]);
     await expectDenied(world, agent, READ, 'denied_by_guardrail');
-    expect((await fresh.ask('GET', '/owner/guardrails')).body).toEqual({ version: 1, guardrails });
+    expect((await fresh.ask('GET', '/owner/guardrails')).body).toEqual({
+      version: 1,
+      guardrails,
+      words: ['GET is denied'],
+    });
     const refused = await change({ guardrails: [], version: 0 });
     expectEnvelope(refused, 409, 'conflict');
     expect(refused.body.version).toBe(1);
-    expect((await change({ guardrails: [] })).body).toEqual({ version: 2, guardrails: [], warnings: [] });
+    expect((await change({ guardrails: [] })).body).toMatchObject({ version: 2, guardrails: [], warnings: [] });
+    const { versions, next } = (await fresh.ask('GET', '/owner/guardrails/versions?limit=5')).body;
+    expect([versions.map(({ version }: { version: number }) => version), next]).toEqual([[2, 1], null]);
+    expect(versions[1]).toMatchObject({
+      rules: guardrails,
+      words: ['GET is denied'],
+      made_by: { by: fresh.owner.id, how: 'api' },
+    });
     expect((await agent.act(READ)).status).toBe(200);
     const told = [];
     for (const row of await events(fresh)) {

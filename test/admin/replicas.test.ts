@@ -51,6 +51,16 @@ describe.runIf(STORES.includes('postgres'))(`owners’ changes and replicas on p
     }
   });
 
+  test('the stop for all agents, and its end', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      await allowed();
+      await change('/owner/agents/suspend-all');
+      await refused('agent_suspended');
+      await change('/owner/agents/resume-all');
+    }
+    await allowed();
+  });
+
   test('a secret', async () => {
     const [{ id }] = (await organisation.ask('GET', '/owner/connections')).body.connections;
     for (let round = 0; round < ROUNDS; round++) {

@@ -23,12 +23,12 @@ describe.each(STORES)(`POST /owner/simulate on %s${postgresNote}`, (store) => {
   const ask = (body: Record<string, unknown>, by?: Parameters<Organisation['ask']>[3]) =>
     organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...body }, by);
 
-  /** Everything that the store holds, table by table. */
+  /** Everything that the store holds, table by table, but for what a broker writes by itself now and then. */
   async function everything(): Promise<string> {
     const { db, dialect } = world.running.broker.store;
     const tables = await db.introspection.getTables();
     const found = [];
-    for (const { name } of tables.filter((table) => table.name !== 'instances')) {
+    for (const { name } of tables.filter((table) => !/^(instances|leases|log_\w+|receipt_logs)$/.test(table.name))) {
       const { rows } = await sql`select * from ${sql.table(name)} order by 1, 2`.execute(db);
       found.push([name, rows]);
     }

@@ -15,12 +15,12 @@ import { storedRows } from '../world/furnished.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 const OWN = 'CANARY-own-secret-of-one-agent-0123456789';
 
-describe.each(STORES)(`sealed secrets on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {

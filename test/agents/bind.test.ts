@@ -15,7 +15,7 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
 import { READ } from '../world/requests.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { CANARY, startWorld } from '../world/world.ts';
 
@@ -33,7 +33,7 @@ function opensslKeys(): KeyPair {
   return { publicPem, privateKey: createPrivateKey(readFileSync(key, 'utf8')) };
 }
 
-describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
   let spare: KeyPair[];
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());

@@ -8,7 +8,7 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { childOf } from '../world/child.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 /** One request as its bytes stand here. Answers what came back. */
@@ -19,7 +19,7 @@ async function raw(url: string, request: string): Promise<string> {
   return await text(socket);
 }
 
-describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => {
   test('has no token of any kind, no key and no secret, at the level that writes most, though all of them go wrong', async () => {
     // An organisation with what is needed, made by a broker that then makes room for one with a log to look at.
     const world = await startWorld(store);

@@ -9,7 +9,7 @@ import { spawnBroker } from '../world/broker-process.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { startWorld, type World } from '../world/world.ts';
 
@@ -98,7 +98,7 @@ const registrar = (world: () => World) => async (ownerId: string) => {
   return { token: answer.body.registration_token as string, agentId: answer.body.client_id as string };
 };
 
-describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
   beforeEach(async () => {

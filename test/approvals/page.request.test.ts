@@ -6,7 +6,7 @@ import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { enrol } from '../world/passkeys.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
 import { CANARY, startWorld } from '../world/world.ts';
 
@@ -21,7 +21,7 @@ const WRITE = {
   reason: WORDS,
 };
 
-describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
   const agent = shared(() => organisation.agent());

@@ -6,12 +6,12 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { fresh } from '../world/given.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 
-describe.each(STORES)(`approving by passkey on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, db, made, hold, own, refused } = givenSigning(store);
   const key = fresh(() => enrol(world, organisation));
 

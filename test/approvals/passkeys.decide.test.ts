@@ -6,10 +6,10 @@ import { fresh, givenWorld, shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, decideWith, enrol } from '../world/passkeys.ts';
 import { givenSigning, HELD } from '../world/signing.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS, MINUTE_MS } from '../world/times.ts';
 
-describe.each(STORES)(`deciding by passkey on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, hold, heldCall, refused } = givenSigning(store);
   /** Not the agent's owner. */
   const approver = fresh(() => organisation.addOwner('approver'));

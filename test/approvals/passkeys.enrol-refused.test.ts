@@ -8,10 +8,10 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { enrol, registerBegin, registerFinish, signBegin } from '../world/passkeys.ts';
 import { Authenticator, cbor } from '../world/software-authenticator.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 
-describe.each(STORES)(`refused enrolments of passkeys on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`refused enrolments of passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
 

@@ -8,11 +8,11 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { enrol, post, registerBegin, registerFinish, signInWith } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 
-describe.each(STORES)(`enrolling passkeys on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.organisation());
 

@@ -6,11 +6,11 @@ import { fresh } from '../world/given.ts';
 import { approveWith, assertionFor, enrol, post, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { type Authenticator, type Ceremony, cbor } from '../world/software-authenticator.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 
-describe.each(STORES)(`forged approvals by passkey on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`forged approvals by passkey on %s${postgresNote}`, (store) => {
   const { world, organisation, db, made, hold, own, refused } = givenSigning(store);
   const key = fresh(() => enrol(world, organisation));
 

@@ -13,7 +13,7 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { enrol } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 
 /** A fifth of the real one. A process that starts after a crash takes one and a half of it to know that nobody is alive. */
 const BEAT_MS = 1_000;
@@ -25,7 +25,7 @@ type Process = BrokerProcess & {
   finish(options: unknown): Promise<Answer>;
 };
 
-describe.each(STORES)(`passkey challenges and restarts on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   let authorization: string;
   let held: string;

@@ -9,12 +9,12 @@ import { fresh, givenWorld, shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { assertBegin, assertFinish, assertion, enrol, registerBegin, signInWith } from '../world/passkeys.ts';
 import { Authenticator, type Ceremony } from '../world/software-authenticator.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 
 const cookieOf = (answer: Answer) => answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
 
-describe.each(STORES)(`signing in by passkey on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const key = fresh(() => enrol(world, organisation));

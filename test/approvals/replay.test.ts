@@ -101,7 +101,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     [
       'the grant was taken away',
       'no_permission_record',
-      async () => deleteGrant(db(), organisation.id, (await grantOf(agent)).id),
+      async () => deleteGrant(db(), organisation.id, (await grantOf(agent)).id, Date.now()),
     ],
     [
       'the recipients were narrowed',

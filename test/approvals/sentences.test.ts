@@ -5,13 +5,13 @@ import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { rewrapAll } from '../../broker/vault.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_SCOPES } from '../world/world.ts';
 
 const TITLES = { 'POST /items': 'create **{/kind}** *{/title}*' };
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 
-describe.each(STORES)(`sentences of held calls on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`sentences of held calls on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { sentences: TITLES } }));
   const agent = shared(() => organisation.agent());

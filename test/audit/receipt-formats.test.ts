@@ -45,7 +45,15 @@ const FILES = readdirSync(GOLDEN).filter((name) => name.endsWith('.jsonl'));
 test('every format that is in use has its rows', () => {
   const row = auditRow({ state: 'final', finished_at: 1, result: 'allowed' });
   signRow(row, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toEqual(['format-1.jsonl', 'format-2.jsonl', 'format-3.jsonl', 'format-4.jsonl', 'whole.jsonl']);
+  expect(FILES).toEqual([
+    'format-1.jsonl',
+    'format-2.jsonl',
+    'format-3.jsonl',
+    'format-4.jsonl',
+    'format-5.jsonl',
+    'format-6.jsonl',
+    'whole.jsonl',
+  ]);
   expect(FILES).toContain(`format-${row.receipt_format}.jsonl`);
   const push = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"pushed_refs":[]}' });
   signRow(push, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
@@ -61,12 +69,25 @@ test('every format that is in use has its rows', () => {
   const byKey = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"static_key":"a"}' });
   signRow(byKey, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
   expect(FILES).toContain(`format-${byKey.receipt_format}.jsonl`);
+  const standing = auditRow({
+    state: 'final',
+    finished_at: 1,
+    result: 'allowed',
+    flags: '{"standing_approval":{"id":"a","left":1}}',
+  });
+  signRow(standing, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
+  expect(FILES).toContain(`format-${standing.receipt_format}.jsonl`);
+  const traced = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"trace_id":"4b"}' });
+  signRow(traced, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
+  expect(FILES).toContain(`format-${traced.receipt_format}.jsonl`);
   const formats = (file: string) => [...new Set(golden(file).map(({ row }) => row.receipt_format ?? null))];
   expect(formats('whole.jsonl')).toEqual([null]);
   expect(formats('format-1.jsonl')).toEqual([1, null]);
   expect(formats('format-2.jsonl')).toEqual([2]);
   expect(formats('format-3.jsonl')).toEqual([3]);
   expect(formats('format-4.jsonl')).toEqual([4]);
+  expect(formats('format-5.jsonl')).toEqual([5]);
+  expect(formats('format-6.jsonl')).toEqual([6]);
 });
 
 describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {

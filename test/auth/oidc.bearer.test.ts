@@ -8,11 +8,11 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { startWorld } from '../world/world.ts';
 
-describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`, (store) => {
   let ann: { id: string; sub: string; email: string };
   const provider = shared(() => startLyingProvider());
   const world = givenWorld(store, () => provider.settings);

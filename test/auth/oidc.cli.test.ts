@@ -21,6 +21,7 @@ beforeAll(async () => {
 
 test('the greeting leads to the sign-in page, and holds no link that signs anybody in', () => {
   expect(greeting).toContain(`${url}/console/sign-in\n`);
+  expect(greeting).toContain(`cannot open these links yet: ${url}/console/notices`);
   expect(greeting).toContain('owners sign in at 127.0.0.1:9');
   expect(greeting).not.toMatch(/sgn_|within 15 minutes/);
 });

@@ -6,10 +6,10 @@ import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 
-describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote}`, (store) => {
   let start: string;
   const provider = shared(() => startIdentityProvider());
   const world = givenWorld(store, () => provider.settings);

@@ -6,7 +6,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
 import { ALLOW_ALL, CANARY, DEMO_SCOPES } from '../world/world.ts';
 
@@ -19,7 +19,7 @@ const WRITE = {
 };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-describe.each(STORES)(`POST /v1/actions answers 202 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/actions answers 202 on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
 

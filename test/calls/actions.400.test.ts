@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectMalformed } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const ANY = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
@@ -10,7 +10,7 @@ const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo
 const WRITE = { ...READ, method: 'POST' };
 const json = (text: string) => `{"platform":"demo","endpoint":"/items","method":"POST","scope":"demo:any",${text}}`;
 
-describe.each(STORES)(`POST /v1/actions answers 400 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { scopes: ANY } }));
   const agent = shared(() =>

@@ -8,12 +8,12 @@ import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/ev
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-describe.each(STORES)(`a bearer that is not accepted is a 401 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a bearer that is not accepted is a 401 on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());

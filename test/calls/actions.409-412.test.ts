@@ -4,7 +4,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
 const PER_PERSON = {
@@ -17,7 +17,7 @@ const PER_PERSON = {
   per_person: { enabled: true, asserted: ['slack'] },
 };
 
-describe.each(STORES)(`POST /v1/actions answers 409 and 412 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/actions answers 409 and 412 on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
 

@@ -8,7 +8,7 @@ import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls }
 import { refuseAuditRows } from '../world/faults.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const WRITE = { ...READ, method: 'POST', scope: 'demo:write', data: { a: 1 } };
@@ -18,7 +18,7 @@ const RULES = [
   { effect: 'require_approval', methods: ['DELETE'] },
 ];
 
-describe.each(STORES)(`POST /v1/actions answers 502 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -140,7 +140,7 @@ describe.each(STORES)(`POST /v1/actions answers 502 on %s${postgresNote}`, (stor
   });
 });
 
-describe.each(STORES)(`POST /v1/actions answers 503 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

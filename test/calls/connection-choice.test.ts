@@ -6,11 +6,11 @@ import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const SCOPES = { scopeList: ['demo:read', 'demo:write'] };
 
-describe.each(STORES)(`a call that names no connection on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a call that names no connection on %s${postgresNote}`, (store) => {
   let policy: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ secret: null }));

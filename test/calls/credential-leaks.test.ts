@@ -7,7 +7,7 @@ import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { formsOf, leaksOf } from '../world/canary.ts';
 import { everythingStored } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** With everything in it that some encoding writes in another way, and still a value that a header can carry. */
@@ -84,7 +84,7 @@ const TOOLS: Record<string, (request: IncomingMessage) => object> = {
 };
 const CLEAN = { name: 'other', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } };
 
-describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`CX a credential shows up nowhere on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

@@ -4,13 +4,13 @@ import { countDiagnostics, purgeDiagnostics } from '../../broker/store/diagnosti
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 const send = (agent: TestAgent) =>
   agent.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
 
-describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (store) => {
   const report = (body: unknown) =>
     agent.request('POST', '/v1/agents/self/diagnostics', { body: JSON.stringify(body), headers: JSON_BODY });
 

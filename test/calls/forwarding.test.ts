@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 
-describe.each(STORES)(`what is forwarded, and what comes back, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what is forwarded, and what comes back, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));

@@ -89,6 +89,22 @@ describe.each(STORES)(`a grant with repos, on %s${postgresNote}`, (store) => {
     expect((await agent.act(request('GET /repos/acme/app'))).status).toBe(202);
   });
 
+  test('GT-19 renaming and publishing are allowed by the policy alone, and what was renamed is outside of the list', async () => {
+    const unwary = await limited();
+    await passes(unwary, 'PATCH /repos/acme/app', { name: 'taken' });
+    await passes(unwary, 'PATCH /repos/acme/app', { visibility: 'public' });
+    await refused(unwary, 'GET /repos/acme/taken', ['acme/taken']);
+
+    const changes = ['name', 'visibility', 'private'].map((member) => `has(request.body.${member})`).join(' || ');
+    const wary = await limited(LIST, [
+      { effect: 'deny', methods: ['PATCH'], endpoints: ['/repos/*/*'], when: changes },
+      { effect: 'allow' },
+    ]);
+    for (const data of [{ name: 'x' }, { visibility: 'public' }, { private: false }, { description: 'x', name: 'x' }])
+      await expectDenied(world, wary, request('PATCH /repos/acme/app', data), 'denied_by_policy');
+    await passes(wary, 'PATCH /repos/acme/app', { description: 'x' });
+  });
+
   test('a repository that was renamed is outside until it is named: its redirect is not followed', async () => {
     const agent = await limited();
     world.upstream.answer = (_request, response) => {

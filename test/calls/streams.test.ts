@@ -10,7 +10,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 /**
@@ -58,7 +58,7 @@ function openStreamDoor(services: Services): Server {
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const sha256 = (text: string | Buffer) => createHash('sha256').update(text).digest('hex');
 
-describe.each(STORES)(`a streamed call on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a streamed call on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

@@ -1,9 +1,12 @@
 /** What is on record, in the terminal: in words, filtered, and followed over a restart of the broker. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { BIN } from '../world/checkout.ts';
 import { type Daily, startDaily } from '../world/daily.ts';
+import { newFolder } from '../world/stores.ts';
 import { actingIn } from '../world/terminal.ts';
 
 let daily: Daily;
@@ -50,6 +53,36 @@ describe('activity', () => {
     const wrong = await daily.run('activity', '--agent', 'clrek');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
     expect((await daily.run('activity', '--since', 'yesterday')).code).toBe(2);
+  });
+
+  test('is exported with receipts or as a table, by the same filter; words are found', async () => {
+    expect((await lines('--text', 'because')).length).toBeGreaterThan(0);
+    const all = await daily.run('activity', 'export', '--agent', 'clerk');
+    const rows = all.stdout
+      .trimEnd()
+      .split('\n')
+      .map((each) => JSON.parse(each));
+    expect(rows.length).toBeGreaterThan(2);
+    expect(rows.every(({ receipt }) => receipt.split('.').length === 3)).toBe(true);
+    const file = join(newFolder(), 'activity.csv');
+    const { code, stdout, stderr } = await daily.run(
+      'activity',
+      'export',
+      '--format',
+      'csv',
+      '--output',
+      file,
+      '--result',
+      'denied',
+    );
+    expect([code, stdout], stderr).toEqual([0, '']);
+    const [head, row, ...more] = readFileSync(file, 'utf8').split('\r\n');
+    expect([head?.split(',')[0], row?.includes('reader'), more]).toEqual(['created_at', true, ['']]);
+    const wrong = await daily.run('activity', 'export', '--agent', 'clrek', '--output', file);
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Did you mean "clerk"?')]);
+    expect((await daily.run('activity', 'export', '--format', 'xml')).code).toBe(2);
+    const nowhere = await daily.run('activity', 'export', '--output', join(file, 'none'));
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('The export is not whole')]);
   });
 
   test('as JSON it is one row a line', async () => {

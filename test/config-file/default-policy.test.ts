@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest, Manifest } from '../../broker/platforms/manifest.ts';
+import { compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import type { AgentFacts, Ask, Facts, Method } from '../../broker/policy/facts.ts';
 import { METHODS } from '../../broker/policy/facts.ts';
-import { compilePolicy, matchRules, questionOf } from '../../broker/policy/rules.ts';
+import { matchRules, questionOf } from '../../broker/policy/rules.ts';
 
 const policy = compilePolicy({ id: 'p', name: 'default', version: 1, rules: DEFAULT_POLICY_RULES });
 const agent: AgentFacts = {
@@ -55,7 +56,7 @@ describe('the policy default', () => {
 
   it.each(BUILTIN_NAMES)('lets every reading scope of %s pass, and no scope that writes', (name) => {
     const rules = compileManifest(name, Manifest.parse(withBaseUrl(BUILTIN_PLATFORMS[name])));
-    const platform = { platformId: name, name, suspended: false, defaultConnectionId: null, rules };
+    const platform = { platformId: name, name, version: 1, suspended: false, defaultConnectionId: null, rules };
     for (const [scope, operations] of rules.scopes) {
       const standing = match({ platformId: name, scope }, platform);
       const onlyGet = operations.every((operation) => operation.kind === 'http' && operation.method === 'GET');

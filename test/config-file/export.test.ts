@@ -48,6 +48,7 @@ agents:
     expect(text).toBe(`organisation: export ${kind}
 publish_identity_documents: false
 auto_suspend: false
+retention: false
 owners:
   - email: ann@acme.example
     role: admin
@@ -87,6 +88,7 @@ connections:
     default: false
     idle_seconds: 600
     wait_seconds: 0
+channels: {}
 policies:
   careful:
     rules:
@@ -200,7 +202,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     const world = await governed();
     const text = await exportGovernance(broker, world.id, world.now);
     expect(text.slice(text.indexOf('platforms'))).toBe(
-      'platforms: {}\ncaller_issuers: []\nconnections: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
+      'platforms: {}\ncaller_issuers: []\nconnections: {}\nchannels: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
     );
     const other = await governed();
     await other.apply(
@@ -355,13 +357,15 @@ const documents = fc
     ),
     published: fc.boolean(),
     suspending: fc.constantFrom(false, { refusals: 3, within_seconds: 10 }),
+    retention: fc.constantFrom(false, { reads_days: 31, calls_days: null, events_days: 400 }),
   })
-  .map(({ platform, hub, connections, owners, policies, guardrails, agents, published, suspending }) => {
+  .map(({ platform, hub, connections, owners, policies, guardrails, agents, published, suspending, retention }) => {
     const policyNames = ['default', ...Object.keys(policies)];
     const people = [ANN, ...owners];
     return {
       publish_identity_documents: published,
       auto_suspend: suspending,
+      retention,
       owners: owners.map((email) => ({ email, role: 'approver' })),
       platforms: {
         crm: {

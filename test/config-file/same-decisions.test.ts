@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
 import { givenWorld } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ByFile, type Outcome } from './by-file.ts';
 
 const NAMES = ['a', 'b', 'c'];
@@ -110,7 +110,7 @@ function documentOf(url: string, said: Said, suspends: boolean) {
   };
 }
 
-describe.each(STORES)(`decisions on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
   async function outcomes(governed: ByFile): Promise<Record<string, Outcome[]>> {

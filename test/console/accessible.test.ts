@@ -102,16 +102,18 @@ describe.skipIf(withoutChromium)(
 
     test.each([
       ['/console/agents', '#agents .row'],
+      ['/console/agents/AGENT', '#grants .row'],
       ['/console/activity', '#activity .row'],
       ['/console/connections', '#connections .row'],
       ['/console/people', '.people .sheet'],
       ['/console/settings', '#publish'],
+      ['/console/notices', '#add-channel'],
       ['/console/reports', '.page-head'],
       ['/console/clients', '.page-head'],
     ])('%s', async (path, ready) => {
       if (path === '/console/activity')
         for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
-      await go(path, has(ready));
+      await go(path.replace('AGENT', agent.agentId), has(ready));
       if (path === '/console/activity') {
         await page.click('#activity summary');
         await page.until(has('#activity .facts'));

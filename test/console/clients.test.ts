@@ -66,7 +66,7 @@ describe.skipIf(withoutChromium)(
       expect(shown).not.toContain('change and delete');
       await page.screenshot('clients.png');
       await page.click(`${row} .what a`);
-      await page.until(`location.pathname === '/console/activity' && location.search === '?agent=${agentId}'`);
+      await page.until(`location.pathname === '/console/agents/${agentId}'`);
     });
 
     test('revoking asks first, and is in force at the next request; the agent stays', async () => {

@@ -84,6 +84,8 @@ describe.skipIf(withoutChromium)(`around the pages${withoutChromium ? ` (skipped
     ['/console/reports', '/console/agents', 'true'],
     ['/console/clients', '/console/agents', 'true'],
     ['/console/people', '/console/connections', 'true'],
+    ['/console/connections/new', '/console/connections', 'true'],
+    ['/console/passkeys', '/console/team', 'true'],
     ['/console/settings', '/console/settings', 'page'],
   ])('on %s the navigation marks %s', async (path, marked, how) => {
     await go(path);

@@ -129,13 +129,13 @@ describe.skipIf(withoutChromium)(
       await page.press('a', 'd', '?');
       expect(await page.value(`document.querySelector('dialog')`)).toBe(null);
       await page.value(`document.querySelector('.account summary').focus()`);
-      await page.press('Enter', 'Tab', 'Enter');
+      await page.press('Enter', 'Tab', 'Tab', 'Enter');
       await page.until(`location.pathname === '/console/passkeys'`);
-      await page.value(`document.querySelector('nav a[href="/console/connections"]').focus()`);
+      await page.value(`document.querySelector('nav a[href="/console/team"]').focus()`);
       await page.press('Tab', 'Enter');
       await page.until(`location.pathname === '/console/settings' && document.querySelector('#publish') !== null`);
       await page.value(`document.querySelector('.account summary').focus()`);
-      await page.press('Enter', 'Tab', 'Tab', 'Enter');
+      await page.press('Enter', 'Tab', 'Tab', 'Tab', 'Enter');
       await page.until(`location.pathname === '/console/sign-in'`);
       expect(await said(page).catch(() => '')).toBe('');
     });

@@ -185,6 +185,11 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     await take(`let-in-${label}`);
     await go('/console/agents');
     await take(`agents-${label}`);
+    await page.value(`document.querySelector('#agents .name a').click()`);
+    await page.until(`document.querySelector('#grants .row, #grants .none') !== null`);
+    await take(`agent-${label}`);
+    await go('/console/agents/new');
+    await take(`new-agent-${label}`);
     await go('/console/activity');
     await page.value(`document.querySelectorAll('#activity summary')[1].click()`);
     await page.until(`document.querySelector('#activity .facts') !== null`);
@@ -194,6 +199,22 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     await go('/console/settings');
     await page.until(`document.querySelector('#publish') !== null`);
     await take(`settings-${label}`);
+    await go('/console/policies');
+    await page.until(`document.querySelectorAll('#policies .row').length > 1`);
+    await take(`policies-${label}`);
+    await go('/console/policies/careful');
+    await page.until(`document.querySelector('#versions .row') !== null`);
+    await take(`policy-${label}`);
+    await go('/console/policies/careful?edit');
+    await page.click('.rule-card:nth-child(2) .rule-opener');
+    await take(`policy-edit-${label}`);
+    await page.click('.rule-card:nth-child(2) input[value="deny"]');
+    await page.click('[data-days="7"]');
+    await page.until(`document.querySelector('#tried .counts') !== null`);
+    await page.value(`document.querySelector('#try').scrollIntoView({ behavior: 'instant' })`);
+    await take(`policy-try-${label}`);
+    await page.click('#leave-editor');
+    await page.click('#drop-draft');
     for (const path of ['reports', 'clients', 'people', 'passkeys', 'connections']) {
       await go(`/console/${path}`);
       await take(`${path}-${label}`);

@@ -167,6 +167,8 @@ describe.skipIf(withoutChromium)(
       await page.press('a');
       await says(page, 'cannot be approved yet');
       expect(await page.value(`document.querySelector('.approve').disabled`)).toBe(true);
+      // At the edge of the window the bar with the buttons lies over it.
+      await page.value(`document.querySelector('#new-name').scrollIntoView({ block: 'center', behavior: 'instant' })`);
       await page.click('#new-name');
       await page.type('second triage');
       await page.click('.approve');

@@ -91,6 +91,25 @@ describe.skipIf(withoutChromium)(
       expect((await settings()).auto_suspend).toBeNull();
     });
 
+    test('the audit is kept for a shorter time after a question, and for a longer one without', async () => {
+      await go('/console/settings');
+      await has('Reads (allowed calls by GET and HEAD): for ever');
+      await page.click('#reads_days');
+      await page.type('90');
+      await page.click('#save-retention');
+      await has('allowed calls by GET and HEAD, when they are older than 90 days');
+      expect((await settings()).retention.reads_days).toBeNull();
+      await page.click('#delete-older');
+      await says(page, 'How long the audit is kept is changed.');
+      await has('Reads (allowed calls by GET and HEAD): for 90 days');
+      expect((await settings()).retention).toEqual({ reads_days: 90, calls_days: null, events_days: null });
+      await page.value(`document.querySelector('#reads_days').select()`);
+      await page.type('400');
+      await page.click('#save-retention');
+      await has('Reads (allowed calls by GET and HEAD): for 400 days');
+      expect((await settings()).retention.reads_days).toBe(400);
+    });
+
     test('who may not change them is told so, and finds nothing to press', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'), PHONE);
       await go('/console/settings', viewer);

@@ -106,4 +106,5 @@ export const SPECIFICATION: readonly SpecRoute[] = [
 ];
 
 /** What has no public contract (What the service does; Versioning), by what would be in a path. */
-export const NEVER_DOCUMENTED = /billing|stripe|invoice|checkout|webhook|callback|admin|\/owner|\/console|\/sandbox/i;
+export const NEVER_DOCUMENTED =
+  /billing|stripe|invoice|checkout|webhook|callback|admin|\/owner|\/console|\/sandbox|\/notify/i;

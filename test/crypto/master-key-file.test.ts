@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -120,6 +121,38 @@ describe('the key file', () => {
     chmodSync(file, 0o400);
     expect(read().created).toBe(false);
   });
+
+  // Only root can lend a file.
+  it.runIf(process.geteuid?.() === 0)(
+    'of root may be read by the group through which a service has it, and by no more',
+    () => {
+      create();
+      for (const above of [folder, join(folder, 'keys')]) chmodSync(above, 0o755);
+      const nobody = 65534;
+      chownSync(file, 0, nobody);
+      const asNobody = <T>(act: () => T): T => {
+        process.setegid!(nobody);
+        process.seteuid!(nobody);
+        try {
+          return act();
+        } finally {
+          process.seteuid!(0);
+          process.setegid!(0);
+        }
+      };
+      chmodSync(file, 0o440);
+      expect(asNobody(read).created).toBe(false);
+      for (const mode of [0o444, 0o460, 0o450]) {
+        chmodSync(file, mode);
+        expect(asNobody(() => refusal(read)).code).toBe('unsafe_file');
+      }
+      // A service's own file, and root's when the broker is root, are nobody else's.
+      chmodSync(file, 0o440);
+      expect(refusal(read).code).toBe('unsafe_file');
+      chownSync(file, nobody, nobody);
+      expect(asNobody(() => refusal(read)).code).toBe('unsafe_file');
+    },
+  );
 
   it('is refused when it is a symbolic link, also to a good key file', () => {
     create();

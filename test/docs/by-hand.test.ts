@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
 import { fencesOf } from '../world/markdown.ts';
-import { missingTools, perform, type ShellWorld, startAsShown, still, toolNote } from '../world/shell-page.ts';
+import {
+  missingTools,
+  perform,
+  type ShellWorld,
+  startAsShown,
+  still,
+  stillJson,
+  toolNote,
+} from '../world/shell-page.ts';
 import { newFolder } from '../world/stores.ts';
 
 const PAGE = join(ROOT, 'docs', 'by-hand.md');
@@ -37,7 +45,7 @@ describe.skipIf(missingTools.length > 0)(`the commands of by-hand.md${toolNote}`
   // In order: a later block uses what an earlier one made.
   test.each(steps)('the block at line $line answers what is shown', async ({ text, answer }) => {
     const printed = await perform(text, world);
-    if (answer?.info === 'json') expect(JSON.parse(still(printed))).toEqual(JSON.parse(still(answer.text)));
+    if (answer?.info === 'json') expect(stillJson(printed)).toEqual(stillJson(answer.text));
     else expect(still(printed)).toBe(answer ? still(answer.text) : '');
   });
 });

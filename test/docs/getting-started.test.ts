@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
 import { fencesOf } from '../world/markdown.ts';
-import { missingTools, perform, SHOWN_AT, startAsShown, still, toolNote } from '../world/shell-page.ts';
+import { missingTools, perform, SHOWN_AT, startAsShown, still, stillJson, toolNote } from '../world/shell-page.ts';
 import { newFolder } from '../world/stores.ts';
 
 const run = promisify(execFile);
@@ -45,7 +45,7 @@ describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${to
   test.each(steps)('the block at line $line answers what is shown', async (step) => {
     const printed = await perform(step.text, step.world);
     const { answer } = step;
-    if (answer?.info === 'json') expect(JSON.parse(still(printed))).toEqual(JSON.parse(still(answer.text)));
+    if (answer?.info === 'json') expect(stillJson(printed)).toEqual(stillJson(answer.text));
     if (answer?.info === 'text') expect(still(printed)).toContain(still(answer.text));
     // The page tells the reader to copy the ids; that is a person's work, so it is done here.
     const [, agentId, ownerId] = /(agt_\w+)\s+([0-9a-f-]{36})\s+active$/m.exec(printed) ?? [];

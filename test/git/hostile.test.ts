@@ -10,14 +10,14 @@ import { commandList, PROBE, pktLine, ZERO } from '../world/git-bytes.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
 import { exchange } from '../world/raw.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY } from '../world/world.ts';
 
 const LIMIT = 1024 * 1024;
 const RECEIVE = 'git-receive-pack';
 const A = 'a'.repeat(40);
 
-describe.each(STORES)(`hostile git on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let agent: TestAgent;
   let port: number;

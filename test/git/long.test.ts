@@ -13,7 +13,7 @@ import { commandList, PROBE, ZERO } from '../world/git-bytes.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
@@ -39,7 +39,7 @@ function pushHead(agent: TestAgent, bytes: number): string {
   return `${head}${commandList([`${ZERO} ${'a'.repeat(40)} refs/heads/agent/x\0 report-status`])}PACK`;
 }
 
-describe.each(STORES)(`long git requests on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let agent: TestAgent;
   beforeAll(async () => {

@@ -9,7 +9,7 @@ import { evidenceOf } from '../world/evidence.ts';
 import { git } from '../world/git-host.ts';
 import { clone, GIT_SCOPES, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 /** A commit in a clone. */
@@ -19,7 +19,7 @@ function commit(folder: string, file: string, content: string | Buffer): void {
   git(folder, 'commit', '-qm', file);
 }
 
-describe.each(STORES)(`git push on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`git push on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   beforeAll(async () => {
     given = await startGitWorld(store);

@@ -6,12 +6,12 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { commandList, PROBE, ZERO } from '../world/git-bytes.ts';
 import { type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const PUSH = `${commandList([`${ZERO} ${'a'.repeat(40)} refs/heads/agent/x\0 report-status`])}PACK`;
 
-describe.each(STORES)(`recording git on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`recording git on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let agent: TestAgent;
   beforeAll(async () => {
@@ -73,9 +73,9 @@ describe.each(STORES)(`recording git on %s${postgresNote}`, (store) => {
       await refuse('final');
       response.end('0008rest');
     };
-    const answer = await ask('git-upload-pack', PROBE.repeat(2));
-    expect(answer.status).toBe(200);
-    await expect(answer.text()).rejects.toThrow();
+    // The connection is cut, before or after the client has read the status.
+    const read = ask('git-upload-pack', PROBE.repeat(2)).then((answer) => answer.text());
+    await expect(read).rejects.toThrow(/fetch failed|terminated/);
   });
 
   test('an advertisement and a probe have one row each, final from the start', async () => {

@@ -8,9 +8,9 @@ import { evidenceOf, expectDenied } from '../world/evidence.ts';
 import { git } from '../world/git-host.ts';
 import { clone, GIT_SCOPES, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-describe.each(STORES)(`git under a grant's refs on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let repositories = 0;
   beforeAll(async () => {

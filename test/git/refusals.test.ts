@@ -10,12 +10,12 @@ import { evidenceOf } from '../world/evidence.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitRun, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
 const LISTING = ['ls-remote'];
 
-describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let bare: string;
   beforeEach(() => {
@@ -77,7 +77,7 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
       await expectLine(await list(agent, name), agent, 'repo_not_allowed', /not in the agent's allowed repositories/);
   });
 
-  test('a push of an agent that may only read', async () => {
+  test('GT-05 a push of an agent that may only read', async () => {
     const agent = await given.agent({ scopes: ['codehost:contents.read'] });
     const folder = await clone(agent, 'acme/app');
     const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x'], { folder });
@@ -98,7 +98,7 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
     expect(lineOf(await list(other))).toMatch(/denied_by_guardrail - acme\/app: guardrail no-git denies this call/);
   });
 
-  test('what a person would have to approve: by policy, by grant, and by the policy that everybody begins with', async () => {
+  test('GT-07 what a person would have to approve: by policy, by grant, and by the policy that everybody begins with', async () => {
     for (const options of [{ rules: [{ effect: 'require_approval' }] }, { requireApproval: true }]) {
       const agent = await given.agent(options);
       await expectLine(await list(agent), agent, 'approval_required_unsupported_for_git', /Ask an owner for a policy/);
@@ -193,7 +193,7 @@ describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store
     expect(lineOf(await list(another))).toContain('platform_not_connected');
   });
 
-  test('a code host that refuses the credential, does not know the repository, redirects, lies or is away', async () => {
+  test('GT-13 GT-15 a code host that refuses the credential, does not know the repository, redirects, lies or is away', async () => {
     const agent = await given.agent();
     const answers: [number, Record<string, string>, string, RegExp, string][] = [
       [401, { 'content-type': 'text/html' }, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],

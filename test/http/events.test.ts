@@ -8,6 +8,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { eventStream } from '../../broker/http/event-stream.ts';
 import { makeRateLimits } from '../../broker/http/rate-limits.ts';
+import { windowCounts } from '../../broker/runtime/window-counts.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
@@ -222,7 +223,7 @@ describe('streams that end', () => {
   });
 
   test('DOS-05 so many in all, whoever asks; leaving twice frees one place', () => {
-    const limits = makeRateLimits(1, { refused: () => {} });
+    const limits = makeRateLimits(1, windowCounts(60_000), { refused: () => {} });
     const atOnce = { perAddress: 2, inAll: 3 };
     const enter = (key: string) => limits.enter('x', atOnce, key);
     const leave = enter('a')!;

@@ -116,6 +116,7 @@ describe('what is answered is what the served document says', () => {
       '/owner/platforms/': 'demo',
       '/owner/policies/': 'p',
       '/owner/agents/': agent.agentId,
+      '/owner/built-in-platforms/': 'github',
     });
   });
   const document = shared(async () => (await send(`${world.running.baseUrl}/owner/openapi.json`, {})).body);

@@ -34,7 +34,9 @@ describe.each(STORES)(`path parameters on %s${postgresNote}`, (store) => {
         },
         ...(body && { body: '{}' }),
       });
-      expect([400, 403, 404], `${method} ${path} ${answer.text}`).toContain(answer.status);
+      // What a chat service sends has no signature here, whatever the channel; and a folder up there may be another route.
+      const refused = [400, 403, 404, ...(path.startsWith('/notify/') || odd === '%2e%2e' ? [401] : [])];
+      expect(refused, `${method} ${path} ${answer.text}`).toContain(answer.status);
     }
   });
 

@@ -137,7 +137,7 @@ describe('what is no request', () => {
   });
 });
 
-describe('bounds', () => {
+describe('DOS-11 bounds', () => {
   const frame = JSON.stringify(call('echo', { text: '' }));
   const sized = (bytes: number) => JSON.stringify(call('echo', { text: 'x'.repeat(bytes - frame.length) }));
 

@@ -11,10 +11,10 @@ import type { Browser } from '../world/browser.ts';
 import { browserOf, pressConnect } from '../world/connecting.ts';
 import { govern as applyFile, docsManifest, READ_DOCS as READ } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`connections through OAuth on %s${postgresNote}`, (store) => {
   let server: AuthorizationServer;
   let world: World;
   let organisation: Organisation;

@@ -270,7 +270,7 @@ describe('connecting where somebody lies', () => {
     expect(begun.body.detail).toMatch(says);
   });
 
-  test('metadata that lead into the network of the broker', async () => {
+  test('MC-03 metadata that lead into the network of the broker', async () => {
     server.metadata = { token_endpoint: 'http://127.0.0.1:9/token', revocation_endpoint: 'http://169.254.169.254/x' };
     await expectRefused(await visitOf(), 502, /could not be reached/);
   });

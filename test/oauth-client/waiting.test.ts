@@ -5,7 +5,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -13,7 +13,7 @@ const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs
 const OTHER = { ...READ, endpoint: '/others' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-describe.each(STORES)(`calls that wait for a token on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`calls that wait for a token on %s${postgresNote}`, (store) => {
   let server: LyingServer;
   let world: World;
   let organisation: Organisation;

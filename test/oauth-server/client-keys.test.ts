@@ -11,7 +11,7 @@ import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { serveHandler } from '../world/serve-handler.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
 const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -27,7 +27,7 @@ async function newPair(kid: string, alg = 'ES256'): Promise<Pair> {
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-describe.each(STORES)(`clients with a key on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`clients with a key on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const site = shared(() => startClientSite(world));

@@ -8,12 +8,12 @@ import type { Browser } from '../world/browser.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const fresh = () => `client-${crypto.randomUUID().slice(0, 8)}`;
 
-describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the consent page on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));

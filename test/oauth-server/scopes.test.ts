@@ -7,7 +7,7 @@ import { envelope } from '../world/mcp.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
@@ -17,7 +17,7 @@ const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
-describe.each(STORES)(`scopes of a remote client on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`scopes of a remote client on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const organisation = shared(() =>

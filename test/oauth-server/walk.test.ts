@@ -4,10 +4,10 @@ import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, startWorld } from '../world/world.ts';
 
-describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation({ rules: DEMO_RULES }));

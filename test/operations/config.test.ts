@@ -73,6 +73,21 @@ describe('the environment', () => {
     expect(readConfig({ GIT_MAX_REQUEST_BYTES: text }).gitMaxRequestBytes).toBe(bytes);
   });
 
+  test.each(['http://127.0.0.1:6379', 'redis:6379', '127.0.0.1'])(
+    'RATE_LIMIT_URL=%s is refused by its name',
+    (value) => {
+      const found = complaints({ DATABASE_URL: 'postgres://127.0.0.1/x', RATE_LIMIT_URL: value });
+      expect(found).toEqual([expect.stringContaining('- RATE_LIMIT_URL: ')]);
+    },
+  );
+
+  test('RATE_LIMIT_URL names what several processes share', () => {
+    expect(complaints({ RATE_LIMIT_URL: 'redis://127.0.0.1' })).toEqual([
+      expect.stringContaining('- RATE_LIMIT_URL goes with DATABASE_URL'),
+    ]);
+    expect(readConfig({ RATE_LIMIT_URL: 'none' }).rateLimitUrl).toBe('none');
+  });
+
   test.each<[string, string]>([
     ['PORT', '-1'],
     ['PORT', 'http'],
@@ -80,6 +95,14 @@ describe('the environment', () => {
     ['DATABASE_CONNECTIONS', '2'],
     ['DATABASE_CONNECTIONS', '1000'],
     ['METRICS_TOKEN', 'short'],
+    ['AGENT_BROKER_METRICS', 'yes'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+    ['OTEL_EXPORTER_OTLP_HEADERS', 'no value'],
+    ['OTEL_TRACES_SAMPLER', 'jaeger_remote'],
+    ['OTEL_TRACES_SAMPLER_ARG', '2'],
+    ['PUSH_CONTACT', 'ann@acme.example'],
+    ['PUSH_CONTACT', 'http://acme.example'],
     ['GIT_MAX_REQUEST_BYTES', '0'],
     ['GIT_MAX_REQUEST_BYTES', '64MB'],
     ['GIT_MAX_REQUEST_BYTES', '1e6'],
@@ -126,6 +149,12 @@ describe('the environment', () => {
     ],
     ['AGENT_BROKER_KEY_FILE', '/etc/broker/master.key', { keyFile: '/etc/broker/master.key' }],
     ['METRICS_TOKEN', '0123456789abcdef', {}],
+    ['OTEL_TRACES_SAMPLER_ARG', '0.5', { otel: undefined }],
+    [
+      'OTEL_EXPORTER_OTLP_ENDPOINT',
+      'http://collector:4318/otlp/',
+      { otel: { traces: new URL('http://collector:4318/otlp/v1/traces'), metrics: undefined, ratio: 0.01 } },
+    ],
   ])('the twin: %s=%s is taken', (name, value, expected) => {
     expect(readConfig({ [name]: value })).toMatchObject(expected);
   });
@@ -225,6 +254,8 @@ describe('the environment', () => {
       AGENT_BROKER_MASTER_KEY: KEY,
       AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY,
       METRICS_TOKEN: 'metrics-secret-0123',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=collector-secret',
       DATABASE_URL: 'postgres://user:database-secret@db/x',
     };
     const config = readConfig(secrets);

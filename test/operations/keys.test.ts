@@ -1,6 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../../broker/config.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -563,18 +573,34 @@ describe('rotating the master key of a key file', () => {
     expect(linesOf(keyFile)).toHaveLength(1);
   });
 
-  test('a rotation that cannot change the file now does not keep the broker from starting', async () => {
+  test('a rotation that cannot change the file now does not keep the broker from starting, and says why', async () => {
     const keyFile = keyFileOf(world.environment);
     rotateKeyFile(keyFile);
-    // What a process that was killed in the middle of writing the file leaves.
-    writeFileSync(`${keyFile}.new`, '');
+    mkdirSync(`${keyFile}.new`);
     await world.restart();
     expect((await agent.act(READ)).status).toBe(200);
     expect(linesOf(keyFile)).toHaveLength(2);
-    rmSync(`${keyFile}.new`);
+    const answer = await rotate(world.running, 'master');
+    expectEnvelope(answer, 409, 'conflict');
+    expect(answer.body.detail).toContain(`${keyFile}.new`);
+    rmdirSync(`${keyFile}.new`);
     await world.restart();
     expect(linesOf(keyFile)).toHaveLength(1);
   });
+
+  test.each([0, 1])(
+    'killed in the middle of writing the file, after %i writes: the next start and rotation go on',
+    async (writes) => {
+      const keyFile = keyFileOf(world.environment);
+      if (writes > 0) rotateKeyFile(keyFile);
+      writeFileSync(`${keyFile}.new`, '');
+      await world.restart();
+      expect(linesOf(keyFile)).toHaveLength(1);
+      expect((await rotate(world.running, 'master')).status).toBe(200);
+      expect((await agent.act(READ)).status).toBe(200);
+      expect(readdirSync(dirname(keyFile)).filter((name) => name.endsWith('.new'))).toEqual([]);
+    },
+  );
 });
 
 describe.each(STORES)(`rotating a master key of the environment on %s${postgresNote}`, (store) => {
@@ -631,7 +657,7 @@ test.runIf(STORES.includes('postgres'))('a key file that replicas share is the o
 });
 
 /** Bytes that are no secret. */
-const PUBLIC = ['passkeys.public_key'];
+const PUBLIC = ['passkeys.public_key', 'log_entries.ids', 'log_entries.row_hashes', 'log_tiles.hashes'];
 
 test('every sealed column of the schema is on the list that a rotation goes through', async () => {
   const world = await startWorld('sqlite');

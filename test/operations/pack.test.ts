@@ -51,10 +51,10 @@ describe('the packed package', () => {
 
   test('an install takes little space, and holds none of the packages that are bundled', () => {
     const bytes = diskUsage(join(folder, 'node_modules'));
-    // 15 MB when this was written. Much more is a dependency to think about: use less of it, or load it on use.
-    expect(bytes).toBeLessThan(20_000_000);
+    // 20.3 MB with OpenTelemetry, of which 0.4 MB is. Much more is a dependency to think about: use less of it, or load it on use.
+    expect(bytes).toBeLessThan(22_000_000);
     const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
-    expect(installed.sort()).toEqual(['@simplewebauthn', 'agent-broker', 'htm', 'preact']);
+    expect(installed.sort()).toEqual(['@simplewebauthn', 'agent-broker', 'htm', 'preact', 'uplot']);
   });
 
   test('the licences of what is bundled are shipped, with the versions', () => {

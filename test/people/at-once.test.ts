@@ -4,7 +4,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, type PeopleWorld, slack } from '../world/people-world.ts';
 import { givenReplica } from '../world/replica.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 const refreshes = ({ server }: PeopleWorld) =>
@@ -29,7 +29,7 @@ async function fiftyPeople(people: PeopleWorld, agents: TestAgent[]): Promise<vo
   expect(refreshes(people)).toBe(50);
 }
 
-describe.each(STORES)(`people at once on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, world, organisation, agent, act, connected } = people;
 

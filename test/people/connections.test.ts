@@ -4,12 +4,12 @@ import type { TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { confirmAll, consentAsserted, documentOf } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 const CONNECTIONS = { first: { platform: 'docs', default: true }, second: { platform: 'docs' } };
 
-describe.each(STORES)(`connections that people give tokens for on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`connections that people give tokens for on %s${postgresNote}`, (store) => {
   const { server, world, organisation, agent, document, act } = givenPeople(store);
   let first: string;
   let second: string;

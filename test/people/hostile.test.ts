@@ -9,12 +9,12 @@ import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { agentOfPeople, authorise, consentAsserted, documentOf, outlivePerson, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('CANARY-ann-0123456789');
 const BOB = slack('CANARY-bob-0123456789');
 
-describe.each(STORES)(`hostile acts about people on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (store) => {
   const { server, issuer, world, organisation, agent, document, act, connected } = givenPeople(store);
   const nothingSent = () => expect(server.bearers).toEqual([]);
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { govern } from '../world/docs-platform.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner } from '../world/lying-provider.ts';
 import { agentOfPeople, documentOf } from '../world/people.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { givenLyingIssuer, JSON_TYPE } from './issuer-world.ts';
 
@@ -17,7 +17,7 @@ class Ahead {
   }
 }
 
-describe.each(STORES)(`issuers of assertions that lie on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, (store) => {
   const { server, issuer, others, asked, world, trust, insideUrl, claims, assertion, actAs, refused, believed } =
     givenLyingIssuer(store);
 

@@ -12,14 +12,14 @@ import {
 } from '../world/mcp-people.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
 const WRITE = { platform: 'docs', scope: 'docs:write', endpoint: '/items', data: { title: 'once' } };
 const OPENS_LINKS = { elicitation: { url: {} } };
 
-describe.each(STORES)(`the MCP tools for people who consent on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the MCP tools for people who consent on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, world, organisation, assertion, act } = people;
   beforeEach(async () => {

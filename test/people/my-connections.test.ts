@@ -12,12 +12,12 @@ import {
   start,
 } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 
-describe.each(STORES)(`what a person gave on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what a person gave on %s${postgresNote}`, (store) => {
   const { server, issuer, world, organisation, act } = givenPeople(store);
   const ann = async () => ({ assertion: await issuer.assertion('ann') });
   const mine = () => `${world.running.baseUrl}/me/connections`;

@@ -136,6 +136,19 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     }
   });
 
+  test('members that may differ under a standing approval are of operations that it has, and name nobody', () => {
+    const { free = {}, recipients = {} } = manifestOf(name);
+    for (const [source, members] of Object.entries(free)) {
+      expect(
+        [...scopes].some(([, operations]) => operations.some((one) => one.source === source)),
+        source,
+      ).toBe(true);
+      const named = (recipients[source] ?? []).map((one) => (typeof one === 'string' ? one : one.pointer));
+      const texts = members.map((one) => (typeof one === 'string' ? one : one.member));
+      expect(texts.filter((one) => named.some((pointer) => pointer.startsWith(one)))).toEqual([]);
+    }
+  });
+
   test('no forbidden header is one that it needs', () => {
     const { forbidden_headers = [], headers = {}, auth } = manifestOf(name);
     const needed = [...Object.keys(headers), auth.type === 'header' ? auth.name : 'authorization'];

@@ -77,6 +77,7 @@ export const anyGrant: fc.Arbitrary<Grant> = fc.record({
 export const platform = {
   platformId: 'crm',
   name: 'CRM',
+  version: 1,
   suspended: false,
   defaultConnectionId: 'conn-main',
   rules: crmRules,

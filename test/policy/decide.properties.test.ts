@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { attenuate } from '../../broker/policy/attenuation.ts';
+import { compileGuardrails, compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import {
   AGENT_STATUSES,
@@ -14,7 +15,6 @@ import {
   type Verdict,
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
-import { compileGuardrails, compilePolicy } from '../../broker/policy/rules.ts';
 import {
   anyAsk,
   anyGrant,

@@ -179,6 +179,7 @@ describe('effective permissions', () => {
     const mail = {
       platformId: 'amail',
       name: 'Mail',
+      version: 1,
       suspended: false,
       defaultConnectionId: null,
       rules: compilePlatformRules({ kind: 'graphql', scopes: { 'mail:read': ['query *'] } }),

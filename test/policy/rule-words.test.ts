@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { compilePolicy } from '../../broker/policy/compile-rules.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
 import { ruleInWords } from '../../broker/policy/rule-words.ts';
-import { compilePolicy } from '../../broker/policy/rules.ts';
 
 test.each<[RuleSource, string]>([
   [{ effect: 'require_approval', methods: ['POST', 'PUT', 'PATCH'] }, 'POST, PUT, PATCH wait'],

@@ -52,7 +52,7 @@ describe('limits of a grant', () => {
     const rules = rulesOf(platformId === 'codehost' ? 'github' : 'gmail');
     return decide(
       facts({
-        platform: { platformId, name: platformId, suspended: false, defaultConnectionId: 'c', rules },
+        platform: { platformId, name: platformId, version: 1, suspended: false, defaultConnectionId: 'c', rules },
         grants: [grant({ platformId, scopes: [scope], constraints })],
       }),
       { platformId, scope, call: call({ method: 'POST', body: UNREAD, ...asked }) },

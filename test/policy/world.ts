@@ -1,4 +1,6 @@
 /** Plain facts for the tests of deciding: an agent with one grant on a small CRM, which may read and write contacts. */
+
+import { compileGuardrails, compilePolicy } from '../../broker/policy/compile-rules.ts';
 import type {
   AgentFacts,
   Ask,
@@ -11,7 +13,6 @@ import type {
   Verdict,
 } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
-import { compileGuardrails, compilePolicy } from '../../broker/policy/rules.ts';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 
@@ -71,7 +72,14 @@ export const ALLOW_ALL: RuleSource = { effect: 'allow' };
 
 export const facts = (changes: Partial<Facts> = {}): Facts => ({
   agent: agent(),
-  platform: { platformId: 'crm', name: 'CRM', suspended: false, defaultConnectionId: 'conn-main', rules: crmRules },
+  platform: {
+    platformId: 'crm',
+    name: 'CRM',
+    version: 1,
+    suspended: false,
+    defaultConnectionId: 'conn-main',
+    rules: crmRules,
+  },
   grants: [grant()],
   policy: policyOf(ALLOW_ALL),
   guardrails: guardrailsOf(),

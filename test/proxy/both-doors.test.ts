@@ -64,7 +64,7 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
     for (const scope of rules.scopes.keys()) operations.push({ scope, method: 'POST', path: rules.graphqlPath ?? '/' });
   const platformOf = (scopes: readonly string[]): LoadedFacts => {
     const found: Facts = facts({
-      platform: { platformId: 'crm', name, suspended: false, defaultConnectionId: 'c', rules },
+      platform: { platformId: 'crm', name, version: 1, suspended: false, defaultConnectionId: 'c', rules },
       grants: [grant({ scopes })],
       policy: policyOf(...RULES),
     });

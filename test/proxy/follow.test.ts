@@ -8,7 +8,7 @@ import { afterFile } from '../world/after-file.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { everythingStored } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
@@ -45,7 +45,7 @@ afterAll(() => {
   tls.setDefaultCACertificates(trusted);
 });
 
-describe.each(STORES)(`redirects that are followed, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`redirects that are followed, on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

@@ -1,11 +1,11 @@
 /** A held call over a client that knows nothing of approvals: it waits, is refused with the link, and joins when it is sent again. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-describe.each(STORES)(`held raw calls on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

@@ -12,7 +12,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { auditIdOf } from '../world/evidence.ts';
 import { givenWorld } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 
 const MANIFEST = {
@@ -111,7 +111,7 @@ const EARLIER = (reason: string): string[] => {
   return order.slice(0, Math.max(0, order.indexOf(reason === 'no_policy_assigned' ? 'denied_by_policy' : reason)));
 };
 
-describe.each(STORES)(`AZ-03 parity on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`AZ-03 parity on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
   const grant = async (organisation: Organisation, agent: TestAgent, grants: State['grants'], second: string) => {

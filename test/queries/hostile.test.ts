@@ -10,7 +10,7 @@ import { hideTables, startCut } from '../world/cut.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
-import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { newDatabase, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld } from '../world/world.ts';
 
 const PATHS = [
@@ -128,7 +128,7 @@ describe('what arrives', () => {
   });
 });
 
-describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the store is away on %s${postgresNote}`, (store) => {
   test('ST-01 every query says so, none says yes, and all is well when it is back', async () => {
     const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
     const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });

@@ -8,7 +8,7 @@ import { givenWorld, shared } from '../world/given.ts';
 import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
 const PATIENCE = { timeout: 15_000, interval: 5 };
@@ -20,7 +20,7 @@ const MOST_OPEN = 32;
 
 const restore = () => void vi.restoreAllMocks();
 
-describe.each(STORES)(`a request of a remote client on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));

@@ -6,7 +6,7 @@ import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
@@ -16,7 +16,7 @@ const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data:
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
-describe.each(STORES)(`a remote MCP client on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a remote MCP client on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   const browser = () => browserOf(world, organisation.owner);

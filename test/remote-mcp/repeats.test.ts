@@ -14,7 +14,7 @@ import { ROOT } from '../world/checkout.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
@@ -167,7 +167,7 @@ test('a folder that fails while a call is on its way: the process still knows it
   expect(told).toHaveLength(1);
 });
 
-describe.each(STORES)(`a write of a remote client that is cut off, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a write of a remote client that is cut off, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 

@@ -9,7 +9,7 @@ import { givenWorld, shared } from '../world/given.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
@@ -20,7 +20,7 @@ type Connect = (capabilities?: ClientCapabilities, memory?: ClientMemory, called
 
 const OPENS_LINKS = { elicitation: { url: {} } };
 
-describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   const desk = shared(() => deskOf(world, organisation));

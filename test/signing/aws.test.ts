@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { signRequest } from '../../broker/egress/sign-request.ts';
 import type { Payload } from '../../broker/egress/signable.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { awsProblem } from './aws-verifier.ts';
 import { callOf, givenSigningWorld } from './signing-world.ts';
 
@@ -11,7 +11,7 @@ const S3 = { type: 'aws_sigv4', region: 'eu-central-1', service: 's3' } as const
 const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
 const TEMPORARY = { ...KEY, session_token: 'FwoGZXIvYXdzEXAMPLE//session-token==' };
 
-describe.each(STORES)(`AWS Signature Version 4 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store) => {
   const { host, world, organisation, apply, agent: newAgent } = givenSigningWorld(store);
   const now = () => world.running.broker.clock();
   const signed = async (auth: { type: 'aws_sigv4'; region: string; service: string } = S3, key: typeof KEY = KEY) => {

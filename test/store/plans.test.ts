@@ -54,7 +54,7 @@ const STATEMENTS: Record<string, (db: Db) => Promise<unknown>> = {
 /** Indexes that hold only what is under way: going through all of one is what it is for. */
 const SMALL = /USING (COVERING )?INDEX (audit_rows_intents|approvals_under_way)\b/;
 
-describe('statements that are asked again and again', () => {
+describe('DOS-08 statements that are asked again and again', () => {
   const store = shared(() => openSqlite(join(newFolder(), 'store')));
   beforeAll(async () => {
     afterFile(() => store.close());

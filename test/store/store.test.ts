@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readBuild } from '../../broker/build.ts';
 import { readConfig } from '../../broker/config.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { serve } from '../../broker/main.ts';
@@ -18,9 +19,10 @@ import {
   settleRun,
 } from '../../broker/store/instances.ts';
 import { FolderInUse } from '../../broker/store/lock.ts';
-import { findMeta, putMetaIfAbsent } from '../../broker/store/meta.ts';
-import { migrate } from '../../broker/store/migrate.ts';
+import { findMeta, putMeta, putMetaIfAbsent } from '../../broker/store/meta.ts';
+import { findNewerMigrations, migrate, readableByMigration } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
+import { compareReleases, findReadableBy } from '../../broker/store/readable-by.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
@@ -60,6 +62,19 @@ const MIGRATIONS = [
   '0030-held-joins',
   '0032-static-keys',
   '0033-connection-patience',
+  '0034-notices',
+  '0035-standing-approvals',
+  '0036-activity-counts',
+  '0037-agents-at-a-glance',
+  '0038-agent-deeds',
+  '0039-decide-in',
+  '0040-web-push',
+  '0041-receipt-log',
+  '0042-restored-stores',
+  '0043-releases',
+  '0045-audit-sinks',
+  '0046-rate-counts',
+  '0047-retention',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
@@ -112,6 +127,31 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
       /written by a newer version of agent-broker \(it has the migration 0999-from-the-future.*Nothing was changed/,
     );
     expect(await shapeOf(store)).toEqual(shape);
+  });
+
+  test('a store that a newer release only added to is taken by the release that it names, and by no older one', async () => {
+    const open = await emptyStore(kind);
+    const store = open();
+    await migrate(store, '0.1.0');
+    await sql`insert into kysely_migration (name, timestamp) values ('0999-added', '2099-01-01T00:00:00.000Z')`.execute(
+      store.db,
+    );
+    expect(await migrate(store, '0.1.0')).toEqual([]);
+    expect(await findNewerMigrations(store)).toEqual(['0999-added']);
+    await putMeta(store.db, 'readable_by', '0.2.0');
+    await expect(migrate(store, '0.1.9')).rejects.toThrow(
+      /has the migration 0999-added.*It can be used by 0\.2\.0 and later, and this is 0\.1\.9\. Nothing was changed/,
+    );
+    expect(await migrate(store, '0.10.0')).toEqual([]);
+  });
+
+  test('each migration from 0042 on says which release may run on the store then, and none that does not exist', async () => {
+    const store = (await emptyStore(kind))();
+    for (const [name, readableBy] of Object.entries(readableByMigration(store)))
+      if (name >= '0042')
+        expect(compareReleases(readableBy ?? '999', readBuild().version), name).toBeLessThanOrEqual(0);
+    await migrate(store);
+    expect(await findReadableBy(store.db)).toBe('0.1.0');
   });
 
   test('a migration that fails leaves nothing behind', async () => {
@@ -368,7 +408,7 @@ describe('the embedded store', () => {
     // From another process's connection, as the command line and the bench look at it.
     const outside = new DatabaseSync(path, { readOnly: true });
     onTestFinished(() => outside.close());
-    const count = () => outside.prepare('select count(*) as count from meta').get()!.count;
+    const count = () => outside.prepare(`select count(*) as count from meta where name = 'a'`).get()!.count;
     await store.db.transaction().execute(async (db) => {
       await putMetaIfAbsent(db, 'a', 'b');
       expect(count()).toBe(0);
@@ -490,6 +530,8 @@ describe('a disk that is full', () => {
         full = await agent.act(change(more));
       }
       expect([full.status, full.body.error]).toEqual([503, 'audit_unavailable']);
+      // The disk may have had room to say that the call is made, and none to say how it ended.
+      const wasSent = world.upstream.seen.some(({ target }) => target.endsWith(`/items/${last}`));
       world.upstream.seen.length = 0;
       const again = await agent.act(change('full'));
       expect([again.status, again.body.error, again.headers.get('retry-after')]).toEqual([
@@ -511,8 +553,9 @@ describe('a disk that is full', () => {
       const rowsOf = (item: number | string) =>
         db.selectFrom('audit_rows').selectAll().where('path', '=', `/items/${item}`).execute();
       // Of the first that failed, and of those that were refused while its row waited.
-      for (const item of [last, 'full'])
-        expect(await rowsOf(item)).toMatchObject([{ state: 'final', result: 'errored', reason: 'audit_unavailable' }]);
+      const refused = { state: 'final', result: 'errored', reason: 'audit_unavailable' };
+      expect(await rowsOf('full')).toMatchObject([refused]);
+      expect(await rowsOf(last)).toMatchObject([wasSent ? { state: 'final', result: 'allowed' } : refused]);
       expect((await send(`${world.running.baseUrl}/health`, {})).status).toBe(200);
       await world.restart();
       expect((await agent.act(change('after'))).status).toBe(200);

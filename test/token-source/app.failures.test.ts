@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { callOf, givenAppWorld, READ, WRITE } from './app-world.ts';
 
 const ISSUES = callOf('GET', '/repos/acme/app/issues', 'issues.read');
 
-describe.each(STORES)(`failures of an App on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`failures of an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
 

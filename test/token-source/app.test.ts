@@ -5,11 +5,11 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { INSTALLATION } from '../world/app-platform.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 import { callOf, givenAppWorld, grantOf, ONLY_APP, READ, SCOPES, WRITE } from './app-world.ts';
 
-describe.each(STORES)(`connections to an App on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) => {
   const app = givenAppWorld(store);
   const { host, world, organisation } = app;
   /** A call that the platform takes. */

@@ -3,13 +3,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { givenReplica } from '../world/replica.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { ACCOUNT, CLIENT_ID, CLIENT_SECRET, KEY_ID } from './token-platform.ts';
 import { givenTokenWorld, type Kind, READ, taken, WRITE } from './token-world.ts';
 
 const KINDS: Kind[] = ['client_credentials', 'service_account'];
 
-describe.each(STORES)(`tokens without a person on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`tokens without a person on %s${postgresNote}`, (store) => {
   const { host, world, organisation, apply, agent: newAgent, secretOf } = givenTokenWorld(store);
   const applied = async (...terms: Parameters<typeof apply>) => {
     const answer = await apply(...terms);

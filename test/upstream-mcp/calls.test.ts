@@ -4,7 +4,7 @@ import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { type Manner, startMcpServer, type TestMcp } from '../world/mcp-server.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { CANARY, startWorld, type World } from '../world/world.ts';
 import { callOf, connected, SEARCH } from './connected.ts';
 
@@ -84,7 +84,7 @@ describe.each<Manner>(['both', 'handshake', 'sessions'])('a server that takes %s
   });
 });
 
-describe.each(STORES)(`governing tools on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`governing tools on %s${postgresNote}`, (store) => {
   let world: World;
   let mcp: TestMcp;
   beforeAll(async () => {

@@ -106,7 +106,7 @@ describe('what passes', () => {
   });
 });
 
-describe('a tool call that is answered by something else', () => {
+describe('MC-02 a tool call that is answered by something else', () => {
   const other = crypto.randomUUID();
   test.each<[string, string, typeof called]>([
     ['another id', 'not_mcp', (_rpc, response) => json(response, ok(other))],

@@ -7,13 +7,13 @@ import { evidenceOf } from '../world/evidence.ts';
 import { refuseTools } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 
 const LIST = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:search.read' };
 
-describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store) => {
   let agent: TestAgent;
   let organisation: Organisation;
   const mcp = shared(() => startMcpServer());

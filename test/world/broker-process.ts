@@ -16,13 +16,14 @@ export type BrokerProcess = {
 
 /**
  * Starts a process with exactly this environment, which then waits to be told to serve. It ends with the test. `flags` are
- * Node's.
+ * Node's; `program`: of another build.
  */
 export function spawnBroker(
   environment: Readonly<Record<string, string>>,
   flags: readonly string[] = [],
+  program = CHILD_BROKER,
 ): BrokerProcess {
-  const child = spawn(process.execPath, [...flags, CHILD_BROKER], {
+  const child = spawn(process.execPath, [...flags, program], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -4,15 +4,17 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { afterFile } from './after-file.ts';
 import { type Authenticator, plugIn } from './authenticator.ts';
-import { connectDevtools } from './devtools.ts';
+import { connectDevtools, type Devtools } from './devtools.ts';
 import { press } from './keyboard.ts';
 import { newFolder } from './stores.ts';
 
-const BINARY = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const FULL = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+/** The same engine without a browser's own windows, which take a third of the time; it has neither push nor notifications. */
+const SHELL = ['/usr/lib/chromium/chromium-headless-shell'].find(existsSync);
 
 /** Why there is no browser to test with; undefined when there is one. In CI there has to be. */
 export const withoutChromium: string | undefined =
-  BINARY === undefined ? 'Chromium is not installed (on Debian: apt-get install chromium)' : undefined;
+  FULL === undefined ? 'Chromium is not installed (on Debian: apt-get install chromium)' : undefined;
 if (withoutChromium && process.env.CI) throw new Error(withoutChromium);
 
 /** Pictures for people to look at: they are not kept in the repository. */
@@ -40,8 +42,13 @@ export type Page = {
   offline(cut: boolean): Promise<void>;
   /** Plugs in a passkey authenticator made of software; `options` are those of WebAuthn.addVirtualAuthenticator. */
   authenticator(options?: object): Promise<Authenticator>;
+  /** The debugging protocol itself, for what is too rare to have a name here. */
+  command: Devtools['command'];
+  on: Devtools['on'];
   /** What the page wrote to the console as errors, and what its policy refused. */
   complaints: string[];
+  /** What the browser asked in a box of its own, such as `beforeunload`; the person says yes. */
+  asked: string[];
   /** One more page of the same person: it shares the cookies. */
   tab(): Promise<Page>;
   close(): Promise<void>;
@@ -72,9 +79,10 @@ export async function openPage(size: Size): Promise<Page> {
   return await (await startBrowser()).page(size);
 }
 
-/** Starts a browser; it ends with the test file. */
-export async function startBrowser(): Promise<Browser> {
-  const child = spawn(BINARY!, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
+/** Starts a browser; it ends with the test file. `full`: one that has push and notifications, too. */
+export async function startBrowser({ full = false }: { full?: boolean } = {}): Promise<Browser> {
+  const binary = (full ? undefined : SHELL) ?? FULL;
+  const child = spawn(binary!, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   afterFile(async () => {
@@ -133,9 +141,15 @@ async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
   const devtools = await connectDevtools(address);
   const { command } = devtools;
   const complaints: string[] = [];
+  const asked: string[] = [];
   devtools.on('Runtime.exceptionThrown', (params) => complaints.push(JSON.stringify(params)));
   devtools.on('Log.entryAdded', ({ entry }) => {
     if (entry.level === 'error') complaints.push(`${entry.text} ${entry.url ?? ''}`);
+  });
+  devtools.on('Page.javascriptDialogOpening', ({ type }) => {
+    asked.push(type);
+    // A page that is gone meanwhile asks no more.
+    command('Page.handleJavaScriptDialog', { accept: true }).catch(() => {});
   });
   for (const domain of ['Page', 'Runtime', 'Log']) await command(`${domain}.enable`);
 
@@ -158,7 +172,10 @@ async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
   const until = (expression: string, patienceMs?: number) =>
     untilSo(expression, () => value<boolean>(expression), patienceMs);
   return {
+    command,
+    on: devtools.on,
     complaints,
+    asked,
     value,
     until,
     open: async (url) => {

@@ -39,11 +39,12 @@ export function expectDeclared(method: string, path: string, { status, headers, 
   if (!route) return;
   if (typeof body?.error === 'string' && body.error in ERRORS)
     expect([...errorsOf(route), ...ANYWHERE], `${method} ${path} refuses as it does not declare`).toContain(body.error);
-  const schema = schemaOf(route, status, headers.get('content-type')?.split(';')[0]);
+  const type = headers.get('content-type')?.split(';')[0];
+  const schema = schemaOf(route, status, type);
   // A refusal where the status is also an answer. Nothing comes of a HEAD.
   if (!schema || body === '' || (typeof body?.correlation_id === 'string' && body.error in ERRORS)) return;
   const declared = route.answers[status];
-  const isLines = typeof declared === 'object' && declared.type === 'application/x-ndjson';
+  const isLines = typeof declared === 'object' && declared.type === 'application/x-ndjson' && declared.type === type;
   for (const value of isLines ? text.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : [])) : [body]) {
     const parsed = schema.safeParse(value);
     expect(parsed.error?.issues ?? [], `${method} ${path} answers what it does not declare`).toEqual([]);

@@ -1,23 +1,40 @@
 /** Organisations with something of everything, and a look at all that is stored of each. */
+import { createECDH, createHash, randomBytes } from 'node:crypto';
 import type { Kysely } from 'kysely';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
+import { rootOfEdge } from '../../broker/receipt-log/merkle.ts';
+import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
+import { addCounts, moveMark } from '../../broker/store/activity-counts.ts';
+import { putDeeds } from '../../broker/store/agent-deeds.ts';
 import { putHeldJoin } from '../../broker/store/held-joins.ts';
+import { takeLease } from '../../broker/store/leases.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
+import { putDeliveries } from '../../broker/store/notice-outbox.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
 import { addPersonTokens, putFirstPersonKey, putPerson } from '../../broker/store/people.ts';
 import { putPersonConsent } from '../../broker/store/person-consents.ts';
 import { putPersonSession } from '../../broker/store/person-sessions.ts';
 import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
+import { moveHead, putCheckpoint } from '../../broker/store/receipt-logs.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
+import { putStandingApproval } from '../../broker/store/standing-approvals.ts';
 import { claimUpstreamToken } from '../../broker/store/upstream-tokens.ts';
 import { makeKeyPair, send, type TestAgent } from './agent.ts';
 import { DEMO_RULES, type Organisation, type World } from './world.ts';
 
 /** Tables that belong to the broker and not to an organisation; and one that has rows only within a transaction. */
-const BROKERS = new Set(['meta', 'instances', 'signing_keys', 'secret_keys', 'oauth_records', 'bulk_changes']);
+const BROKERS = new Set([
+  'meta',
+  'instances',
+  'leases',
+  'signing_keys',
+  'secret_keys',
+  'oauth_records',
+  'bulk_changes',
+]);
 
 /** Makes something of everything in a new organisation, named after it; an owner of each role, the first one apart. */
 export async function furnish(
@@ -65,6 +82,10 @@ export async function furnish(
   await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, key);
   await putMcpClient(world, agent, organisation.owner, name);
   await putOAuth(world, organisation.owner, platform, name);
+  await putNotices(world, organisation, agent, name);
+  await putReceiptLog(world, organisation, name);
+  await putAuditSink(world, organisation, name);
+  for (const owner of owners) await putPushDevice(organisation, owner, name);
   return { organisation, agent, owners };
 }
 
@@ -84,7 +105,7 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
     created_at: now,
   });
   const place = { organisationId, connectionId: crypto.randomUUID(), purpose: `${name}-purpose` };
-  await claimUpstreamToken(db, place, { id: crypto.randomUUID(), name, now, until: now + 60_000, refused: undefined });
+  await claimUpstreamToken(db, place, { id: crypto.randomUUID(), name, now, until: now + 600_000, refused: undefined });
   await putOAuthFlow(db, {
     state_hash: crypto.randomUUID(),
     organisation_id: organisationId,
@@ -199,6 +220,10 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
       replaced_at: now,
     })
     .execute();
+  const counted = { organisation_id: owner.organisation_id, at: now, name: `${name}-counted`, calls: 1 } as const;
+  await addCounts(db, [{ ...counted, dimension: 'agent_day', outcome: 'allowed' }]);
+  // Beyond all rows: nothing is counted by itself while somebody compares what is stored.
+  await moveMark(db, owner.organisation_id, '', 'ffffffff-ffff-7fff-8fff-ffffffffffff');
   await db
     .insertInto('refusal_counts')
     .values({ organisation_id: owner.organisation_id, agent_id: crypto.randomUUID(), refusals: 1, window_start: now })
@@ -273,6 +298,27 @@ async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, n
     },
     now,
   );
+  // Terms that nobody can open let nothing pass, and are listed all the same.
+  await putStandingApproval(broker.store.db, {
+    organisation_id: owner.organisation_id,
+    id: crypto.randomUUID(),
+    agent_id: agent.id,
+    platform_id: `${name}-demo`,
+    connection_id: crypto.randomUUID(),
+    grant_id: crypto.randomUUID(),
+    scope: 'demo:write',
+    approval_id: crypto.randomUUID(),
+    session_id: null,
+    uses: 3,
+    expires_at: now + 3_600_000,
+    decided_on: '{}',
+    terms: Buffer.from(`${name} terms`),
+    terms_hash: '0'.repeat(64),
+    decided_by: owner.id,
+    decided_how: 'api',
+    decided_with: null,
+    created_at: now,
+  });
   await putHeldJoin(broker.store.db, {
     organisation_id: owner.organisation_id,
     agent_id: agent.id,
@@ -282,6 +328,91 @@ async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, n
     now,
     openMs: 0,
   });
+  const deed = { hash: `${name}-deed`, kind: 'operation' as const, changed: 1 as const, created_at: now };
+  await putDeeds(broker.store.db, [{ organisation_id: owner.organisation_id, agent_id: agent.id, ...deed }]);
+}
+
+/** A channel with a message, and a notice in the outbox, which stays there: from now on the broker of this world sends nothing. */
+async function putNotices(world: World, { owner, ask }: Organisation, agent: TestAgent, name: string): Promise<void> {
+  const { broker } = world.running;
+  const { db } = broker.store;
+  const now = broker.clock();
+  await takeLease(db, { name: 'notices', holder: 'nobody', now, until: Number.MAX_SAFE_INTEGER, isFree: true });
+  const channel = { name: `${name}-channel`, kind: 'webhook', url: `https://127.0.0.1/${name}` };
+  const { body } = await ask('POST', '/owner/channels', channel);
+  const place = { organisation_id: owner.organisation_id, subject_id: agent.id };
+  await db
+    .insertInto('notices')
+    .values({
+      ...place,
+      id: crypto.randomUUID(),
+      event: 'agent_suspended',
+      agent_id: agent.id,
+      platform_id: null,
+      created_at: now,
+    })
+    .execute();
+  const ids = { id: crypto.randomUUID(), channel_id: body.id, notice_id: crypto.randomUUID() };
+  const states = { step: 'first', state: 'due', attempts: 0, external_ref: null, last_error: null } as const;
+  const times = { due_at: now, created_at: now };
+  await putDeliveries(db, [{ ...place, ...ids, ...states, ...times, event: 'agent_suspended' }]);
+}
+
+/** A receipt log with a tile above its entries, and a row that waits for its place: from now on this broker gives out none. */
+async function putReceiptLog(world: World, { id }: Organisation, name: string): Promise<void> {
+  const { broker } = world.running;
+  const { db } = broker.store;
+  const now = broker.clock();
+  await takeLease(db, { name: 'receipt log', holder: 'nobody', now, until: Number.MAX_SAFE_INTEGER, isFree: true });
+  const rows = Array.from({ length: 257 }, (_, at) => ({
+    organisation_id: id,
+    row_id: crypto.randomUUID(),
+    row_hash: createHash('sha256').update(`${name} ${at}`).digest('hex'),
+    finished_at: now,
+  }));
+  await db.transaction().execute(async (tx) => {
+    await tx.deleteFrom('log_pending').where('organisation_id', '=', id).execute();
+    for (const table of ['log_entries', 'log_tiles', 'log_checkpoints', 'receipt_logs'] as const)
+      await tx.deleteFrom(table).where('organisation_id', '=', id).execute();
+    const edge = await readEdge(tx, id, 0);
+    await appendRows(tx, id, edge, rows.slice(0, 256));
+    const root = Buffer.from(rootOfEdge(edge)).toString('base64');
+    await moveHead(tx, { organisation_id: id, origin: `${name}.example/orgs/${id}`, size: 256, root, from: 0 });
+    const signature = Buffer.from(`${name}-signature`).toString('base64');
+    await putCheckpoint(tx, { organisation_id: id, size: 256, root, at: now, signature }, `${name}-log-key`);
+    await tx.insertInto('log_pending').values(rows.slice(256)).execute();
+    await tx
+      .insertInto('audit_purges')
+      .values({ organisation_id: id, kind: 'reads', next_index: 0, announced_index: 0, event_id: null })
+      .execute();
+  });
+}
+
+/** A sink of its audit; from now on the broker of this world pushes nothing. */
+async function putAuditSink(world: World, { ask }: Organisation, name: string): Promise<void> {
+  const { store, clock } = world.running.broker;
+  await takeLease(store.db, {
+    name: 'audit push',
+    holder: 'nobody',
+    now: clock(),
+    until: Number.MAX_SAFE_INTEGER,
+    isFree: true,
+  });
+  const sink = { name: `${name}-sink`, kind: 'webhook', url: `https://127.0.0.1/${name}` };
+  const { status, text } = await ask('POST', '/owner/audit-sinks', sink);
+  if (status !== 201) throw new Error(text);
+}
+
+/** A browser of an owner's that is told by Web Push. */
+async function putPushDevice({ ask }: Organisation, owner: OwnerTable, name: string): Promise<void> {
+  const browser = createECDH('prime256v1');
+  const device = {
+    endpoint: `https://push.invalid/${owner.id}`,
+    keys: { p256dh: browser.generateKeys('base64url'), auth: randomBytes(16).toString('base64url') },
+    device_name: `${name}-phone`,
+  };
+  const { status, text } = await ask('POST', '/owner/push-subscriptions', device, owner);
+  if (status !== 201) throw new Error(text);
 }
 
 async function putPasskey(world: World, owner: OwnerTable, name: string): Promise<void> {

@@ -80,5 +80,6 @@ function text(schema: JsonSchema, way: Way, name: string): string {
     one.length <= (schema.maxLength ?? Number.POSITIVE_INFINITY);
   const guessed = [...way.guess(name), '/items', 'x'.repeat(Math.max(1, schema.minLength ?? 1)), 'a'.repeat(64), '*'];
   const formed = schema.format === undefined ? undefined : FORMS[schema.format];
-  return (schema.format === 'email' ? formed : undefined) ?? guessed.find(fits) ?? formed ?? 'x';
+  const hasForm = schema.format === 'email' || schema.format === 'uri';
+  return (hasForm ? formed : undefined) ?? guessed.find(fits) ?? formed ?? 'x';
 }

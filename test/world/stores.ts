@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { inject } from 'vitest';
 import { afterFile } from './after-file.ts';
 
 export type StoreKind = 'sqlite' | 'postgres';
@@ -11,12 +12,21 @@ export type StoreKind = 'sqlite' | 'postgres';
 const server = process.env.TEST_DATABASE_URL;
 if (!server && process.env.CI) throw new Error('CI must test on PostgreSQL too: set TEST_DATABASE_URL.');
 
-export const STORES: readonly StoreKind[] = server ? ['sqlite', 'postgres'] : ['sqlite'];
+/** TEST_STORE: one of them alone. */
+export const STORES: readonly StoreKind[] = (server ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)).filter(
+  (store) => [undefined, store].includes(process.env.TEST_STORE as StoreKind | undefined),
+);
+
+/**
+ * One of them, for tests that are about none of a store's statements: PostgreSQL where there is one, since many others run on
+ * SQLite alone.
+ */
+export const ONE_STORE = STORES.slice(-1);
 
 /** What reads as a skip, with its reason, in the list of tests. */
 export const postgresNote = server ? '' : ' (PostgreSQL skipped: TEST_DATABASE_URL is not set)';
 
-async function administer(statement: string): Promise<void> {
+export async function administer(statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: server! });
   await client.connect();
   try {
@@ -26,15 +36,27 @@ async function administer(statement: string): Promise<void> {
   }
 }
 
-/** A new, empty database, dropped after this test file. Answers its URL. */
-export async function newDatabase(): Promise<string> {
-  const name = `agent_broker_${randomBytes(6).toString('hex')}`;
-  await administer(`create database ${name}`);
-  afterFile(() => administer(`drop database if exists ${name} with (force)`));
+/** The URL of a database with a name that no other one has. */
+export function databaseUrl(): string {
   const url = new URL(server!);
-  url.pathname = `/${name}`;
+  url.pathname = `/agent_broker_${randomBytes(6).toString('hex')}`;
   return url.href;
 }
+
+/** A new, empty database, or a copy of one that nobody uses, dropped after this test file. Answers its URL. */
+export async function newDatabase({ template }: { template?: string } = {}): Promise<string> {
+  const url = databaseUrl();
+  const name = nameOf(url);
+  await administer(`create database ${name}${template ? ` template ${nameOf(template)}` : ''}`);
+  afterFile(() => administer(`drop database if exists ${name} with (force)`));
+  return url;
+}
+
+/** The name of the database that a URL is of. */
+export const nameOf = (url: string): string => new URL(url).pathname.slice(1);
+
+/** A new database as all migrations leave one, in a quarter of the time that they take. */
+export const newMigratedDatabase = (): Promise<string> => newDatabase({ template: inject('migratedDatabase') });
 
 /** A new, empty folder, removed after this test file: in several tries, since a browser that was ended writes a moment longer. */
 export function newFolder(): string {

@@ -21,6 +21,9 @@ export type Upstream = {
   /** Replaces the answer; unset it to go back to the echo. */
   answer: ((request: IncomingMessage, response: ServerResponse, body: string) => void) | undefined;
   close(): Promise<void>;
+  /** Refuses connections until it is resumed at the same address. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
 };
 
 /**
@@ -53,6 +56,8 @@ export async function startUpstream(certificate?: { key: string; cert: string },
       server.closeAllConnections();
       return new Promise((resolve) => server.close(() => resolve()));
     },
+    pause: () => upstream.close(),
+    resume: () => new Promise<void>((resolve) => server.listen(port, host ?? '127.0.0.1', resolve)),
   };
   return upstream;
 }

@@ -14,7 +14,7 @@ import type { AgentTable, GrantTable, OwnerTable } from '../../broker/store/sche
 import { afterFile } from './after-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
 import { expectDeclared } from './declared.ts';
-import { newDatabase, newFolder, type StoreKind } from './stores.ts';
+import { newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 /** The credential of every test connection: wherever it shows up, it leaked. */
@@ -97,7 +97,8 @@ export async function startWorld(
     AGENT_BROKER_DATA: newFolder(),
     AGENT_BROKER_ALLOW_PRIVATE: upstream.address,
     AGENT_BROKER_LIMIT_FACTOR: '1000',
-    ...(store === 'postgres' && { DATABASE_URL: await newDatabase() }),
+    // Test files run beside each other on one server, which takes a hundred connections.
+    ...(store === 'postgres' && { DATABASE_URL: await newMigratedDatabase(), DATABASE_CONNECTIONS: '8' }),
     ...environment,
   };
   const keyPairs: KeyPair[] = [];

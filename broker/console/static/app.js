@@ -2,23 +2,35 @@
 /** @typedef {import('../answers.ts').Me} Me */
 /** @typedef {import('/console/inbox/use-inbox.js').InboxState} InboxState */
 import { ActivityPage } from '/console/activity/activity.js';
+import { AgentPage } from '/console/agent/agent.js';
 import { AgentsPage } from '/console/agents/agents.js';
 import { asError, ask } from '/console/api.js';
 import { ClientsPage } from '/console/clients/clients.js';
 import { ConnectionsPage } from '/console/connections/connections.js';
+import { GalleryPage } from '/console/connections/gallery.js';
 import { byId, html, render, useCallback, useEffect, useLayoutEffect, useState } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
 import { useInbox } from '/console/inbox/use-inbox.js';
+import { NewAgentPage } from '/console/new-agent/new-agent.js';
+import { NoticesPage } from '/console/notices/notices.js';
+import { onNoticeClick } from '/console/notices/push.js';
+import { OverviewPage } from '/console/overview/overview.js';
 import { PasskeysPage } from '/console/passkeys/passkeys.js';
 import { PeoplePage } from '/console/people/people.js';
+import { PoliciesPage } from '/console/policies/policies.js';
+import { PolicyPage } from '/console/policy/policy.js';
+import { ReceiptPage } from '/console/receipt/receipt.js';
 import { ReportsPage } from '/console/reports/reports.js';
+import { RestoredPage } from '/console/restored/restored.js';
 import { SettingsPage } from '/console/settings/settings.js';
 import { Announcer } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Owner } from '/console/shell/owner.js';
-import { usePlace } from '/console/shell/router.js';
+import { navigate, usePlace } from '/console/shell/router.js';
 import { Shell } from '/console/shell/shell.js';
+import { StandingPage } from '/console/standing/standing.js';
+import { TeamPage } from '/console/team/team.js';
 
 /** @typedef {{ name: string, page: (props: { place: URL, inbox: InboxState }) => unknown }} Page */
 
@@ -32,14 +44,35 @@ const HOME = { name: 'Inbox', page: Inbox };
 const PAGES = {
   '/console': HOME,
   '/console/agents': { name: 'Agents', page: AgentsPage },
+  '/console/agents/new': { name: 'New agent', page: NewAgentPage },
   '/console/activity': { name: 'Activity', page: ActivityPage },
+  '/console/overview': { name: 'Overview', page: OverviewPage },
   '/console/connections': { name: 'Connections', page: ConnectionsPage },
+  '/console/connections/new': { name: 'Connect a platform', page: GalleryPage },
   '/console/clients': { name: 'MCP clients', page: ClientsPage },
   '/console/people': { name: 'People', page: PeoplePage },
+  '/console/notices': { name: 'Notices', page: NoticesPage },
+  '/console/team': { name: 'Team', page: TeamPage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
+  '/console/policies': { name: 'Policies', page: PoliciesPage },
+  '/console/receipt': { name: 'Receipt', page: ReceiptPage },
+  '/console/standing-approvals': { name: 'Standing approvals', page: StandingPage },
   '/console/reports': { name: 'Reports', page: ReportsPage },
+  '/console/restored': { name: 'Restored', page: RestoredPage },
   '/console/settings': { name: 'Settings', page: SettingsPage },
 };
+
+/** @type {Page} */
+const AGENT = { name: 'Agent', page: AgentPage };
+/** @type {Page} */
+const POLICY = { name: 'Policy', page: PolicyPage };
+const OF_AGENT = /^\/console\/agents\/[^/]+$/;
+const OF_POLICY = /^\/console\/policies\/[^/]+$/;
+
+/** What is open at an address. */
+function pageAt(/** @type {string} */ path) {
+  return PAGES[path] ?? (OF_AGENT.test(path) ? AGENT : OF_POLICY.test(path) ? POLICY : HOME);
+}
 
 function App() {
   const [owner, setOwner] = useState(/** @type {Me | undefined} */ (undefined));
@@ -59,7 +92,14 @@ function Console({ owner }) {
   const place = usePlace();
   const inbox = useInbox(owner);
   const waiting = inbox.entries?.filter(isWaiting).length ?? 0;
-  const { name, page: Page } = PAGES[place.pathname] ?? HOME;
+  const { name, page: Page } = pageAt(place.pathname);
+  useEffect(() => {
+    // On the icon of an installed console; a browser that shows none says so.
+    const shown = waiting > 0 ? navigator.setAppBadge?.(waiting) : navigator.clearAppBadge?.();
+    shown?.catch(() => {});
+  }, [waiting]);
+  // What is not a page of the console is a held call, which the inbox shows.
+  useEffect(() => onNoticeClick((path) => navigate(path.startsWith('/console') ? path : '/console')), []);
   // Before the browser paints: the title and the list say the same number.
   useLayoutEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Agent Broker`;

@@ -2,8 +2,13 @@
 const KEY = 'svc-place';
 const OURS = /^\/(console|approve|oauth\/consent)(\/|$)/;
 
+/** Whether this page is about to lead to signing in. */
+let signingIn = false;
+export const isSigningIn = () => signingIn;
+
 /** Keeps where this page is. */
 export function keepPlace() {
+  signingIn = true;
   sessionStorage.setItem(KEY, location.pathname + location.search);
 }
 

@@ -3,6 +3,7 @@ import { ACTION_DOCUMENTED } from '../documented-action.ts';
 import { CAPABILITY } from '../outcome-reply.ts';
 import { performCall } from '../perform-call.ts';
 import { type Context, route } from '../route.ts';
+import { traceparentOf } from '../trace-context.ts';
 
 /** POST /v1/actions (specification, Governed call). */
 export const actions = route({
@@ -30,6 +31,7 @@ export const actions = route({
     'upstream_response_blocked',
     'audit_unavailable',
     'credential_unreadable',
+    'store_restored',
   ],
   recordTooLarge: true,
   onMalformed: (context, problem) => performCall(context, { ...sent(context), asked: { ok: false, ...problem } }),
@@ -43,6 +45,7 @@ const sent = ({
 }: Pick<Context, 'correlationId' | 'request'>) => ({
   correlationId,
   idempotencyKey: headers['idempotency-key'],
+  traceparent: traceparentOf(headers),
   sessionMarker: headers['x-svc-session'],
   caller: headers['x-svc-caller'] === undefined ? undefined : headersDistinct['x-svc-caller'],
 });

@@ -1,3 +1,4 @@
+import { refuseUnreviewed } from '../../calls/refuse-unreviewed.ts';
 import { isEntitled } from '../../entitlement.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { ALL_PLATFORMS } from '../../policy/facts.ts';
@@ -31,9 +32,10 @@ export const agentPermissions = route({
     304: { description: 'They are what the ETag says.', headers: ['ETag', 'Cache-Control'] },
     403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
   },
-  errors: ['rate_limited'],
+  errors: ['rate_limited', 'store_restored'],
   handle: async (context) => {
     const { services, who, headers: asked } = context;
+    refuseUnreviewed(who);
     const now = services.broker.clock();
     // A platform that failed too often stops the calls to it, and is left out below; the others can be used.
     const halt = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now);
@@ -50,6 +52,9 @@ export const agentPermissions = route({
       version: permissions.version,
       ...(isEntitled(services.broker, who.agent.organisation_id, 'egress') && { egress: { hosts: permissions.hosts } }),
     };
-    return { ...envelope(200, JSON.stringify(data), meta(services, 'permissions.read')), headers };
+    return {
+      ...envelope(200, JSON.stringify(data), meta(services, who.agent.organisation_id, 'permissions.read')),
+      headers,
+    };
   },
 });

@@ -2,9 +2,20 @@ import { z } from 'zod';
 import { receiptOf } from '../../audit/receipt.ts';
 import { readRow } from '../../audit/search-rows.ts';
 import { storedUuid } from '../../crypto/ids.ts';
+import { findInclusion } from '../../receipt-log/find-place.ts';
 import { Refusal } from '../errors.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
+
+const Inclusion = z
+  .object({
+    index: z.int().describe('the place of the row in the log'),
+    size: z.int().describe('of the tree that the proof is for'),
+    proof: z.array(z.string()).describe('audit path from the leaf to the root (RFC 9162 section 2.1.3), in base64'),
+    checkpoint: z.string().describe('the signed head of that tree (C2SP tlog-checkpoint)'),
+  })
+  .describe('proof that the row is in the receipt log; absent until it is, which takes some seconds')
+  .meta({ id: 'ReceiptInclusion' });
 
 const Receipt = z
   .object({
@@ -14,6 +25,7 @@ const Receipt = z
     jwks_url: z.url().describe('the keys that verify it'),
     did: z.string().describe("the broker's own DID"),
     verify_hint: z.string().optional(),
+    inclusion: Inclusion.optional(),
   })
   .meta({ id: 'AuditReceipt' });
 
@@ -52,6 +64,7 @@ export const auditReceipt = route({
       );
     if (prefersJose(request.headers.accept))
       return { status: 200, type: 'application/jose', headers: { Vary: 'Accept' }, body: receipt };
+    const inclusion = await findInclusion(broker, row);
     const jwksUrl = `${broker.baseUrl}/.well-known/svc-receipt-keys.json`;
     return json(
       200,
@@ -62,6 +75,7 @@ export const auditReceipt = route({
         jwks_url: jwksUrl,
         did: broker.did,
         verify_hint: `Save the key set of jwks_url once, then: agent-broker verify receipt --keys keys.json receipt.jws`,
+        ...(inclusion && { inclusion }),
       },
       { Vary: 'Accept' },
     );

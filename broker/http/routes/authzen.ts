@@ -59,7 +59,7 @@ const single = (path: string, capability: string): Route =>
       evaluations: z.array(z.unknown()).max(0, 'many questions go to /access/v1/evaluations').optional(),
     }),
     answers: { 200: { description: 'The decision; a refusal, too.', schema: Answer } },
-    errors: ['not_your_agent'],
+    errors: ['not_your_agent', 'store_restored'],
     handle: async ({ services, who, body }) => json(200, await decided(services, who, body)),
   });
 
@@ -94,7 +94,7 @@ export const authzenEvaluations = route({
       schema: z.union([Answers, Answer]),
     },
   },
-  errors: ['not_your_agent'],
+  errors: ['not_your_agent', 'store_restored'],
   handle: async ({ services, who, body }) => {
     // Then it was checked as the single question that it is.
     if (!body.evaluations?.length) return json(200, await decided(services, who, body as Evaluation));

@@ -38,6 +38,7 @@ const COMMON = {
     'upstream_unreachable',
     'upstream_response_blocked',
     'audit_unavailable',
+    'store_restored',
     'credential_unreadable',
   ],
 } as const;

@@ -1,8 +1,6 @@
 /** What probes, balancers and monitoring ask (specification, Discovery and health). */
-import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { readBearer } from '../../auth/bearer.ts';
-import type { Config } from '../../config.ts';
+import { isOperator } from '../operator.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
@@ -54,15 +52,3 @@ export const live = route({
   errors: [],
   handle: async () => json(200, { status: 'ok' }),
 });
-
-const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
-
-/** A proxy on this machine brings strangers from loopback too. */
-function isOperator(request: IncomingMessage, { metricsToken }: Config): boolean {
-  const { headers, socket } = request;
-  const address = socket.remoteAddress ?? '';
-  const isLoopback = /^(::ffff:)?127\./.test(address) || address === '::1';
-  if (isLoopback && !FORWARDED.some((name) => headers[name] !== undefined)) return true;
-  const bearer = readBearer(request);
-  return metricsToken !== undefined && bearer.kind === 'bearer' && metricsToken.equals(bearer.token);
-}

@@ -18,7 +18,7 @@ call, and leaves a signed receipt.
  * pages for people, callbacks of OAuth and what else is served has no public contract.
  */
 export const isPublic = ({ path }: Pick<Route, 'path'>): boolean =>
-  /^\/(v1|git|agents|access|lab|\.well-known)\/|^\/(health|livez|readyz|version|llms\.txt|agent-manifest\.json)$/.test(
+  /^\/(v1|git|agents|orgs|access|lab|\.well-known)\/|^\/(health|livez|readyz|metrics|version|llms\.txt|agent-manifest\.json)$/.test(
     path,
   );
 

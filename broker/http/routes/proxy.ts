@@ -71,6 +71,7 @@ export const proxyRoutes = METHODS.map((method) =>
       'upstream_unreachable',
       'upstream_response_blocked',
       'audit_unavailable',
+      'store_restored',
       'credential_unreadable',
     ],
     handle: handle as never,

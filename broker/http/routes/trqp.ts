@@ -67,7 +67,7 @@ const shared = {
   strangers: STRANGERS,
   dialect: 'problem',
   maxBodyBytes: MAX_BODY,
-  errors: ['not_your_agent'],
+  errors: ['not_your_agent', 'store_restored'],
 } as const;
 
 /** POST /v1/trqp/authorization (specification, Permissions and authorization queries). */

@@ -1,5 +1,7 @@
 /** The code host: GitHub's REST API (version 2022-11-28) and its GraphQL door, meant for the platform id `codehost`. */
+
 import type { ManifestInput } from '../manifest.ts';
+import { freeMembers } from './free-members.ts';
 import { githubAdministration } from './github-administration.ts';
 import { githubAppPermissions } from './github-app.ts';
 import { githubCode, githubContentScopes } from './github-code.ts';
@@ -97,6 +99,7 @@ export const github = {
     'codehost:codespaces.read': ['codespace'],
     'codehost:codespaces.write': ['codespace'],
   },
+  free: freeMembers.github,
   presets: {
     read: [
       'codehost:metadata.read',

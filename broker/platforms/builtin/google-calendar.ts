@@ -1,5 +1,7 @@
 /** The Google Calendar API, version 3: paths and OAuth scopes from Google's discovery document (calendar:v3, August 2026). */
+
 import type { ManifestInput } from '../manifest.ts';
+import { freeMembers } from './free-members.ts';
 import { googleErrorBody, googleForbiddenHeaders } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/calendar${name}`;
@@ -97,6 +99,7 @@ export const googleCalendar = {
     'PUT /calendars/*/acl/*': ['/scope/value'],
     'PATCH /calendars/*/acl/*': ['/scope/value'],
   },
+  free: freeMembers.googleCalendar,
   presets: {
     read: [
       'google-calendar:events.read',

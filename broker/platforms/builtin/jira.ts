@@ -4,7 +4,9 @@
  * refuses until it is overridden: https://<site>.atlassian.net, or https://api.atlassian.com/ex/jira/<cloud id> with
  * OAuth.
  */
+
 import type { ManifestInput } from '../manifest.ts';
+import { freeMembers } from './free-members.ts';
 import { jiraNeeds } from './jira-needs.ts';
 import { jiraPresets } from './jira-presets.ts';
 import { jiraRecipients } from './jira-recipients.ts';
@@ -226,5 +228,6 @@ export const jira = {
   needs: jiraNeeds,
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
   recipients: jiraRecipients,
+  free: freeMembers.jira,
   presets: jiraPresets,
 } satisfies ManifestInput;

@@ -2,7 +2,9 @@
  * The Notion API, version 2025-09-03: paths from Notion's own client (makenotion/notion-sdk-js 5.26). Notion reads by POST
  * where a filter needs a body.
  */
+
 import type { ManifestInput } from '../manifest.ts';
+import { freeMembers } from './free-members.ts';
 
 export const notion = {
   kind: 'rest',
@@ -54,6 +56,7 @@ export const notion = {
     'notion:files.read': ['GET /file_uploads', 'GET /file_uploads/*'],
     'notion:files.write': ['POST /file_uploads', 'POST /file_uploads/*/send', 'POST /file_uploads/*/complete'],
   },
+  free: freeMembers.notion,
   presets: {
     read: ['notion:*.read'],
     write: ['notion:*.read', 'notion:*.write'],

@@ -3,7 +3,9 @@
  * own OpenAPI document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by
  * name, a writing one by POST alone, and whatever is not listed (`slackLeftOut` says what and why) is in no scope.
  */
+
 import type { ManifestInput } from '../manifest.ts';
+import { freeMembers } from './free-members.ts';
 import { slackAdministration, slackAdministrationNeeds } from './slack-administration.ts';
 import { slackRecipients } from './slack-recipients.ts';
 
@@ -214,6 +216,7 @@ export const slack = {
     ...slackAdministrationNeeds,
   },
   recipients: slackRecipients,
+  free: freeMembers.slack,
   presets: {
     read: [
       'slack:channels.read',

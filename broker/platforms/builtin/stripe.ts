@@ -2,7 +2,9 @@
  * Stripe's API, version 1: paths from Stripe's own client (stripe/stripe-node 2026-08). Bodies are form-encoded. In no scope
  * on purpose: what `stripeLeftOut` names.
  */
+
 import type { ManifestInput } from '../manifest.ts';
+import { freeMembers } from './free-members.ts';
 import { stripeCatalog } from './stripe-catalog.ts';
 import { stripeSettings } from './stripe-settings.ts';
 import { stripeTerminal } from './stripe-terminal.ts';
@@ -225,6 +227,7 @@ export const stripe = {
     // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
     'POST /v1/invoices/*/send': ['/to'],
   },
+  free: freeMembers.stripe,
   presets: {
     read: [
       'stripe:catalog.read',

@@ -1,8 +1,13 @@
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
-import { actorOf, deedInWords, reasonInWords, resultOf, whoOf } from '/console/activity/words.js';
+import { History, Trail } from '/console/activity/history.js';
+import { outcomeOf } from '/console/activity/steps.js';
+import { actorOf, deedInWords, reasonInWords, whoOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
+import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
+import { AgentName } from '/console/shell/agent-name.js';
 import { openTo } from '/console/shell/fields.js';
+import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -14,7 +19,7 @@ import { visibleLine } from '/console/visible.js';
  */
 export function ActivityRow({ row, names }) {
   const [open, setOpen] = useState(false);
-  const { kind, words } = resultOf(row);
+  const { kind, words } = outcomeOf(row);
   return html`
     <li class="row entry" data-row=${row.id} data-result=${row.result ?? ''}>
       <details onToggle=${openTo(setOpen)}>
@@ -22,6 +27,7 @@ export function ActivityRow({ row, names }) {
           <span class="badge" data-kind=${kind}>${words}</span>
           <span class="line theirs"><${Line} row=${row} names=${names} /></span>
           <span class="small quiet when"><${Ago} at=${row.created_at} /></span>
+          ${row.history && row.history.length > 1 && html`<${Trail} steps=${row.history} names=${names} />`}
         </summary>
         ${open && html`<${Details} row=${row} names=${names} />`}
       </details>
@@ -31,11 +37,13 @@ export function ActivityRow({ row, names }) {
 
 /** @param {{ row: AuditRow, names: ReadonlyMap<string, string> }} props */
 function Line({ row, names }) {
+  // A decision on a call is told with the call.
+  const isEvent = row.kind === 'event' && !row.history;
   const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
   const agent = who && html`<strong>${visibleLine(who)}</strong> `;
-  const actor = row.kind === 'event' && whoOf(row.flags, names);
+  const actor = isEvent && whoOf(row.flags, names);
   const by = actor && actor !== who ? html` <span class="quiet">by ${actor}</span>` : '';
-  if (row.kind === 'event' && !row.method)
+  if (isEvent && !row.method)
     return html`${agent}${deedInWords(row.reason)}${row.platform_id && ` · ${visibleLine(row.platform_id)}`}${by}`;
   const platform = html`<span class="quiet">on ${visibleLine(row.platform_id ?? '')}</span>`;
   if (!row.sentence)
@@ -48,8 +56,15 @@ function Details({ row, names }) {
   const actor = actorOf(row, names);
   const facts = [
     ['Why', row.kind === 'action' && html`${reasonInWords(row, actor)} <code class="quiet">${row.reason}</code>`],
+    [
+      'Agent',
+      row.agent_public_id &&
+        html`<${AgentName} agent=${{ agent_id: row.agent_public_id, name: names.get(row.agent_public_id) ?? row.agent_public_id }} />`,
+    ],
     ['What', row.kind === 'event' && html`<code>${row.reason}</code>`],
     ['By', actor],
+    ['History', row.history && html`<${History} steps=${row.history} names=${names} />`],
+    ['Changes', changesOf(row)],
     ['Detail', row.detail && visibleLine(row.detail)],
     ['Call', row.method && html`<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code>`],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
@@ -62,12 +77,12 @@ function Details({ row, names }) {
       'Held call',
       row.approval_id && html`<a href=${`/approve/${row.approval_id}`}>The request, and what became of it</a>`,
     ],
-    ['When', exactly(row.created_at)],
+    ['When', html`<time datetime=${row.created_at}>${exactly(row.created_at)}</time>`],
     ['Audit id', html`<code>${row.id}</code>`],
     [
       'Receipt',
       row.receipt_kid &&
-        html`<a href=${`/v1/audit/${row.id}/receipt`} target="_blank" rel="noopener">Receipt</a> <span class="quiet">signed with key <code>${row.receipt_kid}</code>, not verified by this page</span>`,
+        html`<${Link} to=${receiptPath(row.id)}>Read and verify<//> <span class="quiet">signed with key <code>${row.receipt_kid}</code></span>`,
     ],
   ];
   return html`
@@ -80,6 +95,24 @@ function Details({ row, names }) {
 /** @param {AuditRow} row */
 const answerOf = ({ upstream_status: status, flags }) =>
   flags?.failed === true ? `${status}, with an error in its body` : status;
+
+/** @typedef {{ changes?: string[], more?: number, adopted?: number }} Applied */
+
+/**
+ * What a governance file changed, line by line.
+ *
+ * @param {AuditRow} row
+ */
+function changesOf({ flags }) {
+  const { changes, more = 0, adopted = 0 } = /** @type {Applied} */ (flags?.change ?? {});
+  if (!Array.isArray(changes)) return undefined;
+  const [added, taken] = ['create', 'delete'].map(
+    (verb) => changes.filter((line) => line.startsWith(`${verb} `)).length,
+  );
+  return html`<p class="quiet">${changes.length + more} in all${added ? `, ${added} created` : ''}${taken ? `, ${taken} deleted` : ''}${more ? ` (of the first ${changes.length})` : ''}${adopted ? `; ${adopted} adopted` : ''}</p>
+    <ul role="list" class="diff">${changes.map((line) => html`<li data-verb=${line.split(' ', 1)[0]}><code>${visibleLine(line)}</code></li>`)}</ul>
+    ${more > 0 && html`<p class="quiet">and ${more} more, which are not on record one by one</p>`}`;
+}
 
 /** @typedef {{ ref: string, action: string }} PushedRef */
 

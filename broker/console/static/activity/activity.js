@@ -3,20 +3,24 @@
 import { ActivityRow } from '/console/activity/activity-row.js';
 import { Filter, NAMES, queryOf } from '/console/activity/filter.js';
 import { ask } from '/console/api.js';
-import { html, useEffect, useState } from '/console/html.js';
+import { html, useEffect, useMemo, useRef, useState } from '/console/html.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
 import { isSought, soughtIn } from '/console/shell/sought.js';
+import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 10_000;
 const PAGE = 50;
+/** Answers that one press of a button asks for, each of 20,000 rows at most. */
+const MOST_LOOKS = 25;
 
 /** @param {{ place: URL }} props */
 export function ActivityPage({ place }) {
   const sought = soughtIn(place, NAMES);
-  const query = queryOf(sought);
-  const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&${query}`);
+  // "The last hour" ends when it was asked for, so that its pages fit together.
+  const query = useMemo(() => queryOf(sought, Date.now()), [place.search]);
+  const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&history=true&${query}`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
   const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
   const people = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
@@ -26,12 +30,12 @@ export function ActivityPage({ place }) {
     ...people.map(({ id, email }) => /** @type {const} */ ([id, email])),
     ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name])),
   ]);
-  const rows = answer && withoutDoubles([...answer.rows, ...older.rows]);
+  const rows = answer && entriesOf([...answer.rows, ...older.rows]);
   const next = older.asked ? older.next : answer?.next;
   return html`
     <div class="page-head">
       <h1>Activity</h1>
-      <p class="small"><a href=${`/owner/audit/export?${query}`} download="activity.ndjson" id="export">Export with receipts</a></p>
+      <${Exports} query=${query} />
     </div>
     <${Filter} sought=${sought} agents=${agents} platforms=${new Map(platforms.map(({ platform_id, name }) => [platform_id, name]))} />
     ${error && html`<${Failed} error=${error} again=${reload} />`}
@@ -41,12 +45,33 @@ export function ActivityPage({ place }) {
       rows &&
       rows.length > 0 &&
       html`<ul role="list" class="sheet rows" id="activity">
-        ${rows.map((row) => html`<${ActivityRow} key=${row.id} row=${row} names=${names} />`)}
+        ${rows.map((row) => html`<${ActivityRow} key=${row.history ? row.approval_id : row.id} row=${row} names=${names} />`)}
       </ul>`
     }
-    ${next && html`<p class="more"><button type="button" onClick=${() => older.load(next)}>${rows && rows.length > 0 ? 'Show older' : 'Look further back'}</button></p>`}
+    ${next && html`<${More} next=${next} found=${rows?.length ?? 0} older=${older} />`}
   `;
 }
+
+/** What the filter shows, to take along. @param {{ query: URLSearchParams }} props */
+const Exports = ({ query }) => html`<p class="small exports">
+  <span class="quiet">Export what is shown:</span>
+  <a href=${`/owner/audit/export?format=csv&${query}`} download="activity.csv" id="export-csv">CSV</a>
+  <a href=${`/owner/audit/export?${query}`} download="activity.jsonl" id="export">JSON lines with receipts</a>
+</p>`;
+
+/**
+ * Older ones; and how far was looked back, when the filter passes few.
+ *
+ * @param {{ next: string, found: number, older: ReturnType<typeof useOlder> }} props
+ */
+const More = ({ next, found, older }) => html`<p class="more">
+  ${older.looking ? html`<span class="quiet small" role="status">Looking further back…</span> ` : found < PAGE && html`<span class="quiet small" role="status">Looked back to ${exactly(momentOf(next))}.</span> `}
+  <button type="button" id="older" disabled=${older.looking} onClick=${() => older.load(next)}>${found > 0 ? 'Show older' : 'Look further back'}</button>
+</p>`;
+
+/** When a row with this id was made, which its id tells (UUIDv7, RFC 9562 section 5.7). */
+const momentOf = (/** @type {string} */ id) =>
+  new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString();
 
 /**
  * Pages that were asked for below the newest one.
@@ -55,18 +80,38 @@ export function ActivityPage({ place }) {
  */
 function useOlder(path) {
   const [state, setState] = useState(
-    /** @type {{ rows: AuditRow[], next?: string | null, asked?: boolean }} */ ({ rows: [] }),
+    /** @type {{ rows: AuditRow[], next?: string | null, asked?: boolean, looking?: boolean }} */ ({ rows: [] }),
   );
+  const current = useRef(path);
+  current.current = path;
   useEffect(() => setState({ rows: [] }), [path]);
-  const load = async (/** @type {string} */ before) => {
-    const { rows, next } = await ask('GET', `${path}&before=${before}`);
-    setState((now) => ({ rows: [...now.rows, ...rows], next, asked: true }));
+  const load = async (/** @type {string} */ from) => {
+    setState((now) => ({ ...now, looking: true }));
+    /** @type {string | null} */
+    let before = from;
+    // One answer looks through a bounded number of rows: a filter that passes few takes several.
+    for (let looks = 0, found = 0; before !== null && found === 0 && looks < MOST_LOOKS; looks++) {
+      /** @type {import('../../answers.ts').Answer<'GET', '/owner/audit'>} */
+      const page = await ask('GET', `${path}&before=${before}`);
+      if (current.current !== path) return;
+      before = page.next;
+      found = page.rows.length;
+      setState((now) => ({ rows: [...now.rows, ...page.rows], next: page.next, asked: true, looking: true }));
+    }
+    setState((now) => ({ ...now, looking: false }));
   };
   return { ...state, load };
 }
 
-/** The newest page moves on while older ones stay. */
-const withoutDoubles = (/** @type {AuditRow[]} */ rows) => [...new Map(rows.map((row) => [row.id, row])).values()];
+/** One entry a call: of the rows of a held call the newest, which says the rest. The newest page moves on while older ones stay. */
+function entriesOf(/** @type {AuditRow[]} */ rows) {
+  const entries = new Map();
+  for (const row of [...rows].sort((a, b) => (a.id < b.id ? 1 : -1))) {
+    const key = row.history ? row.approval_id : row.id;
+    if (!entries.has(key)) entries.set(key, row);
+  }
+  return [...entries.values()];
+}
 
 /** @param {{ filtered: boolean }} props */
 const Nothing = ({ filtered }) =>

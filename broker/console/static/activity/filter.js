@@ -1,35 +1,35 @@
-// Finding some of what is on record: by result, agent, platform and days.
+// Finding some of what is on record: by words, time, result, agent, platform and reason.
 /** @typedef {import('../../answers.ts').Agent} Agent */
-import { RESULTS } from '/console/activity/words.js';
-import { html } from '/console/html.js';
+import { boundsOf, DAYS, isOfDays, OF_TIMES, zoneInWords } from '/console/activity/period.js';
+import { OF_REASONS, RESULTS } from '/console/activity/words.js';
+import { html, useEffect, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
 import { valueTo } from '/console/shell/fields.js';
 import { seek } from '/console/shell/sought.js';
 
-export const NAMES = /** @type {const} */ (['result', 'agent', 'platform', 'from', 'to']);
+export const NAMES = /** @type {const} */ (['words', 'time', 'from', 'to', 'result', 'agent', 'platform', 'reason']);
 
 /** `from`, `to`: days as `2026-11-21`, by the clock of whoever looks. @typedef {Record<(typeof NAMES)[number], string>} Sought */
 
-/**
- * The beginning of a day, or of the one after it; undefined: that is no day.
- *
- * @param {string} day
- */
-function startOf(day, later = 0) {
-  const [, year = '', month = '', date = ''] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day) ?? [];
-  const start = new Date(Number(year), Number(month) - 1, Number(date) + later);
-  return year === '' || Number.isNaN(start.getTime()) ? undefined : start.toISOString();
-}
+/** What has no result of its own, by kind. @type {Readonly<Record<string, string>>} */
+const KINDS = { event: 'Decisions and changes', action: 'Calls' };
 
-/** The same as the owner API asks it. */
-export function queryOf(/** @type {Sought} */ { result, agent, platform, from, to }) {
-  const since = startOf(from);
-  const until = startOf(to, 1);
+/**
+ * The same as the owner API asks it.
+ *
+ * @param {Sought} sought
+ * @param {number} now milliseconds: the end of "the last hour"
+ */
+export function queryOf(sought, now) {
+  const { words, result, agent, platform, reason } = sought;
+  const { since, until } = boundsOf(sought, now);
+  const text = words.trim();
   return new URLSearchParams({
-    // What owners changed has no result of its own.
-    ...(result && { [result === 'event' ? 'kind' : 'result']: result }),
+    ...(text && { text }),
+    ...(result && { [KINDS[result] ? 'kind' : 'result']: result }),
     ...(agent && { agent }),
     ...(platform && { platform }),
+    ...(reason && { reason }),
     ...(since && { since }),
     ...(until && { until }),
   });
@@ -37,22 +37,50 @@ export function queryOf(/** @type {Sought} */ { result, agent, platform, from, t
 
 const OF_RESULTS = new Map([
   ...Object.entries(RESULTS).map(([value, { words }]) => /** @type {const} */ ([value, words])),
-  /** @type {const} */ (['event', 'Decisions and changes']),
+  ...Object.entries(KINDS),
 ]);
+
+/** Whoever writes is not asked after each letter. */
+const WRITING_MS = 300;
 
 /** @param {{ sought: Sought, agents: readonly Agent[], platforms: ReadonlyMap<string, string> }} props */
 export function Filter({ sought, agents, platforms }) {
-  const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) =>
-    seek('/console/activity', { ...sought, [name]: value });
+  const change = (/** @type {Partial<Sought>} */ some) => seek('/console/activity', { ...sought, ...some });
+  const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) => change({ [name]: value });
+  const day = (/** @type {'from' | 'to'} */ name) => (/** @type {string} */ value) =>
+    change({ time: DAYS, [name]: value });
   const named = new Map(agents.map(({ agent_id, name }) => [agent_id, name]));
+  const days = isOfDays(sought);
   return html`
-    <div class="filter" role="search">
+    <div class="filter whole-line" role="search">
+      <${Words} words=${sought.words} hear=${set('words')} />
+      <${Choice} id="by-time" label="Time" all="Any time" sorted=${false} options=${OF_TIMES} chosen=${days ? DAYS : sought.time} choose=${(/** @type {string} */ time) => change({ time, from: '', to: '' })} />
       <${Choice} id="by-result" label="Result" all="All results" sorted=${false} options=${OF_RESULTS} chosen=${sought.result} choose=${set('result')} />
       <${Choice} id="by-agent" label="Agent" all="All agents" options=${named} chosen=${sought.agent} choose=${set('agent')} />
       <${Choice} id="by-platform" label="Platform" all="All platforms" options=${platforms} chosen=${sought.platform} choose=${set('platform')} />
-      <span class="days"><${Day} id="from" label="From" value=${sought.from} max=${sought.to} hear=${set('from')} />
-      <${Day} id="to" label="To" value=${sought.to} min=${sought.from} hear=${set('to')} /></span>
+      <${Choice} id="by-reason" label="Reason" all="All reasons" options=${OF_REASONS} chosen=${sought.reason} choose=${set('reason')} />
+      ${
+        days &&
+        html`<span class="days"><${Day} id="from" label="From" value=${sought.from} max=${sought.to} hear=${day('from')} />
+        <${Day} id="to" label="To" value=${sought.to} min=${sought.from} hear=${day('to')} /></span>`
+      }
+      <span class="small quiet zone" id="zone">Times in ${zoneInWords()}</span>
     </div>
+  `;
+}
+
+/** @param {{ words: string, hear: (value: string) => void }} props */
+function Words({ words, hear }) {
+  const [written, setWritten] = useState(words);
+  useEffect(() => setWritten(words), [words]);
+  useEffect(() => {
+    if (written === words) return undefined;
+    const timer = setTimeout(() => hear(written), WRITING_MS);
+    return () => clearTimeout(timer);
+  }, [written]);
+  return html`
+    <label class="unseen" for="words">Search path, reason, agent, detail or id</label>
+    <input id="words" type="search" maxlength="200" placeholder="Search path, reason, detail, agent, platform, the agent’s words, or an id" value=${written} onInput=${valueTo(setWritten)} />
   `;
 }
 

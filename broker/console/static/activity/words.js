@@ -40,7 +40,7 @@ const EVENTS = {
 /**
  * A row's result as a badge. A call that was allowed is a success only if the platform took it and its answer came whole.
  *
- * @param {AuditRow} row
+ * @param {Pick<AuditRow, 'kind' | 'state' | 'result' | 'reason' | 'upstream_status' | 'flags'>} row
  * @returns {Badge}
  */
 export function resultOf(row) {
@@ -51,14 +51,14 @@ export function resultOf(row) {
   return state === 'intent' ? UNDER_WAY : { kind: '', words: 'Unknown' };
 }
 
-/** @param {AuditRow} row */
+/** @param {Pick<AuditRow, 'reason' | 'flags'>} row */
 function eventOf({ reason, flags }) {
   const { ok = false, upstream_status = null, how } = changeOf(flags);
   if (reason === 'connection_tested') return testInWords({ ok, upstream_status });
   return EVENTS[reason] ?? { kind: '', words: how === undefined || how === 'broker' ? 'System' : 'Change' };
 }
 
-/** @param {AuditRow} row */
+/** @param {Pick<AuditRow, 'upstream_status' | 'flags'>} row */
 function allowedAs({ upstream_status: status, flags }) {
   const { words } = RESULTS.allowed;
   if (status !== null && !isSuccess(status)) return { kind: 'wait', words: `${words} · ${status}` };
@@ -68,7 +68,7 @@ function allowedAs({ upstream_status: status, flags }) {
 }
 
 /** @type {Partial<Record<string, string>>} */
-const REASONS = {
+export const REASONS = {
   approved: 'a rule allows it',
   scope_not_granted: 'the scope is not granted',
   agent_suspended: 'the agent is suspended',
@@ -124,12 +124,26 @@ const DEEDS = {
   bootstrap_token_made: 'may bring a key',
   agent_bound: 'brought its key',
   agent_invited: 'came by an invite',
+  button_refused: 'was not decided: whoever pressed a button in a chat may not, or it was too late',
   mcp_tools_found: 'An MCP server told of its tools',
   mcp_tools_changed: 'An MCP server offers other tools: look at them',
   mcp_tool_accepted: 'accepted a tool',
 };
 
-const readable = (/** @type {string} */ code) => code.replaceAll('_', ' ');
+/** Every reason that has words, for a list to choose from. */
+export const OF_REASONS = new Map(
+  Object.entries({ ...DEEDS, ...REASONS, approved: 'allowed by a rule, or approved' }).map(([code, words]) => [
+    code,
+    asTitle(words ?? code),
+  ]),
+);
+
+/** @param {string} words */
+function asTitle(words) {
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+}
+
+export const readable = (/** @type {string} */ code) => code.replaceAll('_', ' ');
 
 /**
  * Why a call was answered as it was; a code that has no words as it is, readable. `actor`: who approved it, as actorOf answers it.
@@ -151,10 +165,11 @@ const changeOf = (/** @type {AuditRow['flags']} */ flags) =>
   /** @type {Deciding} */ (flags?.change ?? flags?.approval ?? {});
 
 /** @type {Partial<Record<string, string>>} */
-const HOW = {
+export const HOW = {
   console: 'in the console',
   api: 'with the API',
   passkey: 'with a passkey',
+  channel: 'with a button in a chat',
   token: 'with a one-time token',
   local: "on the broker's machine",
 };

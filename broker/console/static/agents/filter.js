@@ -1,45 +1,74 @@
-// Finding some of many agents: by words and by state.
-/** @typedef {import('../../answers.ts').Agent} Agent */
-import { badgeOf } from '/console/agents/words.js';
-import { html } from '/console/html.js';
+// Finding some of many agents: by words, state, policy and owner. What is sought stands in the address.
+import { STATUS } from '/console/agents/words.js';
+import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
 import { valueTo } from '/console/shell/fields.js';
 import { isSought, seek } from '/console/shell/sought.js';
 
-/** @typedef {{ words: string, state: string }} Sought */
-/** What else is known of agents, by its id. @typedef {{ policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string> }} Names */
+export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner', 'sort']);
+/** @typedef {Record<(typeof NAMES)[number], string>} Sought */
 
-/**
- * @param {Agent} agent
- * @param {Sought} sought
- * @param {Names} names
- */
-export function fits(agent, { words, state }, { policies, owners }) {
-  if (state && badgeOf(agent).words !== state) return false;
-  const text = [agent.name, agent.agent_id, policies.get(agent.policy_id ?? ''), owners.get(agent.owner_id)]
-    .join(' ')
-    .toLowerCase();
-  return words
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+const HERE = '/console/agents';
+/** Long enough to write on, and hardly noticed. */
+const PAUSE_MS = 150;
+
+/** The question for the owner API. @param {Sought} sought @param {number} limit */
+export function queryOf({ words, state, policy, owner, sort }, limit) {
+  const asked = { q: words.slice(0, 200), status: state, policy, owner, sort: sort || 'name', limit: String(limit) };
+  return new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== '')).toString();
 }
 
+const STATES = new Map(
+  Object.entries(STATUS)
+    .filter(([status]) => status !== 'deleted')
+    .map(([status, { words }]) => [status, words]),
+);
+
+/** Where there are no heads to order by. */
+const ORDERS = new Map([
+  ['-last_call', 'Latest call first'],
+  ['last_call', 'Longest unused first'],
+  ['status', 'By state'],
+  ['owner', 'By owner'],
+  ['policy', 'By policy'],
+  ['-created', 'Newest first'],
+]);
+
 /**
- * `fitting`: how many fit.
- *
- * @param {{ agents: readonly Agent[], sought: Sought, fitting: number }} props
+ * @param {{
+ *   sought: Sought, total: number | undefined,
+ *   policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string>,
+ * }} props
  */
-export function Filter({ agents, sought, fitting }) {
+export function Filter({ sought, total, policies, owners }) {
   const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) =>
-    seek('/console/agents', { ...sought, [name]: value });
-  const states = new Map(agents.map((agent) => [badgeOf(agent).words, badgeOf(agent).words]));
+    seek(HERE, { ...sought, [name]: value });
+  const { sort: _sort, ...narrowing } = sought;
   return html`
     <div class="filter" role="search">
-      <label class="unseen" for="words">Search</label>
-      <input id="words" type="search" placeholder="Name, id, policy or owner" value=${sought.words} onInput=${valueTo(set('words'))} />
-      <${Choice} id="by-state" label="State" all="All states" options=${states} chosen=${sought.state} choose=${set('state')} />
-      <p class="small quiet" role="status" id="fitting">${isSought(sought) ? `${fitting} of ${agents.length}` : `${agents.length} agents`}</p>
+      <${Words} words=${sought.words} seekWords=${set('words')} />
+      <${Choice} id="by-state" label="State" all="All states" options=${STATES} chosen=${sought.state} sorted=${false} choose=${set('state')} />
+      ${policies.size > 1 && html`<${Choice} id="by-policy" label="Policy" all="All policies" options=${policies} chosen=${sought.policy} choose=${set('policy')} />`}
+      ${owners.size > 1 && html`<${Choice} id="by-owner" label="Owner" all="All owners" options=${owners} chosen=${sought.owner} choose=${set('owner')} />`}
+      <div class="orders"><${Choice} id="by-order" label="Order" all="By name" options=${ORDERS} chosen=${sought.sort} sorted=${false} choose=${set('sort')} /></div>
+      <p class="small quiet" role="status" id="fitting">${total === undefined ? '' : `${total}${isSought(narrowing) ? ' found' : total === 1 ? ' agent' : ' agents'}`}</p>
     </div>
+  `;
+}
+
+/** @param {{ words: string, seekWords: (words: string) => void }} props */
+function Words({ words, seekWords }) {
+  const [written, setWritten] = useState(words);
+  const timer = useRef(/** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined));
+  useEffect(() => setWritten(words), [words]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const write = (/** @type {string} */ text) => {
+    setWritten(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => seekWords(text), PAUSE_MS);
+  };
+  return html`
+    <label class="unseen" for="words">Search</label>
+    <input id="words" type="search" placeholder="Name, id, policy or owner" value=${written} onInput=${valueTo(write)} />
   `;
 }

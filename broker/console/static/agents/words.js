@@ -37,6 +37,11 @@ export const CONTAINED = {
     words: 'Stopped with its parent',
     why: 'Its parent has expired, so its calls are refused permanently.',
   },
+  all_stopped: {
+    kind: 'wait',
+    words: 'Stopped with all',
+    why: 'All agents of the organisation are stopped, so its calls are refused.',
+  },
 };
 
 /** @type {Partial<Record<string, string>>} */
@@ -125,3 +130,22 @@ export const MOVE = {
     kind: 'danger',
   },
 };
+
+/** As many calls as the broker counts of one agent. */
+const MOST_COUNTED = 2_000;
+
+/**
+ * `12 · 1 refused · 2 held`.
+ *
+ * @param {NonNullable<Agent['activity']>} activity
+ */
+export function callsInWords({ calls, refused, held }) {
+  const all = calls >= MOST_COUNTED ? `${MOST_COUNTED.toLocaleString()} or more` : calls.toLocaleString();
+  return [all, refused > 0 && `${refused.toLocaleString()} refused`, held > 0 && `${held.toLocaleString()} held`]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** How much of what an agent asked for waits for a decision. */
+export const waitingOf = (/** @type {Pick<Agent, 'activity'>} */ { activity }) =>
+  (activity?.waiting_calls ?? 0) + (activity?.waiting_requests ?? 0);

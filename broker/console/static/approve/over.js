@@ -85,7 +85,12 @@ const Sign = ({ kind, busy }) => html`<div class="sign ${busy ? 'busy' : ''}" ar
   }
 </div>`;
 
-const HOW = { passkey: 'by passkey', console: 'signed in, by a click', api: 'by the API' };
+const HOW = {
+  passkey: 'by passkey',
+  console: 'signed in, by a click',
+  api: 'by the API',
+  channel: 'by a button in a chat',
+};
 
 /**
  * `held`: the request as it was last looked at, when it was.

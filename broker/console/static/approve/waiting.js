@@ -3,6 +3,7 @@
 /** @typedef {import('/console/approve/held.js').Status} Status */
 /** @typedef {import('/console/approve/held.js').WaitingState} WaitingState */
 /** @typedef {import('../../answers.ts').DecidedNow} DecidedNow */
+/** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { asError, ask, Refused } from '/console/api.js';
 import { DecideBar } from '/console/approve/decide-bar.js';
 import { Offer } from '/console/approve/offer.js';
@@ -13,6 +14,7 @@ import { CallTitle } from '/console/request-view/call-title.js';
 import { ConfirmCall } from '/console/request-view/confirm-call.js';
 import { RequestView } from '/console/request-view/request-view.js';
 import { useSecondsLeft } from '/console/request-view/time-left.js';
+import { sendStanding } from '/console/standing/send.js';
 
 /** @typedef {'approve' | 'deny'} Verb */
 /** @type {Readonly<Record<Verb, Status>>} */
@@ -57,8 +59,14 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
       await approveWithOlderPasskey(id, () => setBusy({ verb: 'approve', device: false }));
       return {};
     });
-  const confirmed = (/** @type {Verb} */ verb, /** @type {string} */ own) => {
+  const confirmed = (
+    /** @type {Verb} */ verb,
+    /** @type {string} */ own,
+    /** @type {StandingBody | undefined} */ standing,
+  ) => {
     setAsking(undefined);
+    if (standing)
+      return decide(verb, () => sendStanding({ id, requestHash: held.request_hash, standing, ...words(own) }));
     return decide(verb, () =>
       ask('POST', `/owner/approvals/${id}/${verb}`, { request_hash: held.request_hash, ...words(own) }),
     );
@@ -88,7 +96,8 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     }
     ${
       asking &&
-      html`<${ConfirmCall} what=${asking} held=${held} onYes=${(/** @type {string} */ own) => confirmed(asking, own)}
+      html`<${ConfirmCall} what=${asking} held=${held} id=${id}
+        onYes=${(/** @type {string} */ own, /** @type {boolean} */ _all, /** @type {StandingBody | undefined} */ standing) => confirmed(asking, own, standing)}
         onClose=${() => setAsking(undefined)} />`
     }
   `;

@@ -1,6 +1,6 @@
 /** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { html } from '/console/html.js';
-import { Link } from '/console/shell/router.js';
+import { AgentName } from '/console/shell/agent-name.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -37,7 +37,7 @@ export function ClientRow({ one, may, revoke }) {
       <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${kind}>${words}</span>
         ${status === 'live' && agent.status !== 'active' && html`<span class="badge" data-kind="wait">Its agent is ${agent.status}</span>`}</p>
       <p class="small quiet">
-        Acts as <${Link} to=${`/console/activity?agent=${agent.agent_id}`} class="theirs">${visibleLine(agent.name)}<span class="unseen">: what it did</span><//>${' · '}sends you back to <span class="theirs">${visibleLine(client.redirect_host)}</span>
+        Acts as <${AgentName} agent=${agent} />${' · '}sends you back to <span class="theirs">${visibleLine(client.redirect_host)}</span>
       </p>
       <p class="small quiet">
         Approved by <span class="theirs">${visibleLine(owner_email)}</span> on <${Day} at=${created_at} />${last_used_at ? html` · last used <${Ago} at=${last_used_at} />` : status === 'live' && ' · not used yet'}${status === 'live' && html` · until <${Day} at=${expires_at} />`}

@@ -1,4 +1,5 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
+/** @typedef {'disconnect' | 'replace' | 'patience' | 'remove'} Change */
 import { asError, ask } from '/console/api.js';
 import { Leave } from '/console/connections/leave.js';
 import { OutcomeBadge, OutcomeDetail } from '/console/connections/outcome.js';
@@ -9,9 +10,9 @@ import { visibleLine } from '/console/visible.js';
 /**
  * `may`: whether whoever looks may connect. `wanted`: a link asks for this one. `reload()`: reads the connections again.
  *
- * @param {{ connection: Connection, may: boolean, wanted: boolean, disconnect: () => void, reload: () => void }} props
+ * @param {{ connection: Connection, may: boolean, wanted: boolean, change: (what: Change) => void, reload: () => void }} props
  */
-export function ConnectionRow({ connection, may, wanted, disconnect, reload }) {
+export function ConnectionRow({ connection, may, wanted, change, reload }) {
   const { id, label, platform, state, connects_by, oauth } = connection;
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
@@ -60,8 +61,15 @@ export function ConnectionRow({ connection, may, wanted, disconnect, reload }) {
       ${
         may &&
         oauth &&
-        html`<button type="button" class="compact danger disconnect" onClick=${disconnect}>Disconnect…<span class="unseen"> ${name}</span></button>`
+        html`<button type="button" class="compact danger disconnect" onClick=${() => change('disconnect')}>Disconnect…<span class="unseen"> ${name}</span></button>`
       }
+      ${
+        may &&
+        connects_by === 'secret' &&
+        html`<button type="button" class="compact replace" onClick=${() => change('replace')}>${state === 'not_connected' ? 'Give it a secret…' : 'Replace the secret…'}<span class="unseen"> ${name}</span></button>`
+      }
+      ${may && html`<button type="button" class="compact settings" onClick=${() => change('patience')}>Settings…<span class="unseen"> ${name}</span></button>`}
+      ${may && html`<button type="button" class="compact danger remove" onClick=${() => change('remove')}>Remove…<span class="unseen"> ${name}</span></button>`}
     </div>
     ${leavingTo && html`<${Leave} connection=${connection} url=${leavingTo} onClose=${stay} />`}
   </li>`;

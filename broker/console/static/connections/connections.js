@@ -1,10 +1,12 @@
-// The organisation's connections: whose account each uses, what was granted, connecting and disconnecting.
+// The organisation's connections: whose account each uses, what was granted, and what an admin changes of them.
 /** @typedef {import('../../answers.ts').Connection} Connection */
+import { Patience, Remove, Replace } from '/console/connections/change.js';
 import { ConnectionRow } from '/console/connections/connection-row.js';
 import { Disconnect } from '/console/connections/disconnect.js';
+import { Give } from '/console/connections/done.js';
+import { GALLERY } from '/console/connections/gallery.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
-import { Command } from '/console/shell/command.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link, navigate } from '/console/shell/router.js';
@@ -13,6 +15,9 @@ import { ToolServers } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
+/** @typedef {import('/console/connections/connection-row.js').Change} Change */
+/** What asks before it changes something. */
+const DIALOGS = { disconnect: Disconnect, replace: Replace, patience: Patience, remove: Remove };
 const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
 
 /**
@@ -24,7 +29,12 @@ export function ConnectionsPage({ place }) {
   const { answer, error, reload } = useLoaded('/owner/connections', EVERY_MS);
   const owner = useOwner();
   const announce = useAnnounce();
-  const [leaving, setLeaving] = useState(/** @type {Connection | undefined} */ (undefined));
+  const may = mayChange(owner);
+  const [changing, setChanging] = useState(
+    /** @type {{ connection: Connection, what: Change } | undefined} */ (undefined),
+  );
+  const [fresh, setFresh] = useState(/** @type {Connection | undefined} */ (undefined));
+  const Ask = changing && DIALOGS[changing.what];
   const wanted = place.searchParams.get('connect');
   const done = place.searchParams.get('connected');
   const connections = answer?.connections;
@@ -34,6 +44,7 @@ export function ConnectionsPage({ place }) {
   useEffect(() => {
     if (!just) return;
     announce(`“${visibleLine(just.label)}” is connected.`, 'good');
+    setFresh(just);
     navigate('/console/connections', { replace: true });
   }, [just?.id]);
   useEffect(() => {
@@ -44,32 +55,35 @@ export function ConnectionsPage({ place }) {
   }, [wanted, connections === undefined]);
   return html`
     <div class="page-head"><h1>Connections</h1>
-      <p class="small"><${Link} to="/console/people" id="to-people">People<//></p></div>
+      <div class="buttons"><${Link} to="/console/people" class="small" id="to-people">People<//>
+      ${may && connections && connections.length > 0 && html`<${Link} to=${GALLERY} class="button primary" id="to-gallery">Connect a platform<//>`}</div></div>
     <div class="connections stack">
       <p class="quiet">What the broker uses to call platforms for your agents. No agent sees a credential, and nobody can read one here.</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!connections && !error && html`<${Loading} />`}
-      ${connections?.length === 0 && html`<${NoConnections} />`}
+      ${connections?.length === 0 && html`<${NoConnections} may=${may} role=${owner.role} />`}
+      ${fresh && may && html`<section class="sheet fresh" id="fresh" aria-label="What comes next"><p><strong class="theirs">${visibleLine(fresh.label)}</strong> is connected. <strong>Test</strong> below asks the platform; then</p><${Give} platform=${fresh.platform} /></section>`}
       ${
         sorted &&
         sorted.length > 0 &&
         html`<ul role="list" class="sheet rows" id="connections">
           ${sorted.map(
             (connection) =>
-              html`<${ConnectionRow} key=${connection.id} connection=${connection} may=${mayChange(owner)} wanted=${connection.id === wanted} disconnect=${() => setLeaving(connection)} reload=${reload} />`,
+              html`<${ConnectionRow} key=${connection.id} connection=${connection} may=${may} wanted=${connection.id === wanted} change=${(/** @type {Change} */ what) => setChanging({ connection, what })} reload=${reload} />`,
           )}
         </ul>`
       }
-      ${connections && connections.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can connect.</p>`}
+      ${connections && connections.length > 0 && !may && html`<p class="quiet small">Your role is ${owner.role}: an admin can connect, test and change them.</p>`}
       <${ToolServers} />
     </div>
-    ${leaving && html`<${Disconnect} connection=${leaving} onClose=${() => setLeaving(undefined)} onDone=${reload} />`}
+    ${changing && Ask && html`<${Ask} connection=${changing.connection} onClose=${() => setChanging(undefined)} onDone=${reload} />`}
   `;
 }
 
-const NoConnections = () => html`
+/** @param {{ may: boolean, role: string }} props */
+const NoConnections = ({ may, role }) => html`
   <${Empty} title="There are no connections yet">
-    <p>Name the platforms that your agents may call in a governance file, and a connection for each:</p>
-    <${Command} text="npx agent-broker apply governance.yaml" />
+    <p>Connect a platform such as GitHub, Slack or Stripe: your agents call it through the broker, and none of them sees the credential.</p>
+    ${may ? html`<p><${Link} to=${GALLERY} class="button primary" id="first-connection">Connect a platform<//></p>` : html`<p class="quiet small">Your role is ${role}: an admin can connect.</p>`}
   <//>
 `;

@@ -1,10 +1,9 @@
 // Nobody is sent to another site without being shown which one: an MCP server may have chosen it.
-/** @typedef {import('../../answers.ts').Connection} Connection */
 import { html } from '/console/html.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
-/** @param {{ connection: Connection, url: string, onClose: () => void }} props */
+/** @param {{ connection: { label: string, platform: string }, url: string, onClose: () => void }} props */
 export function Leave({ connection: { label, platform }, url, onClose }) {
   // Of a name in other scripts this is the form in ASCII, which no other name looks like.
   const { host } = new URL(url);

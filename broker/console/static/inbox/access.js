@@ -11,6 +11,7 @@ import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { lackInWords } from '/console/inbox/words.js';
 import { Lines, Unseen } from '/console/request-view/body.js';
 import { momentInWords } from '/console/request-view/time-left.js';
+import { AgentName } from '/console/shell/agent-name.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { exactly } from '/console/shell/time.js';
@@ -98,7 +99,7 @@ function Facts({ request, waits }) {
         <dt>Has now</dt>
         <dd>${grant ? html`<${Grant} grant=${grant} />` : html`<span class="quiet">nothing on this platform</span>`}</dd>
         <dt>Agent</dt>
-        <dd><span class="theirs">${visibleLine(agent.name)}</span> <code class="quiet small">${agent.agent_id}</code></dd>
+        <dd><${AgentName} agent=${agent} /> <code class="quiet small">${agent.agent_id}</code></dd>
         ${waits && html`<dt>Waits until</dt><dd>${momentInWords(request.expires_at)}</dd>`}
       </dl>
     </section>

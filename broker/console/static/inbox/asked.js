@@ -1,5 +1,6 @@
 // The question that is asked once more before what is open is decided.
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 /** @typedef {ReturnType<typeof import('/console/inbox/use-deciding.js').useDeciding>} Deciding */
 import { html } from '/console/html.js';
 import { Confirm } from '/console/inbox/confirm.js';
@@ -12,14 +13,17 @@ import { ConfirmCall } from '/console/request-view/confirm-call.js';
  *
  * @param {{
  *   what: 'approve' | 'deny', entry: Entry, deciding: Deciding, others: number,
- *   approve: (note: string) => void, deny: (note?: string, all?: boolean) => void, onClose: () => void,
+ *   approve: (note: string, standing?: StandingBody) => void, deny: (note?: string, all?: boolean) => void, onClose: () => void,
  * }} props
  */
 export function Asked({ what, entry, deciding, others, approve, deny, onClose }) {
   if (entry.kind === 'approval') {
     const held = deciding.held();
-    const onYes = (/** @type {string} */ note, /** @type {boolean} */ all) =>
-      what === 'approve' ? approve(note) : deny(note, all);
+    const onYes = (
+      /** @type {string} */ note,
+      /** @type {boolean} */ all,
+      /** @type {StandingBody | undefined} */ standing,
+    ) => (what === 'approve' ? approve(note, standing) : deny(note, all));
     return (
       held && html`<${ConfirmCall} what=${what} held=${held} others=${others} onYes=${onYes} onClose=${onClose} />`
     );

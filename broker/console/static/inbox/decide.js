@@ -4,9 +4,11 @@
 /** @typedef {import('../../answers.ts').Registration} Registration */
 /** @typedef {import('/console/inbox/words.js').Became} Became */
 /** @typedef {import('/console/inbox/words.js').Known} Known */
+/** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { asError, ask, Refused } from '/console/api.js';
 import { whatBecame } from '/console/inbox/words.js';
 import { CeremonyFailed, decideWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
+import { sendStanding } from '/console/standing/send.js';
 
 const PATHS = /** @type {const} */ ({
   approval: '/owner/approvals',
@@ -70,6 +72,18 @@ export async function decideCallByPasskey(one, purpose, requestHash, note) {
     await decideWithPasskey({ purpose, id: one.id, requestHash, session: true, ...(note && { note }) });
     return await find(one);
   });
+}
+
+/**
+ * Approves a held call along with the next ones like it.
+ *
+ * @param {{ kind: 'approval', id: string }} one
+ * @param {string} requestHash
+ * @param {StandingBody} standing
+ * @param {string | undefined} note
+ */
+export async function approveWithStanding(one, requestHash, standing, note) {
+  return await settling(one, () => sendStanding({ id: one.id, requestHash, standing, ...(note && { note }) }));
 }
 
 /**

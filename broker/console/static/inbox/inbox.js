@@ -1,4 +1,5 @@
 // The inbox: what waits for a person, who looks at it and decides, by pointer or by keys.
+/** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 /** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
@@ -97,10 +98,10 @@ export function Inbox({ place, inbox }) {
   /** Both ways ask once more for a call; a passkey asks by itself, and what else is approved stands in a form of its own. */
   const begin = (/** @type {Act} */ what) =>
     what === 'deny' || (what === 'approve' && open?.kind === 'approval') ? setAsking(what) : deciding.act(what);
-  /** @type {(what: 'approve' | 'deny', note?: string) => void} */
-  const finish = (what, note) => {
+  /** @type {(what: 'approve' | 'deny', note?: string, standing?: StandingBody) => void} */
+  const finish = (what, note, standing) => {
     setAsking(undefined);
-    deciding.act(what, note);
+    deciding.act(what, note, standing);
   };
   /** `all`: the other calls of the same agent, too. */
   const deny = (/** @type {string | undefined} */ note, /** @type {boolean | undefined} */ all) => {
@@ -139,6 +140,7 @@ export function Inbox({ place, inbox }) {
     <div class="page-head">
       <h1 id="inbox" tabindex="-1">Inbox</h1>
       <div class="buttons">
+        <${Link} to="/console/standing-approvals" class="small">Standing approvals<//>
         ${decided > 0 && html`<button type="button" class="plain compact" id="tidy" onClick=${putAway}>Clear ${decided} decided</button>`}
         ${entries && entries.length > 0 && html`<button type="button" class="plain compact keys-hint" onClick=${() => setAsking('help')}>Keys <kbd>?</kbd></button>`}
       </div>
@@ -170,7 +172,7 @@ export function Inbox({ place, inbox }) {
       (asking === 'approve' || asking === 'deny') &&
       open &&
       html`<${Asked} what=${asking} entry=${open} deciding=${deciding} others=${othersOf(entries ?? [], open)} deny=${deny}
-        approve=${(/** @type {string} */ note) => finish('approve', note)} onClose=${close} />`
+        approve=${(/** @type {string} */ note, /** @type {StandingBody | undefined} */ standing) => finish('approve', note, standing)} onClose=${close} />`
     }
     ${several.asked && html`<${Several} what=${several.asked.what} entries=${several.asked.entries} onDecide=${several.run} onClose=${several.cancel} />`}
   `;

@@ -5,6 +5,7 @@ import { html, useEffect, useState } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { Empty } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
 
 export function NothingWaits() {
   const owner = useOwner();
@@ -23,6 +24,7 @@ export function NothingWaits() {
     <//>`;
   return html`<${Empty} title=${mayDecide(owner) ? 'Nothing waits for you' : 'Nothing waits'}>
     <p>When a rule holds a call of an agent, it appears here at once. You can leave this page open: the title counts along.</p>
+    <p><${Link} to="/console/notices" id="get-told">Have your phone tell you<//>, or a channel that your team reads.</p>
     <p class="quiet">What was decided is under <a href="/console/activity">Activity</a>.</p>
   <//>`;
 }

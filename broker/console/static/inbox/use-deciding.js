@@ -5,9 +5,10 @@
 /** @typedef {import('/console/inbox/entries.js').HearShown} HearShown */
 /** @typedef {import('/console/inbox/entries.js').Shown} Shown */
 /** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { asError, Refused } from '/console/api.js';
 import { useRef, useState } from '/console/html.js';
-import { decide, decideCallByPasskey } from '/console/inbox/decide.js';
+import { approveWithStanding, decide, decideCallByPasskey } from '/console/inbox/decide.js';
 import { idOf } from '/console/inbox/entries.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -43,14 +44,14 @@ export function useDeciding({ open, settle, reload, done }) {
     return what === 'deny' || now.seen ? { entry: open, now } : undefined;
   };
 
-  /** @type {(what: Act, note?: string) => Promise<void>} */
-  const act = async (what, note) => {
+  /** @type {(what: Act, note?: string, standing?: StandingBody) => Promise<void>} */
+  const act = async (what, note, standing) => {
     const begun = ready(what);
     if (!begun) return;
     const { entry, now } = begun;
     setBusy((before) => ({ ...before, [entry.key]: what }));
     try {
-      const decided = await say(entry, what, now, note);
+      const decided = await say(entry, what, now, note, standing);
       if (decided.changed) {
         announce(CHANGED, 'bad');
         setVersion((before) => before + 1);
@@ -97,12 +98,15 @@ export function useDeciding({ open, settle, reload, done }) {
  * @param {Act} what
  * @param {Shown} now
  * @param {string | undefined} note
+ * @param {StandingBody | undefined} standing
  */
-async function say(entry, what, { subject, word }, note) {
+async function say(entry, what, { subject, word }, note, standing) {
   const hash = 'request_hash' in subject ? { request_hash: subject.request_hash } : undefined;
   if (what === 'passkey') {
     if (entry.kind !== 'approval' || !hash) throw new Error('Only held calls are approved by passkey.');
     return await decideCallByPasskey(entry, 'approve', hash.request_hash, note);
   }
+  if (standing && entry.kind === 'approval' && hash)
+    return await approveWithStanding(entry, hash.request_hash, standing, note);
   return await decide(entry, what, { ...(what === 'approve' ? word : hash), ...(note && { note }) });
 }

@@ -79,6 +79,23 @@ export async function decideWithPasskey({ purpose, id, requestHash, note, sessio
 }
 
 /**
+ * Approves a held call along with the next ones like it, with a passkey of whoever is signed in. Throws CeremonyFailed.
+ *
+ * @param {{ id: string, requestHash: string, standing: import('../../answers.ts').StandingBody, note?: string }} decision
+ * @returns {Promise<DecidedNow>}
+ */
+export async function signStanding({ id, requestHash, standing, note }) {
+  return await step('decided', async () => {
+    const words = { standing, ...(note && { note }) };
+    const begin = /** @type {const} */ ({ purpose: 'standing', approval_id: id, request_hash: requestHash, ...words });
+    const response = await touched(await ask('POST', `${ASSERT}/begin`, begin, { signIn: false }));
+    return /** @type {DecidedNow} */ (
+      await ask('POST', `/owner/approvals/${id}/approve`, { assertion: response, ...words })
+    );
+  });
+}
+
+/**
  * Approves a held call with a passkey of its agent's owner, also with one that is not discoverable; `signed` hears that the device has
  * done its part. Throws CeremonyFailed.
  *

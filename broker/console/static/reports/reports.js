@@ -2,8 +2,10 @@
 /** @typedef {import('../../answers.ts').Report} OneReport */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
+import { pageOf } from '/console/shell/agent-name.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
+import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visible, visibleLine } from '/console/visible.js';
@@ -79,7 +81,10 @@ function Details({ report }) {
   const code = (/** @type {string | null} */ text) => text && html`<code>${visibleLine(text)}</code>`;
   const facts = [
     ['The agent says', html`<span class="said">${visible(report.message)}</span>`],
-    ['Agent', code(report.agent_public_id)],
+    [
+      'Agent',
+      report.agent_public_id && html`<${Link} to=${pageOf(report.agent_public_id)}>${code(report.agent_public_id)}<//>`,
+    ],
     ['Code', code(report.code)],
     ['Platform', code(report.platform)],
     ['Endpoint', code(report.endpoint)],

@@ -2,12 +2,14 @@
 // the request, and the agent is told why.
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
+/** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 import { html, useState } from '/console/html.js';
 import { KeyFacts } from '/console/request-view/key-facts.js';
 import { NoteField } from '/console/request-view/note-field.js';
 import { ReasonFields, useReason } from '/console/request-view/reason.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { checkedTo } from '/console/shell/fields.js';
+import { StandingFields } from '/console/standing/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 const ABOUT = {
@@ -27,21 +29,23 @@ const ABOUT = {
 
 /**
  * `held`: the call as it is on the screen. `others`: how many more calls of the same agent wait, which can be denied, too.
- * `onYes(note, all)`: note is empty without one.
+ * `onYes(note, all, standing)`: note is empty without one; `standing`: what else passes, of an approval. `id`: where the call has none of its own.
  *
  * @param {{
- *   what: 'approve' | 'deny', held: HeldCall | Waits, others?: number,
- *   onYes: (note: string, all: boolean) => void, onClose: () => void,
+ *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number,
+ *   onYes: (note: string, all: boolean, standing?: StandingBody) => void, onClose: () => void,
  * }} props
  */
-export function ConfirmCall({ what, held, others = 0, onYes, onClose }) {
+export function ConfirmCall({ what, held, id, others = 0, onYes, onClose }) {
+  const [standing, setStanding] = useState(/** @type {StandingBody | 'wrong' | undefined} */ (undefined));
+  const approvalId = 'approval_id' in held ? held.approval_id : id;
   const [all, setAll] = useState(false);
   const reason = useReason();
   const { note, own, write } = reason;
   const { title, verb, kind, after } = ABOUT[what];
   const many = what === 'deny' && others > 0;
   return html`
-    <${Dialog} title=${title} onClose=${onClose} onSubmit=${() => onYes(note, all)}>
+    <${Dialog} title=${title} onClose=${onClose} onSubmit=${() => standing !== 'wrong' && onYes(note, all, standing)}>
       <${KeyFacts} held=${held} />
       ${
         what === 'deny'
@@ -55,10 +59,11 @@ export function ConfirmCall({ what, held, others = 0, onYes, onClose }) {
           Also deny the other ${others === 1 ? 'call' : `${others} calls`} of this agent that ${others === 1 ? 'waits' : 'wait'}
         </label>`
       }
+      ${what === 'approve' && approvalId && html`<${StandingFields} id=${approvalId} hear=${setStanding} />`}
       <p class="quiet small">${after}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
-        <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'}>${all ? `Deny all ${others + 1}` : verb}</button>
+        <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'} disabled=${standing === 'wrong'}>${all ? `Deny all ${others + 1}` : verb}</button>
       </div>
     <//>
   `;

@@ -210,7 +210,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
         <dt>Held by</dt><dd><${Because} because=${held.held_because} /></dd>
         <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
         ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}
-        <dt>Agent’s id</dt><dd><code class="theirs">${agent.agent_id}</code></dd>
+        <dt>Agent’s id</dt><dd><a href=${`/console/agents/${agent.agent_id}`}><code class="theirs">${agent.agent_id}</code></a></dd>
       </dl>
       <${Recorded} hash=${hash} who=${who} how=${how} />
     </details>

@@ -1,9 +1,13 @@
-// The organisation's settings that people change in a browser: who may read identity documents, and when agents are stopped.
+// The organisation's settings that people change in a browser, and what runs here.
 import { html } from '/console/html.js';
+import { Approvals } from '/console/settings/approvals.js';
 import { AutoSuspend } from '/console/settings/auto-suspend.js';
+import { Installation } from '/console/settings/installation.js';
 import { Publishing } from '/console/settings/publishing.js';
+import { Retention } from '/console/settings/retention.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -19,8 +23,16 @@ export function SettingsPage() {
       <p class="quiet theirs">Settings of the organisation ${visibleLine(owner.organisation.name)}. ${may ? 'Changes are recorded in the activity.' : `Your role is ${owner.role}: an admin can change them.`}</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!answer && !error && html`<${Loading} />`}
+      <section class="sheet" aria-labelledby="notices-head">
+        <h2 id="notices-head">Notices</h2>
+        <p>On which devices and channels people are told that a call waits.</p>
+        <p><${Link} to="/console/notices" id="to-notices-page">Notices<//></p>
+      </section>
+      ${answer && html`<${Approvals} key=${`${answer.approval_ttl_seconds} ${answer.require_user_verification}`} organisation=${answer} may=${may} changed=${reload} />`}
       ${answer && html`<${Publishing} published=${answer.publish_identity_documents} may=${may} changed=${reload} />`}
       ${answer && html`<${AutoSuspend} key=${JSON.stringify(answer.auto_suspend)} rule=${answer.auto_suspend} may=${may} changed=${reload} />`}
+      ${answer && html`<${Retention} key=${JSON.stringify(answer.retention)} kept=${answer.retention} may=${may} changed=${reload} />`}
+      ${may && html`<${Installation} />`}
     </div>
   `;
 }

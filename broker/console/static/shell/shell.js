@@ -2,18 +2,26 @@
 /** @typedef {import('/console/html.js').Children} Children */
 import { ask } from '/console/api.js';
 import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
+import { RestoredBanner } from '/console/restored/banner.js';
 import { useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
+import { StopButton, Stopped, useStop } from '/console/stop/stop.js';
 
 /** `has`: pages to which only this one leads. @type {{ path: string, name: string, has?: readonly string[] }[]} */
 const PLACES = [
-  { path: '/console', name: 'Inbox' },
+  { path: '/console', name: 'Inbox', has: ['/console/standing-approvals'] },
   { path: '/console/agents', name: 'Agents', has: ['/console/clients', '/console/reports'] },
-  { path: '/console/activity', name: 'Activity' },
+  { path: '/console/activity', name: 'Activity', has: ['/console/receipt'] },
+  { path: '/console/overview', name: 'Overview' },
   { path: '/console/connections', name: 'Connections', has: ['/console/people'] },
-  { path: '/console/settings', name: 'Settings' },
+  { path: '/console/policies', name: 'Policies' },
+  { path: '/console/team', name: 'Team', has: ['/console/passkeys'] },
+  { path: '/console/settings', name: 'Settings', has: ['/console/notices', '/console/restored'] },
 ];
+const isBelow = (/** @type {string} */ path, /** @type {string} */ here) =>
+  path !== '/console' && here.startsWith(`${path}/`);
 const PASSKEYS = '/console/passkeys';
+const NOTICES = '/console/notices';
 
 /**
  * `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves.
@@ -21,10 +29,11 @@ const PASSKEYS = '/console/passkeys';
  * @param {{ here: string, waiting?: number, live: boolean | undefined, children: Children }} props
  */
 export function Shell({ here, waiting = 0, live, children }) {
+  const stop = useStop();
   const places = PLACES.map(
     ({ path, name, has }) => html`
       <li key=${path}>
-        <${Link} to=${path} aria-current=${path === here ? 'page' : has?.includes(here) ? 'true' : null}>
+        <${Link} to=${path} aria-current=${path === here ? 'page' : has?.includes(here) || isBelow(path, here) ? 'true' : null}>
           ${name}
           ${path === '/console' && waiting > 0 && html`<span class="count" id="waiting">${waiting}<span class="unseen"> waiting</span></span>`}
         <//>
@@ -37,11 +46,12 @@ export function Shell({ here, waiting = 0, live, children }) {
       <a class="brand" href="/console"><img src="/console/icon.svg" alt="" width="24" height="24" />Agent Broker</a>
       <${Navigation} here=${here}>${places}<//>
       <div class="foot">
+        <${StopButton} stop=${stop} />
         <${Liveness} live=${live} />
         <${Account} here=${here} />
       </div>
     </header>
-    <main id="content" tabindex="-1">${children}</main>
+    <main id="content" tabindex="-1"><${RestoredBanner} restored=${stop.restored} here=${here} /><${Stopped} stop=${stop} />${children}</main>
   `;
 }
 
@@ -98,6 +108,7 @@ function Account({ here }) {
           ({ id, name }) =>
             html`<a key=${id} class="small theirs" href=${`/console/oidc/start?organisation=${id}`}>Switch to ${name}</a>`,
         )}
+        <${Link} to=${NOTICES} class="small" id="to-notices" aria-current=${here === NOTICES ? 'page' : null}>Notices<//>
         <${Link} to=${PASSKEYS} class="small" id="to-passkeys" aria-current=${here === PASSKEYS ? 'page' : null}>Passkeys<//>
         <button type="button" class="compact" id="sign-out" onClick=${signOut}>Sign out</button>
       </div>

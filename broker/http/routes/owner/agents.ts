@@ -1,9 +1,19 @@
 /** Agents, as their owners see and stop them. */
 import { z } from 'zod';
+import { findAgentPage, readAgent } from '../../../admin/agent-pages.ts';
 import { type AgentVerb, changeAgentStatus } from '../../../admin/change-agent-status.ts';
 import { listAgents } from '../../../admin/list-agents.ts';
 import { text } from '../../../wire/action.ts';
-import { Agent, AgentId, agentShown, ListedAgent, listedAgentShown } from '../../owned-agent.ts';
+import {
+  AGENTS_SOUGHT,
+  agentsSought,
+  cursorText,
+  GlancedAgentShown,
+  glancedAgentShown,
+  WholeAgentShown,
+  wholeAgentShown,
+} from '../../agent-glance.ts';
+import { Agent, AgentId, agentShown, listedAgentShown } from '../../owned-agent.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -15,18 +25,50 @@ export const ownerAgents = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.agents.list',
-  summary: "The organisation's agents.",
+  summary: "The organisation's agents: all of them, or with any parameter a page of those that are sought.",
+  query: z.object(AGENTS_SOUGHT),
   answers: {
     200: {
-      description: 'All agents that are not deleted, oldest first; children for a day after their end.',
-      schema: z.object({ agents: z.array(ListedAgent) }),
+      description:
+        'Without parameters all agents that are not deleted, oldest first; with any of them a page. Children for a day after their end.',
+      schema: z.object({
+        agents: z.array(GlancedAgentShown.partial({ activity: true })).describe('on pages with their `activity`'),
+        next: z.string().nullable().optional().describe('for `cursor`; null: this is the last page'),
+        total: z.int().optional().describe('how many there are on all pages'),
+      }),
     },
   },
-  errors: [],
-  handle: async ({ services: { broker }, who }) => {
+  errors: ['invalid_request', 'not_found'],
+  handle: async ({ services: { broker }, who, query }) => {
     const now = broker.clock();
-    const agents = await listAgents(broker, who.organisationId, now);
-    return json(200, { agents: agents.map((one) => listedAgentShown(one, now)) });
+    const sought = agentsSought(query);
+    if (sought === undefined) {
+      const agents = await listAgents(broker, who.organisationId, now);
+      return json(200, { agents: agents.map((one) => listedAgentShown(one, now)) });
+    }
+    const { agents, end, total } = await findAgentPage(broker, who.organisationId, sought, now);
+    return json(200, {
+      agents: agents.map((one) => glancedAgentShown(one, now)),
+      next: end && cursorText(end, query.sort),
+      total,
+    });
+  },
+});
+
+/** GET /owner/agents/{id} */
+export const ownerAgent = route({
+  method: 'GET',
+  path: '/owner/agents/{id}',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.agents.read',
+  summary: 'One agent, with what it did in the last 24 hours and what it waits for.',
+  params: { id: AgentId },
+  answers: { 200: { description: 'The agent.', schema: WholeAgentShown } },
+  errors: ['not_found'],
+  handle: async ({ services: { broker }, who, params }) => {
+    const now = broker.clock();
+    return json(200, wholeAgentShown(await readAgent(broker, who.organisationId, params.id, now), now));
   },
 });
 

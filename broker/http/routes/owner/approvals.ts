@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { decideHeld } from '../../../approvals/decide.ts';
 import { DENIED_AT_ONCE, denyWaiting } from '../../../approvals/deny-waiting.ts';
+import { prepareStanding } from '../../../approvals/make-standing.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { platformMessage } from '../../../approvals/platform-message.ts';
 import { findHeld, listHeld, openHeld } from '../../../approvals/read-held.ts';
@@ -14,6 +15,7 @@ import { howOf } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { askedStanding, StandingAsked, shownOffer, standingRefused } from '../../standing.ts';
 import { AuthenticationResponse } from '../../webauthn-json.ts';
 
 const STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
@@ -73,6 +75,7 @@ export const ownerApproval = route({
       agent: { ...facts.agent, owned_by_me },
       request,
       platform_message: platformMessage(services.broker, held),
+      standing: await shownOffer(services, held),
     });
   },
 });
@@ -84,6 +87,8 @@ const Word = z.strictObject({
     'by a passkey of this owner, to a challenge of POST /owner/passkeys/assert/begin for this decision and note: it is on record then',
   ),
 });
+
+const Approval = Word.extend({ standing: StandingAsked.optional() });
 
 const DECISIONS = [
   { verb: 'approve', status: 'approved', summary: 'Approves a held call, which is then made at most once.' },
@@ -128,7 +133,8 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     role: 'approver',
     capability: `owner.approvals.${verb}`,
     summary: what,
-    body: Word,
+    // A denial takes no more than Word, which is strict.
+    body: (verb === 'approve' ? Approval : Word) as typeof Approval,
     bodyOptional: true,
     answers: {
       200: {
@@ -151,15 +157,21 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
       const { services, who, params, body, correlationId } = context;
       const id = storedUuid(params.id);
       const { note, request_hash: requestHash, assertion } = body;
+      const standing = body.standing && askedStanding(body.standing);
       if (assertion) {
-        const by = { purpose: verb, note, session: { owner: who.owner, approvalId: id, requestHash } };
+        const by = { purpose: verb, note, standing, session: { owner: who.owner, approvalId: id, requestHash } };
         return json(
           200,
           await afterDeciding(services, await decideByPasskey(services, assertion, by, { correlationId })),
         );
       }
+      const place = { organisationId: who.organisationId, approvalId: id, byPasskey: false };
+      const prepared = standing && (await prepareStanding(services, place, standing));
+      if (prepared?.kind === 'not_found') throw unknownHeldCall();
+      if (prepared && prepared.kind !== 'ready') throw standingRefused(prepared);
       const word = {
         status,
+        ...(prepared && { standing: prepared.ready }),
         how: howOf(context),
         ...(note !== undefined && { note }),
         ...(requestHash !== undefined && { requestHash }),

@@ -2,10 +2,15 @@
 import { z } from 'zod';
 import { sentencesOfRows } from '../../../approvals/row-sentences.ts';
 import { receiptOf } from '../../../audit/receipt.ts';
+import { agentNames, historiesOf, ownerAddresses } from '../../../audit/row-reading.ts';
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
+import type { Broker } from '../../../broker.ts';
 import { matchedInWords } from '../../../facts/matched-rules.ts';
+import { AUDIT_CSV_HEAD, auditCsvLine } from '../../audit-csv.ts';
 import { AUDIT_FILTER, AuditRowListed, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
+import { callHistoryShown } from '../../call-history.ts';
 import { ndjson } from '../../ndjson.ts';
+import { answerPieces } from '../../pieces.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -23,6 +28,7 @@ export const ownerAudit = route({
     ...AUDIT_FILTER,
     limit: pageSize(200, 50),
     before: uuid('go on from here: `next` of the page before').optional(),
+    history: z.enum(['true']).optional().describe('`true`: each row of a held call says what became of that'),
   }),
   answers: {
     200: {
@@ -38,12 +44,16 @@ export const ownerAudit = route({
       before: query.before,
     });
     const said = await sentencesOfRows(services, who.organisationId, rows);
+    const histories = await historiesOf(services.broker, who.organisationId, query.history ? rows : []);
+    const now = services.broker.clock();
     const listed = rows.map(async (row) => {
       const sentence = said.get(row.id);
+      const call = histories.get(row.approval_id ?? '');
       return {
         ...auditRowShown(row),
         sentence: sentence === undefined ? null : shownSentence(sentence),
         rules: await matchedInWords(services.compiled, who.organisationId, row.decision),
+        ...(query.history && { history: call ? callHistoryShown(call, now) : null }),
       };
     });
     return json(200, { rows: await Promise.all(listed), next });
@@ -58,22 +68,44 @@ export const exportAudit = route({
   role: 'viewer',
   atOnce: { perAddress: 4, inAll: 32 },
   capability: 'owner.audit.export',
-  summary: 'Every final row with its receipt, oldest first, one JSON object a line.',
-  query: z.object({ ...AUDIT_FILTER, after: uuid('go on from here: the id of the last row that you have').optional() }),
+  summary: 'Every final row with its receipt, oldest first, one JSON object a line; or as a table without receipts.',
+  query: z.object({
+    ...AUDIT_FILTER,
+    after: uuid('go on from here: the id of the last row that you have').optional(),
+    format: z
+      .enum(['jsonl', 'csv'], 'jsonl, or csv')
+      .default('jsonl')
+      .describe(
+        '`jsonl`: one JSON object a line, with receipts; `csv`: a table (RFC 4180), with names of agents and owners',
+      ),
+  }),
   answers: {
     200: {
       description: 'The rows. An answer that breaks off is not whole.',
       schema: AuditRowWithReceipt,
       type: 'application/x-ndjson',
+      also: { 'text/csv': z.string().describe('with `format=csv`; the first line has the names of the columns') },
     },
   },
   errors: ['invalid_request', 'too_many_streams'],
   handle: async (context) => {
     const { services, who, query } = context;
-    return ndjson(context, exported(exportRows(services.broker, who.organisationId, auditFilter(query), query.after)));
+    const groups = exportRows(services.broker, who.organisationId, auditFilter(query), query.after);
+    if (query.format === 'csv')
+      return answerPieces(context, 'text/csv; charset=utf-8', table(services.broker, who.organisationId, groups));
+    return ndjson(context, exported(groups));
   },
 });
 
 async function* exported(groups: ReturnType<typeof exportRows>) {
   for await (const rows of groups) yield rows.map((row) => ({ ...auditRowShown(row), receipt: receiptOf(row) }));
+}
+
+async function* table(broker: Broker, organisationId: string, groups: ReturnType<typeof exportRows>) {
+  yield AUDIT_CSV_HEAD;
+  const owners = await ownerAddresses(broker, organisationId);
+  for await (const rows of groups) {
+    const agents = await agentNames(broker, organisationId, rows);
+    yield rows.map((row) => auditCsvLine(row, { agents, owners })).join('');
+  }
 }

@@ -1,15 +1,25 @@
 /** Guardrails: rules for all agents of the organisation, which can only tighten. */
 
 import { z } from 'zod';
-import { changeGuardrails as change, readGuardrails } from '../../../admin/guardrails.ts';
+import { changeGuardrails as change, listGuardrailVersions, readGuardrails } from '../../../admin/guardrails.ts';
+import { inWords } from '../../../admin/rule-versions.ts';
 import { Guardrails } from '../../../config-file/schema.ts';
-import { Rules, SeenVersion, sayWhatIsWrong, Warnings } from '../../given-rules.ts';
+import {
+  Rules,
+  SeenVersion,
+  sayWhatIsWrong,
+  Versions,
+  VersionsQuery,
+  versionShown,
+  Warnings,
+  Words,
+} from '../../given-rules.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const InForce = z
-  .object({ version: z.int().describe('0 before there were any'), guardrails: Rules })
+  .object({ version: z.int().describe('0 before there were any'), guardrails: Rules, words: Words })
   .meta({ id: 'Guardrails' });
 
 /** GET /owner/guardrails */
@@ -22,7 +32,27 @@ export const ownerGuardrails = route({
   summary: 'The guardrails in force.',
   answers: { 200: { description: 'The guardrails and their version.', schema: InForce } },
   errors: [],
-  handle: async ({ services: { broker }, who }) => json(200, await readGuardrails(broker.store.db, who.organisationId)),
+  handle: async ({ services: { broker }, who }) => {
+    const inForce = await readGuardrails(broker.store.db, who.organisationId);
+    return json(200, { ...inForce, words: inWords(inForce.guardrails) });
+  },
+});
+
+/** GET /owner/guardrails/versions: newest first. */
+export const guardrailsVersions = route({
+  method: 'GET',
+  path: '/owner/guardrails/versions',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.guardrails.versions',
+  summary: 'The versions of the guardrails, newest first.',
+  query: VersionsQuery,
+  answers: { 200: { description: 'A page of versions with their rules.', schema: Versions } },
+  errors: ['invalid_request'],
+  handle: async ({ services: { broker }, who, query }) => {
+    const { versions, next } = await listGuardrailVersions(broker.store.db, who.organisationId, query);
+    return json(200, { versions: versions.map(versionShown), next });
+  },
 });
 
 const NewGuardrails = z.strictObject({ guardrails: Guardrails, version: SeenVersion });
@@ -47,6 +77,7 @@ export const changeGuardrails = route({
   handle: async (context) => {
     const { services, body } = context;
     const command = { rules: body.guardrails, seen: body.version };
-    return json(200, await change(services, changingOwner(context), command));
+    const changed = await change(services, changingOwner(context), command);
+    return json(200, { ...changed, words: inWords(changed.guardrails) });
   },
 });

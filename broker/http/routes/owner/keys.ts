@@ -1,9 +1,45 @@
 import { z } from 'zod';
 import { rotateMasterKey } from '../../../master-key-rotation.ts';
+import { rotateLogKey } from '../../../receipt-log/log-keys.ts';
 import { OPENS_ON_MS, rotateSecretKey } from '../../../secret-keys.ts';
 import { Refusal } from '../../errors.ts';
+import { instant } from '../../instant.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+
+/** GET /owner/keys: when which key signs receipts. The keys themselves are published. */
+export const ownerKeys = route({
+  method: 'GET',
+  path: '/owner/keys',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.keys.list',
+  summary: 'The keys that sign receipts, and since when.',
+  answers: {
+    200: {
+      description: 'Newest first, retired ones included.',
+      schema: z.object({
+        keys: z.array(
+          z.object({
+            kid: z.string(),
+            signs_from: z.iso.datetime(),
+            retired_at: z.iso.datetime().nullable().describe('null: it signs, or will'),
+          }),
+        ),
+      }),
+    },
+  },
+  errors: [],
+  handle: async ({ services: { broker } }) => {
+    const { entries } = broker.keys.set('evidence');
+    const keys = entries.map(({ kid, activatesAt, retiredAt }) => ({
+      kid,
+      signs_from: instant(activatesAt),
+      retired_at: instant(retiredAt),
+    }));
+    return json(200, { keys });
+  },
+});
 
 /** POST /owner/keys/rotate: the broker's own keys, for whoever runs it: not a right of any organisation. */
 export const rotateKeys = route({
@@ -12,7 +48,7 @@ export const rotateKeys = route({
   auth: 'local',
   capability: 'owner.keys.rotate',
   summary: 'Rotates a signing key, the master key, or the key that secrets are sealed to.',
-  body: z.strictObject({ use: z.enum(['evidence', 'issuing', 'root', 'session', 'secrets', 'master']) }),
+  body: z.strictObject({ use: z.enum(['evidence', 'issuing', 'root', 'session', 'secrets', 'log', 'master']) }),
   answers: {
     200: {
       description: 'The new key, and from when it signs.',
@@ -23,6 +59,7 @@ export const rotateKeys = route({
           kid: z.string(),
           opens_until: z.iso.datetime().describe('until when what was sealed to the key before can be opened'),
         }),
+        z.object({ use: z.literal('log'), kid: z.string().describe('signs from the next checkpoint on') }),
         z.object({
           use: z.enum(['evidence', 'issuing', 'root', 'session']),
           kid: z.string(),
@@ -43,6 +80,7 @@ export const rotateKeys = route({
       const kid = await rotateSecretKey(broker, now);
       return json(200, { use: 'secrets', kid, opens_until: new Date(now + OPENS_ON_MS).toISOString() });
     }
+    if (body.use === 'log') return json(200, { use: 'log', kid: await rotateLogKey(broker) });
     const { kid, activatesAt } = await broker.keys.rotate(body.use, broker.clock());
     return json(200, { use: body.use, kid, signs_from: new Date(activatesAt).toISOString() });
   },

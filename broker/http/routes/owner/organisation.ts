@@ -4,8 +4,11 @@ import { z } from 'zod';
 import { changeOrganisation as change, type ReadOrganisation, readOrganisation } from '../../../admin/organisation.ts';
 import { CallerIssuer, CallerIssuers } from '../../../people/caller-issuer.ts';
 import { AutoSuspend } from '../../../policy/auto-suspend.ts';
+import { Retention } from '../../../policy/retention.ts';
+import { AgentsStoppedShown, agentsStoppedShown } from '../../agents-stopped.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
+import { RestoredShown, restoredShown } from '../../restored.ts';
 import { route } from '../../route.ts';
 
 const WEEK_SECONDS = 7 * 24 * 3600;
@@ -19,12 +22,17 @@ const Organisation = z
     publish_identity_documents: z.boolean(),
     auto_suspend: AutoSuspend.nullable().describe('when the broker suspends an agent by itself; null: never'),
     caller_issuers: z.array(CallerIssuer).describe('whose assertions about the person behind a call are believed'),
+    retention: Retention.describe('how long audit rows are kept before they are deleted'),
+    agents_stopped: AgentsStoppedShown.nullable().describe('null: its agents are not stopped as a whole'),
+    restored: RestoredShown.nullable().describe('the store was restored, and waits for a review: GET /owner/restored'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Organisation' });
 
 const shown = (organisation: ReadOrganisation): z.output<typeof Organisation> => ({
   ...organisation,
+  agents_stopped: organisation.agents_stopped && agentsStoppedShown(organisation.agents_stopped),
+  restored: organisation.restored && restoredShown(organisation.restored),
   created_at: new Date(organisation.created_at).toISOString(),
 });
 
@@ -62,6 +70,7 @@ const Settings = z.strictObject({
     .optional()
     .describe('after how many refused calls an agent is suspended until an owner resumes it; null: never'),
   caller_issuers: CallerIssuers.optional(),
+  retention: Retention.optional().describe('how long audit rows are kept before they are deleted; replaced as a whole'),
 });
 
 /** POST /owner/organisation: what is left out stays as it is. */

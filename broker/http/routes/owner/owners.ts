@@ -1,9 +1,17 @@
 /** The people of an organisation: who is one, with which role. */
 import { z } from 'zod';
-import { addOwner as add, listOwners, organisationNamed, removeOwner as remove } from '../../../admin/owners.ts';
+import { makeOwnerLink } from '../../../admin/owner-link.ts';
+import {
+  addOwner as add,
+  listOwners,
+  organisationNamed,
+  passkeysByOwner,
+  removeOwner as remove,
+} from '../../../admin/owners.ts';
 import type { ChangingOwner } from '../../../audit/record-change.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Refusal } from '../../errors.ts';
+import { instant } from '../../instant.ts';
 import { changingOwner, howOf } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
@@ -15,6 +23,17 @@ const OwnerListed = Owner.extend({
   origin: z.enum(['first_start', 'governance', 'added']),
   created_at: z.iso.datetime(),
   identity_known: z.boolean().describe('whether an account of the identity provider belongs to this owner already'),
+  passkeys: z
+    .array(
+      z.object({
+        device_name: z.string(),
+        created_at: z.iso.datetime(),
+        last_used_at: z.iso.datetime().nullable(),
+        status: z.enum(['active', 'disabled']),
+      }),
+    )
+    .nullable()
+    .describe('with which this owner signs in and decides; null: only admins read that'),
 }).meta({ id: 'OwnerListed' });
 
 /** GET /owner/owners */
@@ -29,6 +48,8 @@ export const ownerOwners = route({
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const owners = await listOwners(broker.store.db, who.organisationId);
+    const passkeys =
+      who.owner.role === 'admin' ? await passkeysByOwner(broker.store.db, who.organisationId) : undefined;
     return json(200, {
       owners: owners.map(({ id, email, role, origin, created_at, oidc_subject }) => ({
         id,
@@ -38,6 +59,14 @@ export const ownerOwners = route({
         created_at: new Date(created_at).toISOString(),
         // Whether an account of the identity provider belongs to this owner already.
         identity_known: oidc_subject !== null,
+        passkeys: passkeys
+          ? (passkeys.get(id) ?? []).map(({ device_name, created_at: made, last_used_at, status }) => ({
+              device_name,
+              created_at: new Date(made).toISOString(),
+              last_used_at: instant(last_used_at),
+              status: status === 'active' ? ('active' as const) : ('disabled' as const),
+            }))
+          : null,
       })),
     });
   },
@@ -105,5 +134,36 @@ export const removeOwner = route({
     const id = storedUuid(context.params.id);
     await remove(context.services, changingOwner(context), id);
     return json(200, { removed: true, id });
+  },
+});
+
+/** POST /owner/owners/{id}/link: for a colleague who cannot run a command on the broker's machine. */
+export const linkOfOwner = route({
+  method: 'POST',
+  path: '/owner/owners/{id}/link',
+  auth: 'owner',
+  role: 'admin',
+  limit: { name: 'owner-links', perMinute: 20, per: 'address' },
+  capability: 'owner.owners.link',
+  summary: 'A link that signs an owner in, once, within 15 minutes; on record.',
+  params: { id: z.guid().describe('the id of the owner') },
+  body: z.strictObject({}),
+  bodyOptional: true,
+  answers: {
+    200: {
+      description: 'The link. Whoever opens it first is that owner.',
+      schema: z.object({ url: z.url(), expires_at: z.iso.datetime(), email: z.string() }),
+    },
+  },
+  errors: ['invalid_request', 'not_found', 'forbidden', 'rate_limited', 'audit_unavailable'],
+  handle: async (context) => {
+    const { provider, broker } = context.services;
+    if (provider)
+      throw new Refusal(
+        'forbidden',
+        `Owners sign in at ${provider.host} here; links are switched off. Send them ${broker.baseUrl}/console/sign-in.`,
+      );
+    const made = await makeOwnerLink(context.services, changingOwner(context), storedUuid(context.params.id));
+    return json(200, { url: made.url, expires_at: made.expires_at, email: made.owner.email });
   },
 });

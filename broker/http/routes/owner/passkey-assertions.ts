@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { beginAssertion } from '../../../approvals/passkey-assertion.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { signInByPasskey } from '../../../approvals/passkey-sign-in.ts';
+import { hashOfAsked } from '../../../approvals/standing-asked.ts';
 import { foreignOrigin } from '../../../auth/session-cookie.ts';
 import type { Services } from '../../../services.ts';
 import {
@@ -21,6 +22,7 @@ import { HeldCallDecided } from '../../held-call-schema.ts';
 import { json } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 import { SignedInSession, signedIn } from '../../signed-in.ts';
+import { askedStanding, StandingAsked } from '../../standing.ts';
 import { AuthenticationResponse, MAX_PASSKEY_BODY_BYTES, RequestOptions } from '../../webauthn-json.ts';
 
 /** Of what fails, for both routes together: guessing has to be slow, and whoever shares an address can still decide. */
@@ -28,6 +30,8 @@ const LIMIT = { name: 'passkey-assertions', perMinute: 10, per: 'address', count
 
 const SignIn = z.literal('sign-in');
 const Decide = z.enum(['approve', 'deny']);
+/** An approval along with what it lets pass beforehand. */
+const Standing = z.literal('standing');
 
 /** A page of another site must neither decide nor sign its visitor in as somebody else. */
 function expectOwnPage({ request, services: { broker } }: Pick<Context, 'request' | 'services'>): void {
@@ -50,7 +54,8 @@ export const beginPasskeyAssertion = route({
   auth: 'none',
   limit: LIMIT,
   capability: 'owner.passkeys.assert.begin',
-  summary: 'Options to sign in, or to approve or deny one held call, with a discoverable passkey.',
+  summary:
+    'Options to sign in, or to approve or deny one held call, with a discoverable passkey; or to approve it along with calls like it.',
   description:
     'No credentials are listed, and the authenticator has to verify its user. The challenge is good for 5 minutes and for this purpose, request and note only.',
   body: z.discriminatedUnion('purpose', [
@@ -59,6 +64,13 @@ export const beginPasskeyAssertion = route({
       purpose: Decide,
       approval_id: ApprovalId,
       request_hash: RequestHash.describe('of the request that was shown'),
+      note: Note.optional(),
+    }),
+    z.strictObject({
+      purpose: Standing,
+      approval_id: ApprovalId,
+      request_hash: RequestHash.describe('of the request that was shown'),
+      standing: StandingAsked,
       note: Note.optional(),
     }),
   ]),
@@ -80,7 +92,9 @@ export const beginPasskeyAssertion = route({
       body.purpose === 'sign-in'
         ? body
         : {
-            purpose: body.purpose,
+            ...(body.purpose === 'standing'
+              ? { purpose: body.purpose, termsHash: hashOfAsked(askedStanding(body.standing)) }
+              : { purpose: body.purpose }),
             approvalId: body.approval_id.toLowerCase(),
             requestHash: body.request_hash,
             note: body.note,
@@ -118,6 +132,12 @@ export const finishPasskeyAssertion = route({
       response: AuthenticationResponse,
       note: Note.optional().describe('as it was at the begin'),
     }),
+    z.strictObject({
+      purpose: Standing,
+      response: AuthenticationResponse,
+      standing: StandingAsked.describe('as it was at the begin'),
+      note: Note.optional().describe('as it was at the begin'),
+    }),
   ]),
   maxBodyBytes: MAX_PASSKEY_BODY_BYTES,
   answers: {
@@ -143,7 +163,13 @@ export const finishPasskeyAssertion = route({
     expectOwnPage(context);
     if (body.purpose !== 'sign-in') {
       const { purpose, note, response } = body;
-      const by = { purpose, note, onlyAgentsOwner: services.provider !== undefined };
+      const standing = 'standing' in body ? askedStanding(body.standing) : undefined;
+      const by = {
+        purpose: purpose === 'standing' ? ('approve' as const) : purpose,
+        note,
+        standing,
+        onlyAgentsOwner: services.provider !== undefined,
+      };
       return json(200, await afterDeciding(services, await decideByPasskey(services, response, by, { correlationId })));
     }
     expectLocalSignIn(services);

@@ -12,6 +12,7 @@ import { Connection, connectionShown } from '../../owned-connection.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { SecretParts, secretPartsShown } from '../../secret-parts-shown.ts';
 
 const Platform = z
   .object({
@@ -38,6 +39,7 @@ const WholePlatform = Platform.extend({
   presets: z
     .array(z.object({ name: z.string(), scopes: z.array(z.string()) }))
     .describe('sets of scopes that are granted together, such as "read", with what each contains now'),
+  secret_parts: SecretParts,
 }).meta({ id: 'WholePlatform' });
 
 const shown = (one: ReadPlatform, now: Instant): z.output<typeof Platform> => ({
@@ -57,6 +59,7 @@ const wholeShown = (one: ReadPlatform, now: Instant): z.output<typeof WholePlatf
   manifest: one.manifest,
   scopes: Object.entries(one.manifest.scopes).map(([scope, rules]) => ({ scope, rules })),
   presets: presetsOf(one.manifest),
+  secret_parts: secretPartsShown(one.manifest.auth),
 });
 
 /** GET /owner/platforms */
@@ -186,3 +189,6 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, summary }) =>
     },
   }),
 );
+
+/** All of them. */
+export const platformRoutes = [ownerPlatforms, makePlatform, ownerPlatform, removePlatform, ...switchPlatforms];

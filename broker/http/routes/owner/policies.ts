@@ -9,9 +9,17 @@ import {
   readPolicy,
 } from '../../../admin/policies.ts';
 import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
-import { Rules, SeenVersion, sayWhatIsWrong, Warnings } from '../../given-rules.ts';
+import {
+  Rules,
+  SeenVersion,
+  sayWhatIsWrong,
+  Versions,
+  VersionsQuery,
+  versionShown,
+  Warnings,
+  Words,
+} from '../../given-rules.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { pageSize, wholeNumber } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -23,23 +31,22 @@ const Listed = z
     name: z.string(),
     version: z.int().describe('the one in force'),
     created_at: z.iso.datetime(),
+    changed_at: z.iso.datetime().describe('since when these rules are in force'),
     agents: z.int().describe('how many agents, not stopped permanently, are under it'),
   })
   .meta({ id: 'PolicyListed' });
 
-const Policy = Listed.extend({ rules: Rules }).meta({ id: 'Policy' });
+const Policy = Listed.extend({ rules: Rules, words: Words }).meta({ id: 'Policy' });
 const Changed = Policy.extend({ warnings: Warnings }).meta({ id: 'PolicyChanged' });
-const Version = z
-  .object({ version: z.int(), rules: Rules, created_at: z.iso.datetime() })
-  .meta({ id: 'PolicyVersion' });
 
 const params = { id: z.string().describe('the id of the policy, or its name') };
 
-const listed = ({ id, name, version, created_at, agents }: ListedPolicy): z.output<typeof Listed> => ({
+const listed = ({ id, name, version, created_at, changed_at, agents }: ListedPolicy): z.output<typeof Listed> => ({
   id,
   name,
   version,
   created_at: time(created_at),
+  changed_at: time(changed_at),
   agents,
 });
 
@@ -70,7 +77,7 @@ export const ownerPolicy = route({
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
     const policy = await readPolicy(broker.store.db, who.organisationId, params.id);
-    return json(200, { ...listed(policy), rules: policy.rules });
+    return json(200, { ...listed(policy), rules: policy.rules, words: policy.words });
   },
 });
 
@@ -83,23 +90,12 @@ export const policyVersions = route({
   capability: 'owner.policies.versions',
   summary: 'The versions of a policy, newest first.',
   params,
-  query: z.object({
-    limit: pageSize(100, 20),
-    before: wholeNumber(1, 2 ** 31 - 1)
-      .optional()
-      .describe('the last version of the page before'),
-  }),
-  answers: {
-    200: {
-      description: 'A page of versions with their rules.',
-      schema: z.object({ versions: z.array(Version), next: z.int().nullable() }),
-    },
-  },
+  query: VersionsQuery,
+  answers: { 200: { description: 'A page of versions with their rules.', schema: Versions } },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, who, params, query }) => {
     const { versions, next } = await listPolicyVersions(broker.store.db, who.organisationId, params.id, query);
-    const shown = versions.map(({ version, rules, created_at }) => ({ version, rules, created_at: time(created_at) }));
-    return json(200, { versions: shown, next });
+    return json(200, { versions: versions.map(versionShown), next });
   },
 });
 
@@ -118,8 +114,12 @@ export const makePolicy = route({
   answers: { 201: { description: 'The policy.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { rules, warnings, ...made } = await createPolicy(context.services, changingOwner(context), context.body);
-    return json(201, { ...listed(made), rules, warnings });
+    const { rules, words, warnings, ...made } = await createPolicy(
+      context.services,
+      changingOwner(context),
+      context.body,
+    );
+    return json(201, { ...listed(made), rules, words, warnings });
   },
 });
 
@@ -141,7 +141,7 @@ export const changePolicy = route({
   handle: async (context) => {
     const { services, params, body } = context;
     const command = { policy: params.id, rules: body.rules, seen: body.version };
-    const { rules, warnings, ...changed } = await change(services, changingOwner(context), command);
-    return json(200, { ...listed(changed), rules, warnings });
+    const { rules, words, warnings, ...changed } = await change(services, changingOwner(context), command);
+    return json(200, { ...listed(changed), rules, words, warnings });
   },
 });

@@ -1,0 +1,95 @@
+/** `npm run bench -- observability`: what metrics and traces cost a call, in microseconds of CPU. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { parseArgs } from 'node:util';
+import { wholeNumber } from './bench-options.ts';
+import { compareBrokers } from './compare.ts';
+import { measureInstruments } from './instruments.ts';
+import { median } from './measure.ts';
+import type { StartBroker } from './stage.ts';
+
+export const OBSERVABILITY_USAGE = `Usage: npm run bench -- observability [--rounds N] [--seconds N] [--calls N] [--alone]
+
+  --rounds N       rounds of four runs each: nothing measured, the same once more, metrics, metrics and 1 % of traces (10)
+  --seconds N      length of a run (5)
+  --calls N        calls of each broker before (60000)
+  --alone          without brokers: what a call does of metrics and traces, and nothing else of it
+`;
+
+export type ObservabilityOptions = { rounds: number; seconds: number; calls: number; alone: boolean };
+
+/** Reads the command line; throws an error whose text is for the person at the terminal. */
+export function readObservabilityOptions(args: readonly string[]): ObservabilityOptions {
+  const text = { type: 'string' } as const;
+  const alone = { type: 'boolean', default: false } as const;
+  const { values } = parseArgs({ args: [...args], options: { rounds: text, seconds: text, calls: text, alone } });
+  return {
+    rounds: wholeNumber('--rounds', values.rounds, 10, 100),
+    seconds: wholeNumber('--seconds', values.seconds, 5, 600),
+    calls: wholeNumber('--calls', values.calls, 60_000, 10_000_000),
+    alone: values.alone,
+  };
+}
+
+/** Microseconds of CPU a call that metrics and 1 % of traces may cost together. */
+const GOAL_MICROS = 6;
+
+/** Runs it and prints what came of it. Answers the exit code: 1 when a run had errors. */
+export async function benchObservability(
+  { rounds, seconds, calls, alone }: ObservabilityOptions,
+  start: StartBroker,
+): Promise<number> {
+  process.stdout.write(`The goal is at most ${GOAL_MICROS} µs of CPU a call.\n\n${await describeAlone(rounds)}`);
+  if (alone) return 0;
+  await using stack = new AsyncDisposableStack();
+  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  const collector = await startCollector(stack);
+  const store = { store: 'sqlite' } as const;
+  const off = { AGENT_BROKER_METRICS: 'off' };
+  const compared = [
+    { name: 'nothing', store, settings: off },
+    // What differs between two brokers that are equal is what this machine cannot tell.
+    { name: 'nothing, once more', store, settings: off },
+    { name: 'metrics', store, settings: {} },
+    { name: 'metrics and 1 % of traces', store, settings: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } },
+  ];
+  const { lines, isRight } = await compareBrokers(stack, start, compared, { rounds, seconds, calls });
+  process.stdout.write(
+    [
+      '',
+      `Of whole brokers on SQLite, ${rounds} rounds of ${seconds} s each:`,
+      ...lines,
+      `the collector got ${collector.requests()} requests`,
+      '',
+    ].join('\n'),
+  );
+  process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+  return isRight ? 0 : 1;
+}
+
+/** Small differences are lost in the noise of whole brokers on a machine that does other work, too. */
+async function describeAlone(rounds: number): Promise<string> {
+  const costs = await measureInstruments(rounds);
+  const [nothing] = costs;
+  const lines = costs.slice(1).map(({ name, micros }) => {
+    const each = micros.map((one, at) => one - (nothing?.micros[at] ?? Number.NaN));
+    return `${name.padEnd(28)} ${median(each).toFixed(1)} µs of CPU a call (${each.map((one) => one.toFixed(1)).join(' ')})`;
+  });
+  return `What a call does of them, alone, in ${rounds} rounds:\n${lines.join('\n')}\n`;
+}
+
+/** Takes what it is sent, in this process: what it costs is not the broker's. */
+async function startCollector(stack: AsyncDisposableStack): Promise<{ url: string; requests(): number }> {
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests++;
+    request.resume().once('end', () => response.end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stack.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
+}

@@ -1,0 +1,216 @@
+/** `npm run bench -- log`: what the receipt log costs a row, in microseconds of CPU: the trigger beside each row, and its place in the tree. */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { sql } from 'kysely';
+import { eventRow } from '../broker/audit/event-row.ts';
+import { uuidv4, uuidv7 } from '../broker/crypto/ids.ts';
+import { present } from '../broker/policy/present.ts';
+import { rootOfEdge } from '../broker/receipt-log/merkle.ts';
+import { appendRows, readEdge } from '../broker/receipt-log/tree.ts';
+import type { Appender } from '../broker/store/appender.ts';
+import { type AuditRow, auditStatement } from '../broker/store/audit.ts';
+import { AUDIT_COLUMNS } from '../broker/store/audit-columns.ts';
+import { migrate } from '../broker/store/migrate.ts';
+import { openAppender } from '../broker/store/open-appender.ts';
+import { putOrganisation } from '../broker/store/organisations.ts';
+import { openPostgres } from '../broker/store/postgres.ts';
+import { moveHead, takePending } from '../broker/store/receipt-logs.ts';
+import { openSqlite } from '../broker/store/sqlite.ts';
+import type { Store } from '../broker/store/store.ts';
+import { wholeNumber } from './bench-options.ts';
+import { median } from './measure.ts';
+import { startPostgres } from './postgres.ts';
+import { cpuSeconds } from './process.ts';
+
+export const LOG_USAGE = `Usage: npm run bench -- log [--rounds N] [--rows N]
+
+  --rounds N       rounds on each store: rows without the log, and as many with it, in turns (10)
+  --rows N         rows of a run (20000)
+`;
+
+export type LogOptions = { rounds: number; rows: number };
+
+/** Reads the command line; throws an error whose text is for the person at the terminal. */
+export function readLogOptions(args: readonly string[]): LogOptions {
+  const text = { type: 'string' } as const;
+  const { values } = parseArgs({ args: [...args], options: { rounds: text, rows: text } });
+  return {
+    rounds: wholeNumber('--rounds', values.rounds, 10, 100),
+    rows: wholeNumber('--rows', values.rows, 20_000, 1_000_000),
+  };
+}
+
+/** Microseconds of CPU a call that the log may cost. A read is one row. */
+const GOAL_MICROS = 4;
+/** As the recorder writes them under load. */
+const ROWS_AT_ONCE = 64;
+/** As the sequencer takes them. */
+const PLACES_AT_ONCE = 1_024;
+
+/** Runs it on both stores and prints what came of it. Answers the exit code. */
+export async function benchLog({ rounds, rows }: LogOptions): Promise<number> {
+  process.stdout.write(`The goal is at most ${GOAL_MICROS} µs of CPU a row.\n\n`);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-log-'));
+  try {
+    const path = join(folder, 'store');
+    const sqlite = openSqlite(path);
+    await measureStore(sqlite, openAppender({ dialect: 'sqlite', path }), [process.pid], { rounds, rows });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  const server = await startPostgres();
+  if (!server) {
+    process.stdout.write('PostgreSQL is not installed: it was not measured.\n');
+    return 0;
+  }
+  try {
+    const url = await server.createDatabase('log');
+    const store = openPostgres(url, { connections: 2, onError: () => {} });
+    const appender = openAppender({ dialect: 'postgres', url, connections: 2 });
+    await measureStore(store, appender, [process.pid, server.pid], { rounds, rows });
+  } finally {
+    await server.stop();
+  }
+  return 0;
+}
+
+async function measureStore(
+  store: Store,
+  appender: Appender,
+  pids: readonly number[],
+  { rounds, rows }: LogOptions,
+): Promise<void> {
+  await migrate(store);
+  const organisationId = uuidv4();
+  await putOrganisation(store.db, {
+    id: organisationId,
+    name: 'bench',
+    publish_identity_documents: 0,
+    guardrails_version: 0,
+    approval_ttl_ms: 60_000,
+    created_at: Date.now(),
+  });
+  const triggers = await readTriggers(store);
+  const micros = async (work: () => Promise<void>): Promise<number> => {
+    const before = cpuSeconds(pids);
+    await work();
+    return ((cpuSeconds(pids) - before) * 1_000_000) / rows;
+  };
+  const found = { without: [] as number[], trigger: [] as number[], places: [] as number[] };
+  // The first round is not counted: it fills caches.
+  for (let round = 0; round <= rounds; round++) {
+    const batches = makeRows(organisationId, rows);
+    const logged = makeRows(organisationId, rows);
+    await triggers.drop();
+    const without = await micros(() => append(store, appender, batches));
+    await triggers.make();
+    const trigger = await micros(() => append(store, appender, logged));
+    const places = await micros(() => givePlaces(store, organisationId));
+    if (round === 0) continue;
+    found.without.push(without);
+    found.trigger.push(trigger);
+    found.places.push(places);
+  }
+  const more = found.trigger.map((one, at) => one - present(found.without[at], 'round'));
+  const line = (name: string, each: readonly number[]) =>
+    `  ${name.padEnd(36)} ${median(each).toFixed(1)} µs (${each.map((one) => one.toFixed(1)).join(' ')})\n`;
+  process.stdout.write(
+    `${store.dialect}, CPU a row, ${rounds} rounds of ${rows} rows, ${ROWS_AT_ONCE} at a time:\n` +
+      line('writing a row without the log', found.without) +
+      line('the trigger beside it', more) +
+      line('its place in the log', found.places) +
+      line(
+        'the log together',
+        more.map((one, at) => one + present(found.places[at], 'round')),
+      ),
+  );
+  await appender.close();
+  await store.close();
+}
+
+/** Rows of a read, hashed and signed as ones of a broker are in length, in batches. */
+function makeRows(organisationId: string, count: number): (readonly unknown[])[][] {
+  const rows = Array.from({ length: count }, () => {
+    const now = Date.now();
+    const row: AuditRow = {
+      ...eventRow({
+        auditId: uuidv7(now),
+        correlationId: uuidv4(),
+        createdAt: now,
+        instanceId: '',
+        organisationId,
+        agent: { id: uuidv4(), agent_id: 'agt_0123456789abcdefghij' },
+        reason: 'allowed_by_policy',
+        platform: 'demo',
+        connectionId: uuidv4(),
+        scope: 'demo:read',
+        method: 'GET',
+        path: '/items/1',
+        upstreamStatus: 200,
+      }),
+      kind: 'action',
+      result: 'allowed',
+      finished_at: now,
+      row_hash: randomBytes(32).toString('hex'),
+      receipt_kid: randomBytes(32).toString('base64url'),
+      receipt: randomBytes(64).toString('base64url'),
+      receipt_format: 1,
+      receipt_issuer: 'did:web:broker.example',
+    };
+    return AUDIT_COLUMNS.map((column) => row[column]);
+  });
+  return Array.from({ length: Math.ceil(count / ROWS_AT_ONCE) }, (_, at) =>
+    rows.slice(at * ROWS_AT_ONCE, (at + 1) * ROWS_AT_ONCE),
+  );
+}
+
+async function append(store: Store, appender: Appender, batches: (readonly unknown[])[][]): Promise<void> {
+  for (const batch of batches) await appender.append(auditStatement(store.db, batch.length), batch, true);
+}
+
+/** What the sequencer does of each row, without its lease and signatures, of which there is one in five seconds. */
+async function givePlaces(store: Store, organisationId: string): Promise<void> {
+  const origin = `broker.example/orgs/${organisationId}`;
+  const log = await store.db.selectFrom('receipt_logs').select('size').executeTakeFirst();
+  const edge = await readEdge(store.db, organisationId, log?.size ?? 0);
+  for (let isFull = true; isFull; )
+    isFull = await store.db.transaction().execute(async (tx) => {
+      const pending = await takePending(tx, store, PLACES_AT_ONCE);
+      if (pending.length === 0) return false;
+      const from = edge.size;
+      await appendRows(
+        tx,
+        organisationId,
+        edge,
+        pending.toSorted((a, b) => (a.row_id < b.row_id ? -1 : 1)),
+      );
+      const root = Buffer.from(rootOfEdge(edge)).toString('base64');
+      const head = { organisation_id: organisationId, origin, size: edge.size, root, from };
+      if (!(await moveHead(tx, head))) throw new Error('The log is not where it was.');
+      return pending.length === PLACES_AT_ONCE;
+    });
+}
+
+/** The triggers that leave a row for the log, to take them away and put them back. */
+async function readTriggers({ db, dialect }: Store): Promise<{ drop(): Promise<void>; make(): Promise<void> }> {
+  const names = ['log_final_insert', 'log_final_update'];
+  if (dialect === 'postgres') {
+    const set = (state: 'disable' | 'enable') => async () => {
+      for (const name of names) await sql.raw(`alter table audit_rows ${state} trigger ${name}`).execute(db);
+    };
+    return { drop: set('disable'), make: set('enable') };
+  }
+  const { rows } = await sql<{ sql: string }>`select sql from sqlite_master
+    where type = 'trigger' and name in ('log_final_insert', 'log_final_update')`.execute(db);
+  return {
+    drop: async () => {
+      for (const name of names) await sql.raw(`drop trigger ${name}`).execute(db);
+    },
+    make: async () => {
+      for (const one of rows) await sql.raw(one.sql).execute(db);
+    },
+  };
+}

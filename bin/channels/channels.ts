@@ -1,0 +1,171 @@
+/** Channels on which owners are told: listed, added, tried and removed. */
+import type { Body, Channel } from '../../broker/console/answers.ts';
+import { didYouMean } from '../../broker/policy/did-you-mean.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { readSecret } from '../read-secret.ts';
+import { line, styled } from '../terminal/line.ts';
+import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
+import { table } from '../terminal/table.ts';
+
+export type Options = ConnectionOptions & { json?: boolean };
+
+export type AddOptions = Options & {
+  event?: string[];
+  agent?: string[];
+  platform?: string[];
+  quiet?: string;
+  zone?: string;
+  remind?: number;
+  secretStdin?: boolean;
+  secretEnv?: string;
+  signingSecretEnv?: string;
+};
+
+const COLUMNS = [
+  { title: 'NAME', least: 10 },
+  { title: 'KIND', least: 7 },
+  { title: 'STATE', least: 7 },
+  { title: 'TELLS', least: 10 },
+];
+
+export async function listChannels(options: Options): Promise<void> {
+  const { channels } = await (await openOwnerApi(options)).ask('GET', '/owner/channels');
+  const rows = channels.map((one) => [
+    styled('bold', one.name),
+    line`${one.kind}`,
+    line`${one.last_error === null ? one.status : `${one.status}: ${one.last_error}`}`,
+    line`${rulesInWords(one.rules)}`,
+  ]);
+  printResult(options, channels, () =>
+    rows.length === 0
+      ? [line`There are no channels: nobody is told what waits. Add one: agent-broker channel add`]
+      : table(COLUMNS, rows, terminalWidth()),
+  );
+}
+
+function rulesInWords({ events, agents, platforms, quiet }: Channel['rules']): string {
+  return [
+    events?.join(', ') ?? 'everything',
+    ...(agents ? [`of ${agents.join(', ')}`] : []),
+    ...(platforms ? [`on ${platforms.join(', ')}`] : []),
+    ...(quiet ? [`not ${quiet.from} to ${quiet.to} ${quiet.zone}`] : []),
+  ].join(' ');
+}
+
+/** What is a list also if it has one entry. */
+const LISTS = new Set(['to']);
+/** What is a number. */
+const NUMBERS = new Set(['port', 'thread']);
+
+/** `U0123456789:ann@acme.example,…`, as the owner API takes it. */
+function peopleOf(text: string): Record<string, string> {
+  const pairs = text.split(',').map((one) => one.split(':'));
+  if (pairs.some(([id, email, more]) => !id || !email || more !== undefined))
+    throw new WrongUsage('Write people as id:address, such as people=U0123456789:ann@acme.example.');
+  return Object.fromEntries(pairs);
+}
+
+/** `key=value`, as the owner API takes them. Throws WrongUsage. */
+function settingsOf(given: readonly string[]): Record<string, unknown> {
+  const settings: Record<string, unknown> = {};
+  for (const setting of given) {
+    const at = setting.indexOf('=');
+    if (at < 1) throw new WrongUsage(`"${setting}" is no setting: write key=value, such as topic=acme-approvals.`);
+    const [key, value] = [setting.slice(0, at), setting.slice(at + 1)];
+    if (LISTS.has(key)) settings[key] = value.split(',');
+    else if (key === 'people') settings[key] = peopleOf(value);
+    else settings[key] = /^\d{1,9}$/.test(value) && NUMBERS.has(key) ? Number(value) : value;
+  }
+  return settings;
+}
+
+function quietOf({ quiet, zone }: AddOptions): object | undefined {
+  if (quiet === undefined) return undefined;
+  const [, from, to] = /^(\d\d:\d\d)-(\d\d:\d\d)$/.exec(quiet) ?? [];
+  if (!from || !to) throw new WrongUsage('Write --quiet as two times of day: 22:00-07:00.');
+  return { from, to, zone: zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone };
+}
+
+/** Throws WrongUsage; CommandFailed with what the broker says against it. */
+export async function addChannel(
+  name: string,
+  kind: string,
+  given: readonly string[],
+  options: AddOptions,
+): Promise<void> {
+  const { event, agent, platform, remind, secretStdin, secretEnv, signingSecretEnv } = options;
+  const quiet = quietOf(options);
+  const settings = settingsOf(given);
+  const hasSecret = secretStdin || secretEnv !== undefined;
+  const token = hasSecret
+    ? await readSecret({ stdin: secretStdin, env: secretEnv }, 'the secret', '--secret-stdin or --secret-env')
+    : undefined;
+  const signing =
+    signingSecretEnv === undefined
+      ? undefined
+      : await readSecret({ env: signingSecretEnv }, 'the signing secret', '--signing-secret-env');
+  if (signing !== undefined && token === undefined)
+    throw new WrongUsage('Give the token, too: --secret-stdin or --secret-env.');
+  const secret = signing === undefined ? token : { token, signing_secret: signing };
+  const body = {
+    ...settings,
+    name,
+    kind,
+    ...(secret !== undefined && { secret }),
+    ...(event && { events: event }),
+    ...(agent && { agents: agent }),
+    ...(platform && { platforms: platform }),
+    ...(quiet && { quiet }),
+    ...(remind !== undefined && { remind_minutes: remind }),
+  };
+  // What a kind takes is for the broker to say: it may know more of them than this command.
+  const made = await (await openOwnerApi(options)).ask(
+    'POST',
+    '/owner/channels',
+    body as Body<'POST', '/owner/channels'>,
+  );
+  printResult(options, made, () => [
+    line`The channel ${styled('bold', name)} is there. Try it: agent-broker channel test ${name}`,
+    ...(made.secret === undefined
+      ? []
+      : [line`The key with which the receiver verifies, shown this once: ${made.secret}`]),
+    ...(made.clicks_url === null ? [] : [line`Clicks on buttons are told at ${made.clicks_url}`]),
+  ]);
+}
+
+/** Sets the exit code to 1 when one did not take the test notice. */
+export async function testChannels(given: readonly string[], options: Options): Promise<void> {
+  const api = await openOwnerApi(options);
+  const { channels } = await api.ask('GET', '/owner/channels');
+  const chosen = given.length === 0 ? channels : given.map((name) => named(channels, name));
+  if (chosen.length === 0) throw new CommandFailed('There are no channels. Add one: agent-broker channel add');
+  const results = [];
+  for (const { id, name, kind } of chosen) {
+    const result = await api.ask('POST', `/owner/channels/${id}/test`, {});
+    results.push({ id, name, kind, ...result });
+    if (!result.ok) process.exitCode = 1;
+    if (!options.json)
+      printLines([line`${styled('bold', name)} (${kind}): ${result.ok ? 'sent' : 'not sent'}. ${result.detail}`]);
+  }
+  if (options.json) printJson(results);
+}
+
+/** Throws CommandFailed when there is none. */
+export async function removeChannel(given: string, options: Options): Promise<void> {
+  const api = await openOwnerApi(options);
+  const { id, name } = named((await api.ask('GET', '/owner/channels')).channels, given);
+  const removed = await api.ask('DELETE', `/owner/channels/${id}`);
+  printResult(options, removed, () => [line`The channel ${styled('bold', name)} is removed.`]);
+}
+
+function named(channels: readonly Channel[], given: string): Channel {
+  const found = channels.find(({ id, name }) => name === given || id === given.toLowerCase());
+  if (found) return found;
+  const near = didYouMean(
+    given,
+    channels.map(({ name }) => name),
+  );
+  throw new CommandFailed(`There is no channel ${given}.${near} All of them: agent-broker channel list`);
+}

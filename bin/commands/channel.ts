@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import type { AddOptions, Options } from '../channels/channels.ts';
+import { withConnection } from '../connection.ts';
+import { wholeNumber } from '../duration.ts';
+
+const list = (text: string, before: string[] = []): string[] => [...before, ...text.split(',')];
+
+export function addChannelCommands(program: Command): void {
+  const channel = program.command('channel').description('where owners are told what waits for them');
+  const load = () => import('../channels/channels.ts');
+
+  withConnection(channel.command('list').description('which there are, and whether they take messages'))
+    .option('--json', 'print JSON')
+    .action(async (options: Options) => (await load()).listChannels(options));
+
+  withConnection(
+    channel
+      .command('add <name> <kind> [setting...]')
+      .description(
+        'add one; settings as key=value: url (webhook); topic, server (ntfy); host, from, to, user (email); channel, people (slack); chat, people (telegram)',
+      ),
+  )
+    .option('--event <event>', 'what is told, such as call_held; several times or with commas', list)
+    .option('--agent <pattern>', 'agents of which it tells, by name or id; "*" is any text', list)
+    .option('--platform <pattern>', 'platforms of which it tells', list)
+    .option('--quiet <hours>', 'hours in which nothing is sent, such as 22:00-07:00')
+    .option('--zone <zone>', 'time zone of these, such as Europe/Berlin; without it, the one of this machine')
+    .option('--remind <minutes>', 'tell it once more so many minutes before it ends', wholeNumber(1, 43_200))
+    .option('--secret-stdin', 'read the secret from standard input')
+    .option('--secret-env <variable>', 'take the secret from this variable')
+    .option('--signing-secret-env <variable>', 'take the signing secret of a Slack app from this variable, for buttons')
+    .option('--json', 'print JSON')
+    .action(async (name: string, kind: string, settings: string[], options: AddOptions) =>
+      (await load()).addChannel(name, kind, settings, options),
+    );
+
+  withConnection(
+    channel.command('test [name...]').description('send a test notice now; without a name, on all of them'),
+  )
+    .option('--json', 'print JSON')
+    .action(async (names: string[], options: Options) => (await load()).testChannels(names, options));
+
+  withConnection(channel.command('remove <name>').description('remove one, with its secret'))
+    .option('--json', 'print JSON')
+    .action(async (name: string, options: Options) => (await load()).removeChannel(name, options));
+}

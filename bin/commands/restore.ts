@@ -1,0 +1,53 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { type ConnectionOptions, withConnection } from '../connection.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { postgresPrograms } from '../postgres-programs.ts';
+
+type Options = { inPlace?: boolean; replace?: boolean; json?: boolean };
+type ReviewOptions = ConnectionOptions & { end?: boolean; reason?: string; json?: boolean };
+
+export function addRestoreCommands(program: Command): void {
+  program
+    .command('restore')
+    .description('restore a backup: ends what waited in it, and makes no calls until an admin has reviewed it')
+    .argument('[file]', 'the backup, with its manifest beside it')
+    .option('--in-place', 'treat the store that is in place as restored: it was brought back by other means')
+    .option('--replace', 'put it in the place of a SQLite store, which is kept beside it')
+    .option('--json', 'print JSON')
+    .action(async (file: string | undefined, options: Options) => {
+      if ((file === undefined) === !options.inPlace)
+        throw new WrongUsage('Name the backup to restore, or say --in-place.');
+      const { readConfig } = await import('../../broker/config.ts');
+      const { makeLog } = await import('../../broker/log.ts');
+      const { restoreBackup, restoreInPlace } = await import('../../broker/restore.ts');
+      const { startFault } = await import('../../broker/start-fault.ts');
+      const config = readConfig(process.env);
+      const with_ = { config, log: makeLog(config.logLevel) };
+      const restored = await (file === undefined
+        ? restoreInPlace(with_)
+        : restoreBackup(resolve(file), { ...with_, programs: postgresPrograms, replace: options.replace ?? false })
+      ).catch((error) => {
+        const fault = startFault(error, config);
+        throw fault instanceof Error ? new CommandFailed(fault.message, { cause: error }) : fault;
+      });
+      const lines = [
+        restored.made_at === null ? 'The store is treated as restored.' : `Restored the backup of ${restored.made_at}.`,
+        'What waited in it was ended, and every session with it.',
+        ...(restored.replaced === null ? [] : [`The store that was there is in ${restored.replaced} now.`]),
+        'Start the broker. It makes no calls until an admin has reviewed it: agent-broker restored, or Restored in the console.',
+      ];
+      process.stdout.write(options.json ? `${JSON.stringify(restored)}\n` : `${lines.join('\n')}\n`);
+    });
+
+  withConnection(
+    program.command('restored').description('what may act in a restored store, to be reviewed before calls go on'),
+  )
+    .option('--end', 'it was reviewed: let calls go on')
+    .option('--reason <text>', 'with --end, on record')
+    .option('--json', 'print JSON')
+    .action(async (options: ReviewOptions) => {
+      const { endReview, printReview } = await import('../restored/review.ts');
+      await (options.end ? endReview(options) : printReview(options));
+    });
+}

@@ -1,0 +1,76 @@
+import { hash } from 'node:crypto';
+import { createReadStream, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Command } from 'commander';
+import { CommandFailed } from '../failure.ts';
+
+/** Adds `verify export` to `verify`. */
+export function addVerifyExport(verify: Command): void {
+  verify
+    .command('export [file]')
+    .description(
+      'check an export of the receipt log (GET /owner/log/export), offline: which rows were changed, removed, inserted or moved; reads stdin without a file',
+    )
+    .requiredOption('--key <file>', 'verifier keys saved from /.well-known/svc-log/<organisation>')
+    .option(
+      '--checkpoint <file...>',
+      'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or a receipt)',
+    )
+    .option('--receipt-keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json: checks the receipts, too')
+    .option('--json', 'print JSON')
+    .action(async (file: string | undefined, options: Options) => {
+      const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
+      const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
+      const keys = await readVerifierKeys(read(options.key)).catch((error: Error) => {
+        throw new CommandFailed(`The keys in ${options.key} cannot be used. ${error.message}`);
+      });
+      const lines = createInterface({
+        input: file === undefined ? process.stdin : createReadStream(file),
+        crlfDelay: Number.POSITIVE_INFINITY,
+      });
+      const verdict = await verifyLogExport(lines, {
+        keys,
+        checkpoints: (options.checkpoint ?? []).map(read),
+        ...(options.receiptKeys !== undefined && { receiptKeys: keySetIn(options.receiptKeys) }),
+        digest: (bytes) => hash('sha256', bytes, 'buffer'),
+      }).catch((error: NodeJS.ErrnoException) => {
+        throw new CommandFailed(
+          `The export ${file ?? 'on standard input'} cannot be read (${error.code ?? error.message}).`,
+        );
+      });
+      const { ok, origin, size, rows, purged, receipts, problems, more } = verdict;
+      if (options.json) process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
+      else if (ok)
+        process.stdout.write(
+          `Nothing was changed, removed, inserted or moved: ${rows} rows ` +
+            `are in the log ${origin} of ${size} rows, which its key signed.\n` +
+            `  ${receipts} receipts ${options.receiptKeys === undefined ? 'are of these rows; their signatures were not checked (--receipt-keys)' : 'are of these rows, and genuine'}.\n` +
+            (purged === 0
+              ? ''
+              : `  ${purged} rows were deleted since, when their time was over: the log says which.\n`),
+        );
+      if (ok) return;
+      const told = problems.map(({ kind, detail }) => `  ${kind}: ${detail}`).join('\n');
+      throw new CommandFailed(`The export does not verify:\n${told}${more > 0 ? `\n  and ${more} more.` : ''}`);
+    });
+}
+
+type Options = { key: string; checkpoint?: string[]; receiptKeys?: string; json?: boolean };
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    throw new CommandFailed(`${file} cannot be read.`);
+  }
+}
+
+function keySetIn(file: string): { kid?: string }[] {
+  try {
+    const { keys } = JSON.parse(read(file)) as { keys: { kid?: string }[] };
+    if (Array.isArray(keys)) return keys;
+  } catch {
+    // Told below.
+  }
+  throw new CommandFailed(`${file} is no key set.`);
+}

@@ -1,0 +1,57 @@
+/** What an owner lets pass beside an approval, from the options of a command. */
+import type { Body, HeldCall } from '../../broker/console/answers.ts';
+import { standingSentence } from '../../broker/console/static/standing/sentence.js';
+import type { Lasting } from '../duration.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+
+/** `free`: `/text`, or `/amount=500` for a number of at most so much. */
+export type StandingWanted = { count: number; free: readonly string[] } & ({ until: string } | { session: true });
+
+type StandingBody = NonNullable<Body<'POST', '/owner/approvals/x/approve'>['standing']>;
+
+/** From `--next`, `--for`, `--session` and `--free`; undefined: none of them is there. Throws WrongUsage. */
+export function standingWanted(options: {
+  next?: number;
+  for?: Lasting;
+  session?: true;
+  free?: readonly string[];
+}): StandingWanted | undefined {
+  const { next, for: lasting, session, free = [] } = options;
+  if (next === undefined) {
+    if (lasting === undefined && session === undefined && free.length === 0) return undefined;
+    throw new WrongUsage('--for, --session and --free say how calls like this one pass: say how many with --next.');
+  }
+  if ((lasting === undefined) === (session === undefined))
+    throw new WrongUsage('Beside --next say until when: --for 1h, a moment, or --session.');
+  if (lasting === 'never') throw new WrongUsage('A standing approval ends after 30 days at most.');
+  if (lasting === undefined) return { count: next, free, session: true };
+  return { count: next, free, until: new Date(Date.now() + lasting * 1000).toISOString() };
+}
+
+/** As the owner API takes it. Throws CommandFailed where this call cannot have one. */
+export function standingWord({ standing: offer }: HeldCall, wanted: StandingWanted): StandingBody {
+  if (!offer?.possible) throw new CommandFailed(`It can only be approved by itself. ${offer?.why ?? ''}`.trim());
+  const free = wanted.free.map((text) => {
+    const [, member = text, limit] = /^(.*?)(?:=([0-9.]+))?$/.exec(text) ?? [];
+    const offered = offer.members.find((one) => one.member === member);
+    if (!offered)
+      throw new CommandFailed(
+        `${member} may not differ. ${offer.members.length === 0 ? 'Nothing in this call may.' : `What may: ${offer.members.map((one) => one.member).join(', ')}`}`,
+      );
+    return {
+      member,
+      ...(offered.at_most !== null && { at_most: limit === undefined ? offered.at_most : Number(limit) }),
+    };
+  });
+  const { count } = wanted;
+  return 'session' in wanted ? { count, session: true, free } : { count, until: wanted.until, free };
+}
+
+/** What it will let pass, in words. @param longestSessionSeconds of the broker */
+export const standingInWords = (body: StandingBody, longestSessionSeconds: number): string =>
+  standingSentence({
+    count: body.count,
+    until: body.until ?? new Date(Date.now() + longestSessionSeconds * 1000).toISOString(),
+    session: body.session === true,
+    free: (body.free ?? []).map(({ member, at_most }) => ({ member, at_most: at_most ?? null })),
+  });

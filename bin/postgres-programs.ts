@@ -1,0 +1,57 @@
+/** PostgreSQL's own programs on this machine: what backs up and restores a database. */
+import { spawn } from 'node:child_process';
+import type { PostgresPrograms } from '../broker/store/postgres-backup.ts';
+
+type Ended = { code: number | null; stdout: string; stderr: string };
+
+export const postgresPrograms: PostgresPrograms = {
+  require: async (program, major) => {
+    const ended = await start(program, {}, ['--version']).catch(() => undefined);
+    const found = Number(/\(PostgreSQL\) (\d+)/.exec(ended?.stdout ?? '')?.[1] ?? 0);
+    if (found >= major) return;
+    throw new Error(
+      `${found === 0 ? `There is no ${program} here` : `The ${program} here is of PostgreSQL ${found}`}, and the server is PostgreSQL ${major}. ` +
+        `Install the client programs of PostgreSQL ${major} or later (Debian: postgresql-client-${major}), or use the backups of whoever runs the database.`,
+    );
+  },
+  run: async (program, databaseUrl, words) => {
+    let [env, database]: [Record<string, string>, string[]] = [{}, []];
+    if (databaseUrl !== undefined) {
+      // Command lines can be read by everybody on a machine.
+      const url = new URL(databaseUrl);
+      env = { PGPASSWORD: decodeURIComponent(url.password) };
+      url.password = '';
+      database = [`--dbname=${url.href}`];
+    }
+    const { code, stderr } = await start(program, env, [...database, ...words]);
+    if (code !== 0) throw new Error(`${program} failed: ${stderr.trim().split('\n').slice(0, 5).join(' ')}`);
+  },
+};
+
+function start(program: string, more: Record<string, string>, words: readonly string[]): Promise<Ended> {
+  // Not what else this process was given: its environment may hold the master key.
+  const env = { ...pick((name) => OWN.has(name) || /^PG[A-Z]+$/.test(name)), ...more };
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      // Of a list of contents only the beginning is of interest.
+      if (stdout.length < 1_000) stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (stderr.length < 10_000) stderr += text;
+    });
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+const OWN = new Set(['PATH', 'HOME', 'LANG', 'SystemRoot']);
+
+/** `PG…`: libpq's own settings, such as PGSSLROOTCERT. */
+const pick = (isWanted: (name: string) => boolean): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      value !== undefined && isWanted(name) ? [[name, value]] : [],
+    ),
+  );

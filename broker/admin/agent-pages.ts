@@ -1,0 +1,101 @@
+/** An organisation's agents as its owners look for them: a page at a time, and one with everything about it. */
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
+import { type AgentActivity, activityOf } from '../store/agent-activity.ts';
+import { keyReplacedAt } from '../store/agent-keys.ts';
+import { type AgentCursor, type AgentPage, countAgents, findAgents, pageOfAgents } from '../store/agent-pages.ts';
+import { findAgentsStopped } from '../store/agents-stopped.ts';
+import { listBreakersOpenAt } from '../store/breakers.ts';
+import { findOwner } from '../store/organisations.ts';
+import { findPolicy } from '../store/policies.ts';
+import type { AgentTable } from '../store/schema.ts';
+import { loadAgent } from './find-agent.ts';
+import { DAY_MS, type ListedAgent } from './list-agents.ts';
+
+/** `activity`: of the 24 hours before, and what waits now. */
+export type GlancedAgent = ListedAgent & { activity: AgentActivity };
+
+export type SoughtAgents = Omit<AgentPage, 'endedBy'>;
+export type FoundAgents = { agents: GlancedAgent[]; end: AgentCursor | null; total: number };
+
+type Reading = Pick<Broker, 'store'>;
+
+/**
+ * A page of the agents that are not deleted; children until a day after their end. `filter.parent` may be an agent id, too.
+ *
+ * @throws ChangeRefused: there is no agent `filter.parent`
+ */
+export async function findAgentPage(
+  broker: Reading,
+  organisationId: string,
+  sought: SoughtAgents,
+  now: Instant,
+): Promise<FoundAgents> {
+  const { db } = broker.store;
+  const { parent } = sought.filter;
+  const filter = {
+    ...sought.filter,
+    ...(parent !== undefined && { parent: (await loadAgent(db, organisationId, parent)).id }),
+  };
+  const page = { ...sought, filter, endedBy: now - DAY_MS };
+  const [{ agents, end }, total] = await Promise.all([
+    pageOfAgents(db, organisationId, page),
+    countAgents(db, organisationId, page),
+  ]);
+  return { agents: await glance(broker, organisationId, agents, now), end, total };
+}
+
+export type WholeAgent = GlancedAgent & {
+  owner_email: string | null;
+  policy_name: string | null;
+  /** When its key took the place of another one; null: that never happened. */
+  keyReplacedAt: Instant | null;
+};
+
+/** One of them, by its uuid or its agent id. Throws ChangeRefused: there is none, or it was deleted. */
+export async function readAgent(
+  broker: Reading,
+  organisationId: string,
+  id: string,
+  now: Instant,
+): Promise<WholeAgent> {
+  const { db } = broker.store;
+  const agent = await loadAgent(db, organisationId, id);
+  const [glanced, owner, policy, replacedAt] = await Promise.all([
+    glance(broker, organisationId, [agent], now),
+    findOwner(db, agent.owner_id),
+    agent.policy_id === null ? undefined : findPolicy(db, organisationId, agent.policy_id),
+    keyReplacedAt(db, organisationId, agent.id),
+  ]);
+  return {
+    ...present(glanced[0], 'agent'),
+    owner_email: owner?.email ?? null,
+    policy_name: policy?.name ?? null,
+    keyReplacedAt: replacedAt,
+  };
+}
+
+async function glance(
+  { store: { db } }: Reading,
+  organisationId: string,
+  agents: readonly AgentTable[],
+  now: Instant,
+): Promise<GlancedAgent[]> {
+  const ids = agents.map(({ id }) => id);
+  const [activity, open, parents, stop] = await Promise.all([
+    activityOf(db, organisationId, ids, { since: now - DAY_MS, now }),
+    listBreakersOpenAt(db, organisationId, now),
+    findAgents(db, organisationId, [...new Set(agents.flatMap(({ parent_id }) => parent_id ?? []))]),
+    findAgentsStopped(db, organisationId),
+  ]);
+  const breakers = Map.groupBy(open, (breaker) => breaker.agent_id);
+  const byId = new Map(activity.map((one) => [one.agent_id, one]));
+  return agents.map((agent) => ({
+    agent,
+    parent: parents.find(({ id, status }) => id === agent.parent_id && status !== 'deleted'),
+    breakers: breakers.get(agent.id) ?? [],
+    stopped: stop !== undefined,
+    activity: present(byId.get(agent.id), 'activity of an agent'),
+  }));
+}

@@ -1,0 +1,171 @@
+/** Channels on which owners are told: their secrets are sealed and never shown again. */
+import { randomBytes } from 'node:crypto';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
+import {
+  type ChannelKindName,
+  ChannelRules,
+  KINDS,
+  secretProblem,
+  settingsForm,
+  settingsProblem,
+  takeApart,
+} from '../config-file/channels.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { Secret } from '../crypto/secret.ts';
+import { tryChannel } from '../notify/try-channel.ts';
+import { addChannel, changeChannel, deleteChannel, findChannel, listChannels } from '../store/notice-channels.ts';
+import type { NoticeChannelTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** A channel as owners see it. */
+export type ReadChannel = {
+  channel: NoticeChannelTable;
+  settings: Record<string, unknown>;
+  rules: ChannelRules;
+};
+
+/** As the form of its kind takes it; see config-file/channels.ts. */
+export type GivenChannel = { kind: ChannelKindName } & Record<string, unknown>;
+
+const read = (channel: NoticeChannelTable): ReadChannel => ({
+  channel,
+  settings: readStored(
+    settingsForm(channel.kind as ChannelKindName),
+    channel.settings,
+    `settings of channel ${channel.id}`,
+  ),
+  rules: readStored(ChannelRules, channel.rules, `rules of channel ${channel.id}`),
+});
+
+const unknownChannel = () => new ChangeRefused('not_found', 'The organisation has no such channel.');
+
+/** Throws ChangeRefused. */
+async function load(db: Db, organisationId: string, id: string): Promise<NoticeChannelTable> {
+  const found = await findChannel(db, organisationId, id);
+  if (!found || found.owner_id !== null) throw unknownChannel();
+  return found;
+}
+
+/** Those of the organisation, by name. */
+export async function readChannels(db: Db, organisationId: string): Promise<ReadChannel[]> {
+  return (await listChannels(db, organisationId)).filter(({ owner_id }) => owner_id === null).map(read);
+}
+
+/** Throws ChangeRefused. */
+function apart(given: GivenChannel): ReturnType<typeof takeApart> {
+  const taken = takeApart(given);
+  const wrong = settingsProblem(taken.kind, taken.settings);
+  if (wrong !== undefined) throw new ChangeRefused('invalid_request', `${wrong}.`);
+  return taken;
+}
+
+/** A key that signs webhooks (Standard Webhooks: 24 to 64 bytes). */
+const newWebhookSecret = () => new Secret(`whsec_${randomBytes(32).toString('base64')}`);
+
+/** Throws ChangeRefused when it is none that the kind takes. */
+export function checkChannelSecret(kind: ChannelKindName, secret: Secret | undefined): void {
+  const problem = secret && secretProblem(kind, secret.reveal());
+  if (problem !== undefined) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);
+  const { secret: wanted, secretIs }: { secret: string; secretIs: string } = KINDS[kind];
+  if (wanted === 'needed' && secret === undefined)
+    throw new ChangeRefused('invalid_request', `secret: is missing; it is ${secretIs}.`);
+}
+
+export type CreatedChannel = ReadChannel & {
+  /** The secret that the broker made: it is shown this once. */
+  made: Secret | undefined;
+};
+
+/** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+export async function createChannel(
+  services: Changing,
+  by: ChangingOwner,
+  { name, given, secret: brought }: { name: string; given: GivenChannel; secret: Secret | undefined },
+): Promise<CreatedChannel> {
+  const { vault, clock } = services.broker;
+  const { kind, settings, rules } = apart(given);
+  const made = brought === undefined && KINDS[kind].secret === 'made' ? newWebhookSecret() : undefined;
+  const secret = brought ?? made;
+  checkChannelSecret(kind, secret);
+  const organisationId = by.owner.organisation_id;
+  const id = uuidv4();
+  const channel: NoticeChannelTable = {
+    organisation_id: organisationId,
+    id,
+    name,
+    kind,
+    settings: JSON.stringify(settings),
+    secret: secret ? vault.seal({ table: 'notice_channels', organisationId, rowId: id }, secret.reveal()) : null,
+    secret_reference: null,
+    owner_id: null,
+    rules: JSON.stringify(rules),
+    status: 'active',
+    last_ok_at: null,
+    last_error: null,
+    origin: 'owner',
+    created_at: clock(),
+  };
+  await recordInTurn(services, by, { reason: 'channel_created' }, async (tx, note) => {
+    if (!(await addChannel(tx, channel)))
+      throw new ChangeRefused('conflict', `There is a channel "${name}" already: choose another name, or change it.`);
+    note({ channel: { id, name, kind } });
+  });
+  return { ...read(channel), made };
+}
+
+/** Replaces settings and rules. The secret stays unless another one is given. Throws ChangeRefused; AuditUnavailable. */
+export async function changeChannelSettings(
+  services: Changing,
+  by: ChangingOwner,
+  { id, given, secret }: { id: string; given: GivenChannel; secret: Secret | undefined },
+): Promise<ReadChannel> {
+  const { vault } = services.broker;
+  const organisationId = by.owner.organisation_id;
+  const { kind, settings, rules } = apart(given);
+  return await recordInTurn(services, by, { reason: 'channel_changed' }, async (tx, note) => {
+    const before = await load(tx, organisationId, id);
+    if (before.kind !== kind)
+      throw new ChangeRefused(
+        'invalid_request',
+        `kind: this channel is of kind "${before.kind}"; add another channel.`,
+      );
+    if (secret) checkChannelSecret(kind, secret);
+    const place = { table: 'notice_channels', organisationId, rowId: id } as const;
+    await changeChannel(tx, before, {
+      settings: JSON.stringify(settings),
+      rules: JSON.stringify(rules),
+      // What was said to be gone may be there now.
+      status: 'active',
+      last_error: null,
+      ...(secret && { secret: vault.seal(place, secret.reveal()), secret_reference: null }),
+    });
+    note({ channel: { id, name: before.name, kind }, ...(secret && { secret_replaced: true }) });
+    return read(await load(tx, organisationId, id));
+  });
+}
+
+/** Removes a channel with all that was to be sent on it. Throws ChangeRefused; AuditUnavailable. */
+export async function removeChannel(services: Changing, by: ChangingOwner, id: string): Promise<void> {
+  await recordInTurn(services, by, { reason: 'channel_removed' }, async (tx, note) => {
+    const { name, kind } = await load(tx, by.owner.organisation_id, id);
+    await deleteChannel(tx, { organisation_id: by.owner.organisation_id, id });
+    note({ channel: { id, name, kind } });
+  });
+}
+
+/** Sends a test notice now, on record because it uses the secret. Answers what came of it, in our words. */
+export async function testChannel(
+  services: Changing,
+  by: ChangingOwner,
+  id: string,
+): Promise<{ ok: boolean; detail: string }> {
+  const channel = await load(services.broker.store.db, by.owner.organisation_id, id);
+  const { kind, why } = await tryChannel(services.broker, channel);
+  const ok = kind === 'sent';
+  await recordChange(services, by, { reason: 'channel_tested' }, async (_tx, note) =>
+    note({ channel: { id, name: channel.name, kind: channel.kind }, ok }),
+  );
+  return { ok, detail: why };
+}

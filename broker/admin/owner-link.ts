@@ -1,0 +1,29 @@
+/** A sign-in link that an admin makes for a colleague. */
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import { signInLink } from '../auth/sign-in-link.ts';
+import type { Broker } from '../broker.ts';
+import { findOwner } from '../store/organisations.ts';
+import type { OwnerTable } from '../store/schema.ts';
+import { ChangeRefused } from './refused.ts';
+
+/**
+ * Makes a link that signs an owner of the same organisation in, once, within 15 minutes. Whoever has it is that owner, so making it is on
+ * record; the link is not. Throws ChangeRefused; AuditUnavailable, and then there is none.
+ */
+export async function makeOwnerLink(
+  services: Changing & { broker: Broker },
+  by: ChangingOwner,
+  id: string,
+): Promise<{ url: string; expires_at: string; owner: OwnerTable }> {
+  const find = async (db: Parameters<typeof findOwner>[0]) => {
+    const owner = await findOwner(db, id);
+    if (owner?.organisation_id === by.owner.organisation_id) return owner;
+    throw new ChangeRefused('not_found', 'The organisation has no such owner.');
+  };
+  const { email } = await find(services.broker.store.db);
+  return await recordInTurn(services, by, { reason: 'owner_link_made', detail: email }, async (tx, note) => {
+    const owner = await find(tx);
+    note({ owner: owner.id, role: owner.role });
+    return { ...(await signInLink(services.broker, owner, tx)), owner };
+  });
+}

@@ -1,0 +1,176 @@
+/** Devices on which an owner is told by Web Push: each is a channel of that person, made by a browser. */
+import { createHash, createPublicKey } from 'node:crypto';
+import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
+import { ChannelRules, settingsForm } from '../config-file/channels.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { checkHost } from '../egress/target.ts';
+import { tryChannel } from '../notify/try-channel.ts';
+import type { StoredSubscription } from '../notify/web-push.ts';
+import {
+  addChannel,
+  changeChannel,
+  deleteChannel,
+  deleteChannelNamed,
+  findChannel,
+  listChannelsOfOwner,
+} from '../store/notice-channels.ts';
+import type { NoticeChannelTable, OwnerTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** Nobody carries more; each gets every message. */
+const MOST_DEVICES = 20;
+
+export type ReadSubscription = {
+  channel: NoticeChannelTable;
+  device: string;
+  /** Host of the push service. */
+  service: string;
+  /** SHA-256 of the endpoint in hex: by it a browser knows itself in the list. */
+  endpointHash: string;
+  rules: ChannelRules;
+};
+
+/** As `PushSubscription.toJSON()` gives it, and what the device is called. */
+export type GivenSubscription = StoredSubscription & { device: string; rules: ChannelRules };
+
+/** A name that no shared channel can have. */
+const PREFIX = 'push:';
+const hashOf = (endpoint: string): string => createHash('sha256').update(endpoint).digest('hex');
+
+function read(channel: NoticeChannelTable): ReadSubscription {
+  const what = `settings of channel ${channel.id}`;
+  const { device, service } = readStored(settingsForm('web_push'), channel.settings, what) as Record<string, string>;
+  return {
+    channel,
+    device: device ?? '',
+    service: service ?? '',
+    endpointHash: channel.name.slice(PREFIX.length),
+    rules: readStored(ChannelRules, channel.rules, `rules of channel ${channel.id}`),
+  };
+}
+
+/** The owner's own devices, oldest first. */
+export async function readSubscriptions(
+  db: Db,
+  owner: Pick<OwnerTable, 'organisation_id' | 'id'>,
+): Promise<ReadSubscription[]> {
+  return (await listChannelsOfOwner(db, owner)).filter(({ kind }) => kind === 'web_push').map(read);
+}
+
+const invalid = (detail: string) => new ChangeRefused('invalid_request', detail);
+
+/** Throws ChangeRefused when nothing could be sent there. What its name resolves to is looked at with each message. */
+function checkEndpoint(endpoint: string): URL {
+  const url = new URL(endpoint);
+  if (url.protocol !== 'https:') throw invalid('endpoint: is not https; send what PushSubscription.toJSON() gives.');
+  if (url.username !== '' || url.password !== '')
+    throw invalid('endpoint: has a user name in it; no push service has.');
+  const rules = { allowPrivate: new Set<string>(), own: [] };
+  if (!checkHost({ host: url.hostname, port: 443 }, rules, new Set([443])).ok)
+    throw invalid('endpoint: is no public address; push services are on the internet.');
+  return url;
+}
+
+/** Throws ChangeRefused when a browser cannot have made these keys. */
+function checkKeys({ p256dh, auth }: StoredSubscription['keys']): void {
+  const point = Buffer.from(p256dh, 'base64url');
+  const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((half) => half.toString('base64url'));
+  try {
+    if (point.length !== 65 || point[0] !== 4 || x === undefined || y === undefined) throw new Error();
+    createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' });
+  } catch {
+    throw invalid('keys.p256dh: is not a P-256 public key in base64url (65 bytes, uncompressed).');
+  }
+  if (Buffer.from(auth, 'base64url').length !== 16) throw invalid('keys.auth: is not 16 bytes in base64url.');
+}
+
+/**
+ * Adds the device of whoever asks. The same browser again takes the place of what it was before, also of another owner's: it is
+ * the same screen. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ */
+export async function addSubscription(
+  services: Changing,
+  by: ChangingOwner & { owner: Pick<OwnerTable, 'id' | 'organisation_id'> },
+  { endpoint, keys, device, rules }: GivenSubscription,
+): Promise<ReadSubscription> {
+  const { vault, clock } = services.broker;
+  const service = checkEndpoint(endpoint).hostname;
+  checkKeys(keys);
+  const { organisation_id: organisationId, id: ownerId } = by.owner;
+  const id = uuidv4();
+  const place = { table: 'notice_channels', organisationId, rowId: id } as const;
+  const channel: NoticeChannelTable = {
+    organisation_id: organisationId,
+    id,
+    name: `${PREFIX}${hashOf(endpoint)}`,
+    kind: 'web_push',
+    settings: JSON.stringify({ device, service }),
+    secret: vault.seal(place, JSON.stringify({ endpoint, keys })),
+    secret_reference: null,
+    owner_id: ownerId,
+    rules: JSON.stringify(rules),
+    status: 'active',
+    last_ok_at: null,
+    last_error: null,
+    origin: 'owner',
+    created_at: clock(),
+  };
+  return await recordInTurn(services, by, { reason: 'push_device_added' }, async (tx, note) => {
+    await deleteChannelNamed(tx, organisationId, channel.name);
+    if ((await listChannelsOfOwner(tx, by.owner)).length >= MOST_DEVICES)
+      throw new ChangeRefused('conflict', `You have ${MOST_DEVICES} devices already: remove one first.`);
+    await addChannel(tx, channel);
+    note({ device: { id, name: device, service } });
+    return read(channel);
+  });
+}
+
+/** Throws ChangeRefused: also for a device of somebody else. */
+async function load(db: Db, owner: { id: string; organisation_id: string }, id: string): Promise<ReadSubscription> {
+  const found = await findChannel(db, owner.organisation_id, id);
+  if (found?.owner_id !== owner.id || found.kind !== 'web_push')
+    throw new ChangeRefused('not_found', 'You have no such device.');
+  return read(found);
+}
+
+/** What is told on it, and when. Throws ChangeRefused; AuditUnavailable. */
+export async function changeSubscription(
+  services: Changing,
+  by: ChangingOwner,
+  { id, rules }: { id: string; rules: ChannelRules },
+): Promise<ReadSubscription> {
+  return await recordInTurn(services, by, { reason: 'push_device_changed' }, async (tx, note) => {
+    const { channel, device, service } = await load(tx, by.owner, id);
+    await changeChannel(tx, channel, { rules: JSON.stringify(rules) });
+    note({ device: { id, name: device, service } });
+    return await load(tx, by.owner, id);
+  });
+}
+
+/** Removes a device with all that was to be sent to it. Throws ChangeRefused; AuditUnavailable. */
+export async function removeSubscription(services: Changing, by: ChangingOwner, id: string): Promise<void> {
+  await recordInTurn(services, by, { reason: 'push_device_removed' }, async (tx, note) => {
+    const { channel, device, service } = await load(tx, by.owner, id);
+    await deleteChannel(tx, channel);
+    note({ device: { id, name: device, service } });
+  });
+}
+
+/** Sends a test notice now. Answers what came of it, in our words; a device that is gone is removed by it. */
+export async function testSubscription(
+  services: Changing,
+  by: ChangingOwner,
+  id: string,
+): Promise<{ ok: boolean; detail: string }> {
+  const { channel, device, service } = await load(services.broker.store.db, by.owner, id);
+  const { kind, why } = await tryChannel(services.broker, { ...channel, name: device });
+  const ok = kind === 'sent';
+  await recordChange(services, by, { reason: 'push_device_tested' }, async (_tx, note) =>
+    note({ device: { id, name: device, service }, ok }),
+  );
+  if (kind === 'gone')
+    return { ok, detail: 'The browser withdrew it, so it was removed: turn it on again on that device.' };
+  return { ok, detail: ok ? 'The push service took the test notice: it arrives on the device in a moment.' : why };
+}

@@ -1,0 +1,79 @@
+/** Versions of rules as owners read them: what each says, and who made it. */
+import { z } from 'zod';
+import type { RuleSource } from '../policy/facts.ts';
+import { ruleInWords } from '../policy/rule-words.ts';
+import type { Db } from '../store/store.ts';
+import { readStored, readStoredRules } from '../store/stored-json.ts';
+import { findVersionEvents } from '../store/version-events.ts';
+
+/** Who made a version: an owner's id, or `operator`; how; and the audit row that says so. */
+export type MadeBy = { by: string; how: string; auditId: string };
+/** `words`: of each rule what it says. `madeBy` null: nobody is on record, as of what came with the organisation. */
+export type RuleVersion = {
+  version: number;
+  created_at: number;
+  rules: RuleSource[];
+  words: string[];
+  madeBy: MadeBy | null;
+};
+
+type Stored = { version: number; rules: string; created_at: number };
+/** Of which policy, or of the guardrails. */
+type Whose = { policy: { id: string; name: string } } | 'guardrails';
+
+export const inWords = (rules: readonly RuleSource[]): string[] => rules.map(ruleInWords);
+
+/** Opens versions as they are stored; of each it reads the record around its moment. */
+export async function readVersions(
+  db: Db,
+  organisationId: string,
+  whose: Whose,
+  found: readonly Stored[],
+): Promise<RuleVersion[]> {
+  const versions: RuleVersion[] = [];
+  for (const { version, rules: text, created_at } of found) {
+    const what = whose === 'guardrails' ? 'the guardrails' : `policy ${whose.policy.id}`;
+    const rules = readStoredRules(text, `rules of ${what} version ${version}`);
+    const madeBy = await findMaker(db, organisationId, whose, { version, created_at });
+    versions.push({ version, created_at, rules, words: inWords(rules), madeBy });
+  }
+  return versions;
+}
+
+/** What to send as `before` for the next page; null: this was the last one. */
+export function nextOf(versions: readonly { version: number }[], limit: number): number | null {
+  const last = versions.length === limit ? versions.at(-1) : undefined;
+  return last && last.version > 1 ? last.version : null;
+}
+
+const Versioned = z.object({ version: z.int() });
+const Noted = z.object({
+  change: z.object({
+    by: z.string(),
+    how: z.string(),
+    policy: Versioned.extend({ id: z.string() }).optional(),
+    guardrails: Versioned.optional(),
+    changes: z.array(z.string()).optional(),
+  }),
+});
+
+/** `create policy careful`, `update guardrails guardrails`. */
+const isLineOf = (line: string, whose: Whose): boolean =>
+  whose === 'guardrails' ? /^\w+ guardrails /.test(line) : line.replace(/^\w+ /, '') === `policy ${whose.policy.name}`;
+
+async function findMaker(
+  db: Db,
+  organisationId: string,
+  whose: Whose,
+  { version, created_at }: Pick<Stored, 'version' | 'created_at'>,
+): Promise<MadeBy | null> {
+  for (const { id, flags } of await findVersionEvents(db, organisationId, created_at)) {
+    if (flags === null) continue;
+    const { change } = readStored(Noted, flags, `flags of audit row ${id}`);
+    const noted = whose === 'guardrails' ? change.guardrails : change.policy;
+    const isThis = noted?.version === version && (whose === 'guardrails' || change.policy?.id === whose.policy.id);
+    if (isThis || change.changes?.some((line) => isLineOf(line, whose)))
+      return { by: change.by, how: change.how, auditId: id };
+  }
+  return null;
+}

@@ -1,0 +1,101 @@
+/** Making a standing approval, in the transaction of the approval that it is made with. */
+import type { Broker } from '../broker.ts';
+import { uuidv7 } from '../crypto/ids.ts';
+import { hashOfTerms, sealTerms } from '../facts/standing-terms.ts';
+import type { Decision } from '../store/approvals.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import { countStanding, putStandingApproval } from '../store/standing-approvals.ts';
+import type { Db } from '../store/store.ts';
+import { type AskedStanding, type ReadyStanding, readStanding } from './standing-asked.ts';
+import { type Offering, standingOffer } from './standing-offer.ts';
+
+/** In force of one agent. */
+export const MOST_STANDING = 100;
+
+/** `no_standing`: `detail` says why, and nothing was decided. `needs_passkey`: the organisation wants one. */
+export type PreparedStanding =
+  | { kind: 'ready'; ready: ReadyStanding }
+  | { kind: 'no_standing'; detail: string }
+  | { kind: 'needs_passkey' }
+  | { kind: 'not_found' };
+
+/** Reads what is asked beside an approval. `byPasskey`: a passkey of whoever decides has signed it. */
+export async function prepareStanding(
+  services: Offering,
+  { organisationId, approvalId, byPasskey }: { organisationId: string; approvalId: string; byPasskey: boolean },
+  asked: AskedStanding,
+): Promise<PreparedStanding> {
+  const { store, clock } = services.broker;
+  const held = await findHeldCall(store.db, organisationId, approvalId);
+  if (!held) return { kind: 'not_found' };
+  const organisation = await findOrganisation(store.db, organisationId);
+  if (organisation?.require_user_verification === 1 && !byPasskey) return { kind: 'needs_passkey' };
+  const offer = await standingOffer(services, held);
+  if (!offer.possible) return { kind: 'no_standing', detail: offer.why };
+  if ((await countStanding(store.db, organisationId, held.agent_id, clock())) >= MOST_STANDING)
+    return {
+      kind: 'no_standing',
+      detail: `This agent has ${MOST_STANDING} standing approvals already. Revoke those that it does not need.`,
+    };
+  const ready = readStanding(asked, offer, clock());
+  return typeof ready === 'string' ? { kind: 'no_standing', detail: ready } : { kind: 'ready', ready };
+}
+
+/** What of it goes on record, and into the receipt of the decision: no value of the call. */
+export type MadeStanding = {
+  id: string;
+  count: number;
+  until: string;
+  session: boolean;
+  free: { member: string; at_most?: number }[];
+  terms_hash: string;
+};
+
+/** As it will be on record. */
+export function recordedStanding({ terms, uses, expiresAt }: ReadyStanding, now: number): MadeStanding {
+  return {
+    id: uuidv7(now),
+    count: uses,
+    until: new Date(expiresAt).toISOString(),
+    session: terms.session,
+    free: terms.free.map(({ member, atMost }) => ({ member, ...(atMost !== undefined && { at_most: atMost }) })),
+    terms_hash: hashOfTerms(terms),
+  };
+}
+
+/** Stores it: in force when the transaction is committed. */
+export async function putStanding(
+  tx: Db,
+  broker: Pick<Broker, 'vault'>,
+  held: HeldCall,
+  { ready, made, decision }: { ready: ReadyStanding; made: MadeStanding; decision: Decision },
+): Promise<void> {
+  const { terms, uses, expiresAt, sentence } = ready;
+  const { basis, session } = terms;
+  const ref = { organisation_id: held.organisation_id, id: made.id };
+  await putStandingApproval(tx, {
+    ...ref,
+    agent_id: basis.agentId,
+    platform_id: basis.platformId,
+    connection_id: basis.connectionId ?? '',
+    grant_id: String(basis.grant.id),
+    scope: basis.scope,
+    approval_id: held.id,
+    session_id: session ? basis.sessionId : null,
+    uses,
+    expires_at: expiresAt,
+    decided_on: JSON.stringify({
+      policy: basis.policy,
+      guardrails: basis.guardrails,
+      manifest: basis.manifest,
+      holds: basis.holds,
+    }),
+    terms: sealTerms(broker, ref, { ...terms, sentence }),
+    terms_hash: made.terms_hash,
+    decided_by: decision.by,
+    decided_how: decision.how,
+    decided_with: decision.with,
+    created_at: decision.at,
+  });
+}

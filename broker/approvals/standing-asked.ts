@@ -1,0 +1,76 @@
+/** What an owner asks for beside an approval: for how many calls like it, how long, and in which members they may differ. */
+import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
+import type { Basis, Instant, JsonObject } from '../policy/facts.ts';
+import type { Offered } from '../policy/free-members.ts';
+import type { Free, StandingTerms } from '../policy/standing-terms.ts';
+import { standingWords } from '../sentences/standing.ts';
+
+const HOUR_MS = 3_600_000;
+export const MOST_USES = 1_000;
+/** Of one with an end; of one for a session, whose name the agent gives itself. */
+export const LONGEST_MS = 30 * 24 * HOUR_MS;
+export const LONGEST_SESSION_MS = 12 * HOUR_MS;
+
+/** One of `until` (milliseconds), `forSeconds` and `session` is given. */
+export type AskedStanding = {
+  count: number;
+  until?: Instant;
+  forSeconds?: number;
+  session?: true;
+  free: readonly { member: string; atMost?: number }[];
+};
+
+/** `sentence`: what they say, in words. */
+export type ReadyStanding = { terms: StandingTerms; uses: number; expiresAt: Instant; sentence: string };
+
+/** The hash that a passkey's challenge is bound to, beside the held call itself. */
+export const hashOfAsked = ({ count, until, forSeconds, session, free }: AskedStanding): string =>
+  sha256Hex(
+    canonicalJson({
+      count,
+      until: until ?? null,
+      for_seconds: forSeconds ?? null,
+      session: session ?? false,
+      free: free
+        .map(({ member, atMost }) => ({ member, at_most: atMost ?? null }))
+        .sort((a, b) => (a.member < b.member ? -1 : 1)),
+    } as JsonObject),
+  );
+
+/** The terms, or a text that says what cannot be. Never wider than what is offered. */
+export function readStanding(
+  asked: AskedStanding,
+  { basis, members }: { basis: Basis; members: readonly Offered[] },
+  now: Instant,
+): ReadyStanding | string {
+  const { count, session = false } = asked;
+  if ([asked.until, asked.forSeconds, asked.session].filter((one) => one !== undefined).length !== 1)
+    return 'standing: write one of until, for_seconds and session';
+  if (session && basis.sessionId === null) return 'standing.session: the agent named no session when it made this call';
+  const expiresAt = session ? now + LONGEST_SESSION_MS : (asked.until ?? now + (asked.forSeconds ?? 0) * 1000);
+  if (expiresAt <= now) return 'standing.until: that is over';
+  if (expiresAt > now + LONGEST_MS) return 'standing: it ends after 30 days at most';
+  const free: Free[] = [];
+  for (const { member, atMost } of asked.free) {
+    const offered = members.find((one) => one.member === member);
+    if (!offered)
+      return `standing.free: "${member}" may not differ; ${members.length === 0 ? 'nothing in this call may' : `what may is ${members.map((one) => one.member).join(', ')}`}`;
+    if (free.some((one) => one.member === member)) return `standing.free: "${member}" is there twice`;
+    if (!offered.isAmount && atMost !== undefined) return `standing.free: "${member}" is no number; leave out at_most`;
+    const limit = atMost ?? offered.atMost;
+    if (limit !== undefined && (limit > (offered.atMost ?? 0) || limit <= 0))
+      return `standing.free: "${member}" may be at most ${offered.atMost}, as in this call`;
+    free.push({ member, place: offered.place, ...(limit !== undefined && { atMost: limit }) });
+  }
+  const terms = { basis, free, session };
+  return { terms, uses: count, expiresAt, sentence: sentenceOf(terms, count, expiresAt) };
+}
+
+/** What the terms let pass, in words. */
+const sentenceOf = ({ free, session }: StandingTerms, count: number, expiresAt: Instant): string =>
+  standingWords({
+    count,
+    until: new Date(expiresAt).toISOString(),
+    session,
+    free: free.map(({ member, atMost }) => ({ member, at_most: atMost ?? null })),
+  });

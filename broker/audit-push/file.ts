@@ -1,0 +1,156 @@
+/**
+ * Batches appended to a file of JSON lines: `AUDIT_FOLDER/<organisation id>/<name>.jsonl`. Before the cursor moves they are on the disk. What is
+ * in the file already tells where to go on: rows are neither lost nor doubled by a crash, and a line that it cut off is taken away.
+ */
+import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SettingsOf } from './settings.ts';
+import type { Batch, Delivered, Delivering, Sink } from './sink.ts';
+
+type File = Delivering<SettingsOf<'file'>>;
+type Handle = Awaited<ReturnType<typeof open>>;
+
+const MOST_BYTES = 100 * 1024 ** 2;
+const INDEX_DIGITS = 12;
+/** Others of the group may read, to ship them on. */
+const FILE_MODE = 0o640;
+const FOLDER_MODE = 0o750;
+/** Of the end of a file, to find its last line; doubled until it is whole. */
+const TAIL_BYTES = 64 * 1024;
+
+/** A row that is in a file. */
+type Written = { index: number; id: string };
+/** The end of a file: its bytes up to the end of the last whole line, and the row that stands there; undefined: there is none. */
+type Tail = { bytes: number; last: Written | undefined };
+
+const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** Reads the row that a line holds, in either format; undefined: it holds none. */
+function rowIn(line: string): Written | undefined {
+  try {
+    const { index, row, metadata } = JSON.parse(line);
+    const found = metadata === undefined ? { index, id: row.id } : { index: metadata.sequence, id: metadata.uid };
+    return Number.isSafeInteger(found.index) && typeof found.id === 'string' ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function tailOf(handle: Handle): Promise<Tail> {
+  const { size } = await handle.stat();
+  for (let length = TAIL_BYTES; ; length *= 2) {
+    const from = Math.max(0, size - length);
+    const bytes = Buffer.alloc(size - from);
+    await handle.read(bytes, 0, bytes.length, from);
+    const end = bytes.lastIndexOf(10);
+    // The newline before the last line, or the beginning of the file.
+    const begin = end <= 0 ? -1 : bytes.lastIndexOf(10, end - 1);
+    if (from > 0 && begin < 0) continue;
+    if (end < 0) return { bytes: 0, last: undefined };
+    return { bytes: from + end + 1, last: rowIn(bytes.subarray(begin + 1, end).toString('utf8')) };
+  }
+}
+
+/** The last row that a file holds; undefined: there is no such file, or no row in it. */
+async function lastIn(path: string): Promise<Written | undefined> {
+  const handle = await open(path, 'r');
+  try {
+    return (await tailOf(handle)).last;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The newest file that was renamed, which is named after the index of its last row. */
+async function newestRotated(folder: string, name: string): Promise<string | undefined> {
+  const prefix = `${name}.`;
+  const rotated = (await readdir(folder)).filter(
+    (one) => one.startsWith(prefix) && /^\d{12,}(?:-\d+)?$/.test(one.slice(prefix.length)),
+  );
+  return rotated.toSorted().at(-1);
+}
+
+/** Renames the file so that another one is begun; what is there under that name stays. */
+async function rotate(folder: string, name: string, last: number): Promise<void> {
+  const to = join(folder, `${name}.${String(last).padStart(INDEX_DIGITS, '0')}`);
+  for (let copy = 0; ; copy++) {
+    const path = copy === 0 ? to : `${to}-${copy}`;
+    if (await stat(path).catch(() => undefined)) continue;
+    return await rename(join(folder, name), path);
+  }
+}
+
+/** Makes renamed and new files survive a loss of power. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function append({ name, settings, now, idAt }: File, folder: string, batch: Batch): Promise<void> {
+  const file = `${name}.jsonl`;
+  const path = join(folder, file);
+  let handle = await open(path, 'a+', FILE_MODE);
+  try {
+    let tail = await tailOf(handle);
+    const { size, mtimeMs } = await handle.stat();
+    if (size > tail.bytes) await handle.truncate(tail.bytes);
+    const rotated = tail.last ? undefined : await newestRotated(folder, file);
+    const last = tail.last ?? (rotated === undefined ? undefined : await lastIn(join(folder, rotated)));
+    // After a restore of the store other rows have these indexes: then the file is of before, and is put aside.
+    const isOurs = last !== undefined && (await idAt(last.index)) === last.id;
+    const lines = batch.lines.filter(({ index }) => !isOurs || last.index < index);
+    const isFull = tail.bytes >= (settings.max_bytes ?? MOST_BYTES) || day(mtimeMs) !== day(now);
+    const isDue = tail.last !== undefined && (!isOurs || (isFull && lines.length > 0));
+    if (isDue && tail.last) {
+      await handle.close();
+      await rotate(folder, file, tail.last.index);
+      handle = await open(path, 'a+', FILE_MODE);
+      tail = { bytes: 0, last: undefined };
+    }
+    await handle.appendFile(lines.map(({ text }) => `${text}\n`).join(''));
+    await handle.sync();
+    if (tail.bytes === 0) await syncFolder(folder);
+  } finally {
+    await handle.close();
+  }
+}
+
+const CODES: Readonly<Record<string, string>> = {
+  ENOSPC: 'The disk is full.',
+  EDQUOT: 'The quota of the disk is used up.',
+  EACCES: 'The broker may not write there.',
+  EPERM: 'The broker may not write there.',
+  EROFS: 'The file system is read-only.',
+};
+
+/** Runs `write` with the folder of the organisation, which is made. */
+async function inFolder(
+  { folder, organisationId }: File,
+  write: (folder: string) => Promise<void>,
+): Promise<Delivered> {
+  if (folder === undefined)
+    return { kind: 'failed', why: 'This broker writes no files: its operator has to set AUDIT_FOLDER.' };
+  const own = join(folder, organisationId);
+  try {
+    await mkdir(own, { recursive: true, mode: FOLDER_MODE });
+    await write(own);
+    return { kind: 'arrived' };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    return { kind: 'failed', why: `The file cannot be written (${code}). ${CODES[code] ?? ''}`.trim() };
+  }
+}
+
+export const file: Sink<SettingsOf<'file'>> = {
+  deliver: (delivering, batch) => inFolder(delivering, (folder) => append(delivering, folder, batch)),
+  test: (delivering) =>
+    inFolder(delivering, async (folder) => {
+      const handle = await open(join(folder, `${delivering.name}.jsonl`), 'a', FILE_MODE);
+      await handle.close();
+    }),
+};

@@ -1,0 +1,34 @@
+/** Sending over HTTP through the guarded way out, and what an answer means: any 2xx says that the receiver has it. */
+import type { Answer } from '../egress/dispatcher.ts';
+import { judge, type Post, post } from '../notify/post.ts';
+import type { Delivered, Delivering } from './sink.ts';
+
+/** A batch is up to some MiB. */
+const TIMEOUT_MS = 30_000;
+/** Of an answer; receivers may tell of each row, and its status says it all. */
+const ENOUGH_BYTES = 48 * 1024;
+
+type Sending = Pick<Delivering<unknown>, 'outbound' | 'sinkId' | 'now'>;
+
+/** `taken`: the answer of a receiver that took it. */
+export async function postBatch(
+  { outbound, sinkId, now }: Sending,
+  request: Post,
+): Promise<(Delivered & { kind: 'failed' }) | { kind: 'taken'; answer: Extract<Answer, { kind: 'answer' }> }> {
+  let bytes = 0;
+  const answer = await post(
+    { outbound, channelId: sinkId },
+    {
+      ...request,
+      headers: { ...request.headers, 'accept-encoding': 'identity' },
+      timeoutMs: TIMEOUT_MS,
+      enough: (chunk) => {
+        bytes += chunk.length;
+        return bytes > ENOUGH_BYTES;
+      },
+    },
+  );
+  if (answer.kind === 'answer' && answer.status >= 200 && answer.status < 300) return { kind: 'taken', answer };
+  const { why, ...judged } = judge(answer, { now }) as { why: string; afterMs?: number };
+  return { kind: 'failed', why, ...(judged.afterMs !== undefined && { afterMs: judged.afterMs }) };
+}

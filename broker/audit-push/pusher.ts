@@ -1,0 +1,201 @@
+/**
+ * Pushes the audit to sinks: one process on a store at a time, by lease; each sink in the order of the log, several sinks beside each other.
+ * The cursor moves after the receiver has acknowledged, so what a crash cuts off is sent again, as the same batch.
+ */
+import type { Broker } from '../broker.ts';
+import { Secret } from '../crypto/secret.ts';
+import { type KeptLease, keepLease } from '../lease.ts';
+import { entriesFrom } from '../receipt-log/log-rows.ts';
+import { makePlaces } from '../runtime/places.ts';
+import { purgedUntil } from '../store/audit-purges.ts';
+import {
+  beginBatch,
+  failBatch,
+  findSink,
+  finishBatch,
+  listDueSinks,
+  type SinkRef,
+  type SinkWithLog,
+} from '../store/audit-sinks.ts';
+import { batchOf, nextBatch, UnreadableRow } from './batch.ts';
+import { deliverTo, type Stored } from './kinds.ts';
+import type { Format } from './settings.ts';
+import type { Batch, Delivered } from './sink.ts';
+
+const LEASE = 'audit push';
+const POLL_MS = 1_000;
+/**
+ * Batches that are on their way at once: to sinks that took the last one, and to those that did not, so that these hold up no other; of
+ * these one of an organisation.
+ */
+const AT_ONCE = { working: 6, failing: 6 } as const;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** How long a stop waits for batches that are on their way. */
+const STOP_MS = 3_000;
+
+type Needs = Pick<
+  Broker,
+  'store' | 'vault' | 'clock' | 'log' | 'config' | 'baseUrl' | 'did' | 'outbound' | 'instanceId' | 'storeOutage'
+>;
+
+/** What a sink is delivered with. Rejects with SealError when its secret was altered in the store. */
+export function deliveringTo(broker: Needs, sink: SinkWithLog): Stored {
+  const { organisation_id: organisationId, id, secret } = sink;
+  const place = { table: 'audit_sinks', organisationId, rowId: id } as const;
+  return {
+    sinkId: id,
+    name: sink.name,
+    organisationId,
+    kind: sink.kind,
+    format: sink.format as Format,
+    settings: sink.settings,
+    secret: secret === null ? undefined : new Secret(broker.vault.open(place, secret).toString('utf8')),
+    outbound: broker.outbound,
+    folder: broker.config.auditFolder,
+    now: broker.clock(),
+    idAt: async (index) => (await entriesFrom(broker.store.db, organisationId, index, index + 1))[0]?.id,
+  };
+}
+
+/** Whole milliseconds before the next try: twice as long each time, and not at the same instant as others. `failures`: with this one. */
+const pauseMs = (failures: number): number =>
+  Math.ceil(Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 4));
+
+export type Pusher = {
+  /** Sends nothing more, waits a moment for what is on its way, and lets another process go on. */
+  stop(): Promise<void>;
+};
+
+/** Starts it. Does nothing while another process pushes. */
+export function startPusher(broker: Needs): Pusher {
+  const { store, clock, log, storeOutage } = broker;
+  const { db } = store;
+  /** Sinks to which something is being sent, and how that goes. */
+  const lanes = new Map<string, Promise<void>>();
+  /** Organisations of which a sink that failed is being tried. */
+  const trying = new Set<string>();
+  const places = { working: makePlaces(AT_ONCE.working), failing: makePlaces(AT_ONCE.failing) };
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let round: Promise<void> = Promise.resolve();
+
+  const lease: KeptLease = keepLease(broker, LEASE, () => {});
+  const held = () => {
+    const fence = stopped ? undefined : lease.fence();
+    return fence === undefined ? undefined : { name: LEASE, fence };
+  };
+
+  const attempt = async (sink: SinkWithLog, batch: Batch): Promise<Delivered> => {
+    try {
+      return await deliverTo(deliveringTo(broker, sink), batch);
+    } catch (error) {
+      log.error({ err: error, sink: sink.id }, 'an audit sink cannot be used; trying it again');
+      return { kind: 'failed', why: 'Its settings or its secret cannot be read; the log of the broker says more.' };
+    }
+  };
+
+  const isDue = ({ status, next_index, log_size, retry_at }: SinkWithLog) =>
+    status === 'active' && next_index < log_size && (retry_at === null || retry_at <= clock());
+
+  const fail = async (
+    sink: SinkWithLog,
+    { why, afterMs = 0 }: Delivered & { kind: 'failed' },
+    by: { name: string; fence: number },
+  ): Promise<void> => {
+    const now = clock();
+    await failBatch(db, sink, { now, why, retryAt: now + Math.max(pauseMs(sink.failures + 1), afterMs) }, by);
+    if (sink.failures === 0) log.warn({ sink: sink.id, why }, 'an audit sink takes no rows; trying again');
+  };
+
+  /** Sends one batch. Answers whether the next one may follow. */
+  const push = async (ref: SinkRef): Promise<boolean> => {
+    const sink = await findSink(db, ref);
+    if (!sink || !isDue(sink)) return false;
+    const found = await nextBatch(broker, sink).catch((error) => {
+      if (error instanceof UnreadableRow) return error;
+      throw error;
+    });
+    const began = held();
+    if (began === undefined) return false;
+    if (found instanceof UnreadableRow) {
+      await fail(sink, { kind: 'failed', why: found.message }, began);
+      return false;
+    }
+    const { end, lines } = found;
+    if (end === sink.next_index) return false;
+    const whole = Math.max(sink.next_index, await purgedUntil(db, sink.organisation_id));
+    if (lines.filter(({ index }) => index >= whole).length < end - whole)
+      log.error({ security: true, sink: sink.id, from: sink.next_index, end }, 'rows of the receipt log are missing');
+    if (sink.batch_end === null && !(await beginBatch(db, sink, end, began))) return false;
+    const batch = batchOf(sink.id, sink.next_index, end, lines);
+    const delivered = batch ? await attempt(sink, batch) : { kind: 'arrived' as const };
+    // What arrived while this process lost the lease is sent again by the one that has it.
+    const ended = lease.fence();
+    if (ended === undefined) return false;
+    const by = { name: LEASE, fence: ended };
+    if (delivered.kind === 'failed') {
+      if (!stopped) await fail(sink, delivered, by);
+      return false;
+    }
+    const { rows: rejected = 0, why = null } = delivered.rejected ?? {};
+    if (rejected > 0) log.warn({ sink: sink.id, rejected }, 'an audit sink does not keep some rows that it was sent');
+    return await finishBatch(db, sink, { end, now: clock(), rejected, why }, by);
+  };
+
+  /** Sends all that waits for a sink, until it fails or nothing is left. */
+  const drain = async (ref: SinkRef): Promise<void> => {
+    for (let more = true; more; ) {
+      const sink = await findSink(db, ref);
+      if (!sink || !isDue(sink) || !held()) return;
+      more = await places[sink.failures > 0 ? 'failing' : 'working'](() => push(ref));
+    }
+  };
+
+  const failed = (error: unknown) => {
+    if (!storeOutage.isLasting()) log.error({ err: error }, 'pushing the audit failed; retrying');
+  };
+
+  const look = async (): Promise<void> => {
+    if (!held()) return;
+    for (const ref of await listDueSinks(db, clock())) {
+      const isTried = ref.failures > 0;
+      if (lanes.has(ref.id) || (isTried && trying.has(ref.organisation_id))) continue;
+      if (isTried) trying.add(ref.organisation_id);
+      const lane = drain(ref)
+        .catch(failed)
+        .finally(() => {
+          lanes.delete(ref.id);
+          if (isTried) trying.delete(ref.organisation_id);
+        });
+      lanes.set(ref.id, lane);
+    }
+  };
+
+  const tick = () => {
+    round = look()
+      .catch(failed)
+      .then(() => {
+        if (!stopped) timer = setTimeout(tick, POLL_MS);
+      });
+  };
+  tick();
+
+  return {
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await round;
+      clearTimeout(timer);
+      let late: NodeJS.Timeout | undefined;
+      await Promise.race([
+        Promise.all(lanes.values()),
+        new Promise<void>((resolve) => {
+          late = setTimeout(resolve, STOP_MS);
+        }),
+      ]);
+      clearTimeout(late);
+      await lease.stop();
+    },
+  };
+}

@@ -1,0 +1,119 @@
+/** Audit sinks as the owner API takes them and the store keeps them: settings by kind, the secret apart. */
+import { z } from 'zod';
+import { name } from '../config-file/name.ts';
+import { HeaderValue, PlatformHeaderName, PlatformUrl } from '../platforms/fields.ts';
+import { readSecretParts } from '../platforms/secret-parts.ts';
+
+/** It is a file's name, too. */
+export const SinkName = name('Name of the sink; a sink of the kind file writes NAME.jsonl.');
+
+export const FORMATS = ['ocsf', 'json'] as const;
+export const Format = z
+  .enum(FORMATS)
+  .describe('ocsf: OCSF 1.9.0, API Activity; json: rows as an export of the receipt log has them.');
+export type Format = z.infer<typeof Format>;
+
+const header = PlatformHeaderName.optional();
+const url = (what: string) => PlatformUrl.describe(what).meta({ format: 'uri' });
+
+const KINDS = {
+  webhook: {
+    url: url('Where batches are posted to; without a query.'),
+    header: header.describe(
+      'Header in which the secret is sent as it is, such as "authorization". Absent: the secret signs (Standard Webhooks).',
+    ),
+  },
+  otlp: {
+    url: url('Address of the collector (OTLP over HTTP); /v1/logs is added.'),
+    header: header.describe('Header in which the secret is sent as it is. Absent: authorization.'),
+  },
+  s3: {
+    url: url('Address of the storage, such as https://s3.eu-central-1.amazonaws.com.'),
+    region: z
+      .string()
+      .regex(/^[a-z0-9-]{1,50}$/, 'write the name of a region, such as "eu-central-1"')
+      .describe('Region that is signed for.'),
+    bucket: z
+      .string()
+      .regex(
+        /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+        'write the name of a bucket: lower case letters, digits, "." and "-"',
+      )
+      .describe('The bucket.'),
+    prefix: z
+      .string()
+      .regex(/^[A-Za-z0-9_-][A-Za-z0-9_.=-]*(\/[A-Za-z0-9_-][A-Za-z0-9_.=-]*)*$/, 'write names with "/" between them')
+      .max(256)
+      .optional()
+      .describe('What the keys of objects begin with.'),
+    path_style: z
+      .boolean()
+      .optional()
+      .describe('Whether the bucket stands in the path. Absent: yes; false: in the host name.'),
+  },
+  file: {
+    max_bytes: z
+      .int()
+      .min(1_024)
+      .max(10 * 1024 ** 3)
+      .optional()
+      .describe('A file that is as large is renamed, and another begun. Absent: 100 MiB.'),
+  },
+} as const satisfies Record<string, z.ZodRawShape>;
+
+export type SinkKindName = keyof typeof KINDS;
+export const SINK_KINDS = Object.keys(KINDS) as [SinkKindName, ...SinkKindName[]];
+
+/** The form of a sink. `more`: members beside kind and settings. */
+export const sinkForm = <More extends z.ZodRawShape>(more: More) =>
+  z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('webhook'), ...KINDS.webhook, ...more }),
+    z.strictObject({ kind: z.literal('otlp'), ...KINDS.otlp, ...more }),
+    z.strictObject({ kind: z.literal('s3'), ...KINDS.s3, ...more }),
+    z.strictObject({ kind: z.literal('file'), ...KINDS.file, ...more }),
+  ]);
+
+/** The settings of each kind, as they are stored. */
+export const STORED_SETTINGS = {
+  webhook: z.strictObject(KINDS.webhook),
+  otlp: z.strictObject(KINDS.otlp),
+  s3: z.strictObject(KINDS.s3),
+  file: z.strictObject(KINDS.file),
+} as const;
+export type SettingsOf<Kind extends SinkKindName> = z.infer<(typeof STORED_SETTINGS)[Kind]>;
+
+/** What of a given sink is a setting of its kind. */
+export const settingsIn = (given: { kind: SinkKindName } & Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(given).filter(([key, value]) => Object.hasOwn(KINDS[given.kind], key) && value !== undefined),
+  );
+
+const SIGNING_KEY = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
+
+/** Whether the broker makes the secret where none is given: the key that signs webhooks. */
+export const makesSecret = (kind: SinkKindName, settings: Record<string, unknown>): boolean =>
+  kind === 'webhook' && settings.header === undefined;
+
+/** What is wrong with the secret of a sink, or with it having none, in words; undefined: nothing. */
+export function sinkSecretProblem(
+  kind: SinkKindName,
+  settings: Record<string, unknown>,
+  secret: string | undefined,
+): string | undefined {
+  if (kind === 'file') return secret === undefined ? undefined : 'a file has none; leave it out';
+  if (kind === 's3') {
+    if (secret === undefined) return 'is missing; it has the parts access_key_id and secret_access_key';
+    const read = readSecretParts(s3Auth({ region: String(settings.region) }), secret);
+    return read.ok ? undefined : `it ${read.problem}`;
+  }
+  if (makesSecret(kind, settings))
+    return secret === undefined || SIGNING_KEY.test(secret)
+      ? undefined
+      : 'write "whsec_" and 24 to 64 random bytes in base64; or name the header in which it is to be sent';
+  if (secret === undefined)
+    return settings.header === undefined ? undefined : 'is missing; it is what is sent in the header';
+  return HeaderValue.safeParse(secret).success ? undefined : 'is not the value of a header: write printable ASCII';
+}
+
+/** How requests to S3 are signed. */
+export const s3Auth = ({ region }: { region: string }) => ({ type: 'aws_sigv4' as const, region, service: 's3' });

@@ -1,0 +1,41 @@
+/** Batches posted to an address: JSON lines, or of OCSF an array; signed by Standard Webhooks, or with a header. */
+import { signWebhook } from '../notify/sign-webhook.ts';
+import { postBatch } from './post-batch.ts';
+import type { SettingsOf } from './settings.ts';
+import type { Delivered, Delivering, Sink } from './sink.ts';
+
+type Webhook = Delivering<SettingsOf<'webhook'>>;
+
+async function send(delivering: Webhook, id: string, texts: readonly string[]): Promise<Delivered> {
+  const { settings, secret, format, now } = delivering;
+  if (secret === undefined) return { kind: 'failed', why: 'It has no secret to sign with: give it one.' };
+  const body = format === 'ocsf' ? `[${texts.join(',')}]` : texts.map((text) => `${text}\n`).join('');
+  const signed = signWebhook(secret, { id, now, body });
+  const sent = await postBatch(delivering, {
+    url: new URL(settings.url),
+    headers: {
+      'content-type': format === 'ocsf' ? 'application/json' : 'application/x-ndjson',
+      // Also where nothing is signed: it tells a batch that came twice.
+      ...(settings.header === undefined
+        ? signed
+        : { 'webhook-id': id, [settings.header.toLowerCase()]: secret.reveal() }),
+    },
+    body,
+  });
+  return sent.kind === 'taken' ? { kind: 'arrived' } : sent;
+}
+
+export const webhook: Sink<SettingsOf<'webhook'>> = {
+  deliver: (delivering, { id, lines }) =>
+    send(
+      delivering,
+      id,
+      lines.map(({ text }) => text),
+    ),
+  test: (delivering) =>
+    send(
+      delivering,
+      `test_${delivering.now}`,
+      delivering.format === 'ocsf' ? [] : [JSON.stringify({ type: 'test', sink: delivering.name })],
+    ),
+};

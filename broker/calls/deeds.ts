@@ -1,0 +1,94 @@
+/** What agents did before: asked where a rule wants to know (`first_time`), and remembered with the row of every call that was sent. */
+import { createHash } from 'node:crypto';
+import { mayBeSent, type Outcome } from '../audit/outcome.ts';
+import type { Companion } from '../audit/recorder.ts';
+import type { Broker } from '../broker.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
+import type { DeedKind } from '../policy/call-ask.ts';
+import { type Deed, type Deeds, deedsOf } from '../policy/deeds.ts';
+import type { Ask } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
+import { findDeeds, putDeeds } from '../store/agent-deeds.ts';
+import type { AgentDeedTable, Bit } from '../store/schema.ts';
+
+/** About 20 MB when it is full; what is not in here is asked of the store, or stored once more. */
+const REMEMBERED = 100_000;
+
+export type AgentDeeds = {
+  /** The ask with what its agent does for the first time, where a rule of these facts wants to know. */
+  withFirstTimes<A extends Ask>(facts: LoadedFacts['facts'], ask: A): Promise<A>;
+  /** What is to be remembered of a call that ended; undefined: all of it is known, or it was not sent. */
+  toRemember(outcome: Outcome, agentId: string, deeds: () => Deeds): Memory | undefined;
+};
+
+/** `companion`: stores it with the row of the call. `keep`: to be called once that is durable. */
+export type Memory = { companion: Companion; keep(): void };
+
+/** Deeds of agents, kept in the store, and those of late in memory. */
+export function agentDeeds({ store, clock }: Pick<Broker, 'store' | 'clock'>): AgentDeeds {
+  /** By agent and deed; whether it was done by a change. Never wrong, because nothing is ever undone. */
+  const done = recentlyUsed<Bit>(REMEMBERED);
+  const isDone = (key: string, isChange: boolean): boolean => {
+    const changed = done.get(key);
+    return changed !== undefined && (changed === 1 || !isChange);
+  };
+
+  const lookUp = async (organisationId: string, agentId: string, deeds: readonly Deed[]): Promise<void> => {
+    const hashes = new Map(deeds.map((deed) => [hashOf(deed), keyOf(agentId, deed)]));
+    const place = { organisation_id: organisationId, agent_id: agentId };
+    for (const [hash, changed] of await findDeeds(store.db, place, [...hashes.keys()])) {
+      const key = hashes.get(hash);
+      if (key !== undefined) done.set(key, changed);
+    }
+  };
+
+  return {
+    withFirstTimes: async (facts, ask) => {
+      const { call, platformId } = ask;
+      if (call === undefined || !facts.platform) return ask;
+      if (!facts.policy?.readsFirstTimes && !facts.guardrails.readsFirstTimes) return ask;
+      // A child's are its parent's, so that no child has to be approved again.
+      const agentId = facts.agent.parent?.id ?? facts.agent.id;
+      const { known, unknown, isChange } = deedsOf(platformId, facts.platform.rules, call);
+      const isNew = (deed: Deed) => !isDone(keyOf(agentId, deed), isChange);
+      const asked = known.filter(isNew);
+      if (asked.length > 0) await lookUp(facts.agent.organisationId, agentId, asked);
+      const first = new Set<DeedKind>([...unknown, ...asked.filter(isNew).map(({ kind }) => kind)]);
+      const firstTimes = {
+        operation: first.has('operation'),
+        recipient: first.has('recipient'),
+        repository: first.has('repository'),
+      };
+      return { ...ask, call: { ...call, firstTimes } };
+    },
+    toRemember: (outcome, agentId, deeds) => {
+      if (!mayBeSent(outcome)) return undefined;
+      const { known, isChange } = deeds();
+      const fresh = known.filter((deed) => !isDone(keyOf(agentId, deed), isChange));
+      if (fresh.length === 0) return undefined;
+      const changed = isChange ? 1 : 0;
+      const rows = fresh.map(
+        (deed): AgentDeedTable => ({
+          organisation_id: outcome.call.organisationId,
+          agent_id: agentId,
+          hash: hashOf(deed),
+          kind: deed.kind,
+          changed,
+          created_at: clock(),
+        }),
+      );
+      return {
+        companion: (tx) => putDeeds(tx, rows),
+        keep: () => {
+          for (const deed of fresh) done.set(keyOf(agentId, deed), changed);
+        },
+      };
+    },
+  };
+}
+
+const keyOf = (agentId: string, { kind, value }: Deed): string => `${agentId} ${kind} ${value}`;
+
+/** 128 bits: of what one agent did, no two are the same by chance. */
+const hashOf = ({ kind, value }: Deed): string =>
+  createHash('sha256').update(`${kind}\n${value}`).digest('base64url').slice(0, 22);

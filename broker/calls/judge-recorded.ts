@@ -1,0 +1,183 @@
+/**
+ * What other rules would have made of the calls that are on record. A row holds neither query nor headers nor body: where a rule reads
+ * them, that cannot be told, unless the call was held and its sealed request is still there.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { readHeldRequest } from '../approvals/held-call.ts';
+import { actionOf, callerOf, rawOf } from '../approvals/held-request.ts';
+import type { Broker } from '../broker.ts';
+import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
+import { type Facts, METHODS, type Method } from '../policy/facts.ts';
+import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
+import type { AuditRow } from '../store/audit.ts';
+import { findAuditRows } from '../store/audit-search.ts';
+import { ANY_ADDRESS } from '../store/facts-breakers.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { findHeldCall } from '../store/held-calls.ts';
+import { heldRaw } from './raw-request.ts';
+import { askOf, readCall } from './read-call.ts';
+import { toolOnFile, withEffect } from './tool-on-file.ts';
+
+type Services = { broker: Broker; facts: FactsReader; loadFacts: FactsLoader };
+
+/** `replace`: the facts with the proposed rules; undefined: they are not about this agent. */
+export type Judging = {
+  organisationId: string;
+  /** From then on, in milliseconds since the epoch. */
+  since: number;
+  replace(facts: Facts): Facts | undefined;
+};
+
+/** One that the proposed rules judge otherwise; its row, and the rules that decide. */
+export type JudgedCall = { row: CallRow; agentName: string; before: RuleOutcome; after: RuleOutcome };
+
+export type Change = {
+  before: RuleOutcome['effect'];
+  after: RuleOutcome['effect'];
+  calls: number;
+  /** Some of them, the newest first. */
+  examples: JudgedCall[];
+};
+
+export type Judged = {
+  /** How many calls of these agents were looked at. */
+  calls: number;
+  /** Of them those whose result stays, those that change, and those of which it cannot be told. */
+  same: number;
+  changed: number;
+  cannotTell: number;
+  changes: Change[];
+  /** Rows before this moment were not looked at; null: all were. */
+  reachedOnly: number | null;
+};
+
+const PAGE = 500;
+/** Of all rows, and of those that are opened. */
+const MOST_ROWS = 20_000;
+const MOST_OPENED = 2_000;
+const PATIENCE_MS = 5_000;
+const EXAMPLES = 5;
+/** Other requests get their turn after so many calls. */
+const IN_A_ROW = 50;
+
+/** Judges recorded calls, the newest first, by the rules in force and by proposed ones, on the grants and platforms of today. */
+export async function judgeRecorded(services: Services, { organisationId, since, replace }: Judging): Promise<Judged> {
+  const { broker } = services;
+  const factsOf = factsByAgent(services);
+  const judged: Judged = { calls: 0, same: 0, changed: 0, cannotTell: 0, changes: [], reachedOnly: null };
+  const began = performance.now();
+  let left = MOST_OPENED;
+  let seen = 0;
+  let beyond: string | undefined;
+  do {
+    const filter = { kind: 'action' as const, since, final: true };
+    const page = await findAuditRows(broker.store.db, organisationId, filter, {
+      order: 'newest_first',
+      beyond,
+      limit: PAGE,
+    });
+    for (const row of page.rows) {
+      if (!isCall(row)) continue;
+      const loaded = await factsOf(row);
+      const proposed = loaded && replace(loaded.facts);
+      if (!loaded || !proposed) continue;
+      const opens = row.result === 'held' && left > 0;
+      if (opens) left--;
+      note(judged, await judge(services, row, loaded, proposed, opens));
+      if (++seen % IN_A_ROW === 0) await turn();
+    }
+    beyond = page.reached ?? undefined;
+    const looked = page.rows.at(-1);
+    if (looked && (seen >= MOST_ROWS || performance.now() - began > PATIENCE_MS) && beyond !== undefined) {
+      judged.reachedOnly = looked.created_at;
+      return judged;
+    }
+  } while (beyond !== undefined);
+  return judged;
+}
+
+const BY_RULES: ReadonlySet<string> = new Set(['denied_by_policy', 'denied_by_guardrail', 'no_policy_assigned']);
+
+type CallRow = AuditRow & { agent_public_id: string; platform_id: string; scope: string; method: Method; path: string };
+
+/** A call that was decided by rules; the replay of a held one was decided when it was held. */
+function isCall(row: AuditRow): row is CallRow {
+  const { agent_public_id, platform_id, scope, method, path, approval_id, result, reason, decision } = row;
+  if (approval_id !== null && result !== 'held') return false;
+  // Whatever else refused it would refuse it still.
+  if (result === 'denied' && !BY_RULES.has(reason)) return false;
+  const isWhole = agent_public_id !== null && platform_id !== null && scope !== null && path !== null;
+  return isWhole && decision !== null && METHODS.some((one) => one === method);
+}
+
+/** The facts of today, read once for each agent and platform; undefined: there is no such agent any more. */
+function factsByAgent({ broker, facts, loadFacts }: Services) {
+  const kept = new Map<string, Promise<LoadedFacts | undefined>>();
+  const now = broker.clock();
+  const load = async (agentId: string, platform: string): Promise<LoadedFacts | undefined> => {
+    const rows = await facts(agentId, platform, ANY_ADDRESS);
+    return rows.length === 0 ? undefined : await loadFacts(rows, platform, now);
+  };
+  return ({ agent_public_id: agent, platform_id: platform }: CallRow) => {
+    const key = `${agent} ${platform}`;
+    const found = kept.get(key) ?? load(agent, platform);
+    kept.set(key, found);
+    return found;
+  };
+}
+
+async function judge(
+  services: Services,
+  row: CallRow,
+  loaded: LoadedFacts,
+  proposed: Facts,
+  opens: boolean,
+): Promise<JudgedCall> {
+  const known = opens ? await heldAsk(services, row, loaded) : undefined;
+  const asked = known ?? recordedAsk(row);
+  const onFile = await toolOnFile(services, row.organisation_id, loaded.platform, asked);
+  const ask = withEffect(asked, onFile);
+  const at = row.created_at;
+  const { name: agentName } = loaded.facts.agent;
+  return { row, agentName, before: ruleOutcome(loaded.facts, ask, at), after: ruleOutcome(proposed, ask, at) };
+}
+
+const recordedAsk = ({ platform_id: platformId, scope, method, path }: CallRow) => ({
+  platformId,
+  scope,
+  call: { method, path, query: '', headers: {}, body: undefined, recorded: 'row' as const },
+});
+
+/** The whole of a held call; undefined: its request is gone, or is none any more. */
+async function heldAsk(services: Services, row: CallRow, loaded: LoadedFacts) {
+  if (row.approval_id === null) return undefined;
+  const held = await findHeldCall(services.broker.store.db, row.organisation_id, row.approval_id);
+  const request = held && readHeldRequest(services, held);
+  if (!request) return undefined;
+  const action = actionOf(request);
+  const sealed = rawOf(request);
+  const raw = sealed && heldRaw(action, sealed);
+  const read = readCall(action, loaded, { isGit: false, raw });
+  if (!read.ok) return undefined;
+  const caller = callerOf(request);
+  const ask = askOf(action, { ...read.call, raw });
+  const by = caller && { caller: { verified: caller.verified } };
+  return { ...ask, call: { ...ask.call, ...by, recorded: 'request' as const } };
+}
+
+function note(judged: Judged, call: JudgedCall): void {
+  const { before, after } = call;
+  judged.calls++;
+  if (before.effect === 'cannot_tell' || after.effect === 'cannot_tell') judged.cannotTell++;
+  else if (before.effect === after.effect) judged.same++;
+  else {
+    judged.changed++;
+    let change = judged.changes.find((one) => one.before === before.effect && one.after === after.effect);
+    if (!change) {
+      change = { before: before.effect, after: after.effect, calls: 0, examples: [] };
+      judged.changes.push(change);
+    }
+    change.calls++;
+    if (change.examples.length < EXAMPLES) change.examples.push(call);
+  }
+}

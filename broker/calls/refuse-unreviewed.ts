@@ -1,0 +1,18 @@
+/** No call is made on a restored store before an admin has reviewed it. */
+import type { AgentPrincipal } from '../auth/principal.ts';
+
+/** The call was not looked at, and nothing was recorded. The message is for whoever asked. */
+export class StoreUnreviewed extends Error {
+  constructor() {
+    super(
+      'This broker was restored from a backup, and makes no calls before an admin has reviewed it: suspensions and revocations of since the backup are not ' +
+        'known. Nothing was sent. Ask an admin to look at Restored in the console, or at GET /owner/restored; then try again.',
+    );
+    this.name = 'StoreUnreviewed';
+  }
+}
+
+/** Throws StoreUnreviewed. Costs nothing: it is among the facts that came with the authentication. */
+export function refuseUnreviewed({ agent }: { agent: Pick<AgentPrincipal['agent'], 'restored'> }): void {
+  if (agent.restored !== null) throw new StoreUnreviewed();
+}

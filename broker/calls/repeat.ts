@@ -1,0 +1,62 @@
+/** A call as it is sent, for comparing it with one that was approved (policy/standing-approval.ts). */
+import { type JsonObject, type Repeat, UnreadBody } from '../policy/facts.ts';
+import type { WrittenBody } from '../policy/standing-terms.ts';
+import type { Call } from './call.ts';
+import { isFormType } from './judge-body.ts';
+import type { ToolOnFile } from './tool-on-file.ts';
+
+/** Undefined: of git, whose requests are never held. */
+export function repeatOf(
+  call: Pick<Call, 'who' | 'action' | 'path' | 'query' | 'headers' | 'git' | 'raw' | 'given' | 'caller'>,
+  onFile: ToolOnFile | undefined,
+): Repeat | undefined {
+  const { action, path, query, headers, git, raw, caller } = call;
+  if (git) return undefined;
+  return {
+    written: {
+      door: raw ? 'raw' : 'actions',
+      method: raw?.method ?? action.method,
+      path,
+      query,
+      headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+      body: bodyOf(call),
+    },
+    sessionId: call.who.sessionId,
+    caller:
+      caller === undefined || 'reason' in caller
+        ? null
+        : { personId: caller.personId ?? null, verified: caller.verified, namedBy: caller.namedBy ?? null },
+    tool: onFile?.row?.accepted_hash ?? null,
+  };
+}
+
+const UNREAD: WrittenBody = { kind: 'unread' };
+
+function bodyOf({ action, raw, given }: Pick<Call, 'action' | 'raw' | 'given'>): WrittenBody {
+  if (raw) return rawBody(raw);
+  const { data } = action;
+  if (data === undefined) return { kind: 'none' };
+  const isMembers = typeof data === 'object' && !Array.isArray(data);
+  if (!given) return isMembers ? membersOf('platform', data) : UNREAD;
+  const { judged, written, bodyHeaders } = given;
+  if (isMembers && !(judged instanceof UnreadBody))
+    return membersOf(written.as === 'bytes' ? 'json' : written.as, data, bodyHeaders);
+  // A list, text or file is compared as it is: nothing in it is free, and nothing has to be read for that.
+  return written.as === 'bytes'
+    ? { kind: 'bytes', base64: written.bytes.toString('base64'), headers: bodyHeaders }
+    : UNREAD;
+}
+
+/** A form is compared as it is: its members may be written in more than one way. */
+function rawBody({ body, judged, bodyHeaders }: NonNullable<Call['raw']>): WrittenBody {
+  if (body.kind === 'none') return { kind: 'none' };
+  if (body.kind === 'stream' || judged instanceof UnreadBody) return UNREAD;
+  if (judged !== undefined && !isFormType(bodyHeaders)) return membersOf('raw', judged, bodyHeaders);
+  return { kind: 'bytes', base64: body.bytes.toString('base64'), headers: bodyHeaders };
+}
+
+const membersOf = (
+  as: Extract<WrittenBody, { kind: 'members' }>['as'],
+  value: object,
+  headers: Readonly<Record<string, string>> = {},
+): WrittenBody => ({ kind: 'members', as, value: value as JsonObject, headers });

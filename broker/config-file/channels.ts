@@ -1,0 +1,210 @@
+/**
+ * Channels on which owners are told, as a governance file and the owner API take them: settings by kind, the secret apart, and the
+ * rules that all kinds have. A new kind is one entry in `KINDS`, and one file in broker/notify that sends.
+ */
+import { z } from 'zod';
+import { PlatformUrl } from '../platforms/fields.ts';
+import { NOTICE_EVENTS } from '../store/schema.ts';
+import { CHAT_KINDS } from './chat-channels.ts';
+import { name } from './name.ts';
+import { SecretInParts } from './secret-in-parts.ts';
+
+export const ChannelName = name('Name of a channel.');
+
+const TIME = /^([01]\d|2[0-3]):[0-5]\d$/;
+export const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+
+const isZone = (zone: string): boolean => {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const Quiet = z
+  .strictObject({
+    from: z.string().regex(TIME, 'write a time of day such as "22:00"').describe('When it begins, such as "22:00".'),
+    to: z
+      .string()
+      .regex(TIME, 'write a time of day such as "07:00"')
+      .describe('When it ends; the next day where that is not later than the beginning.'),
+    zone: z
+      .string()
+      .max(64)
+      .refine(isZone, 'is not a time zone; write one such as "Europe/Berlin"')
+      .describe('Time zone of both, such as "Europe/Berlin".'),
+    days: z
+      .array(z.enum(DAYS))
+      .min(1, 'is empty; leave it out for every day')
+      .max(7)
+      .optional()
+      .describe('Days on which it begins. Absent: every day.'),
+  })
+  .describe('Hours in which nothing is sent: what still waits when they end is sent then.');
+
+const names = (what: string) =>
+  z.array(z.string().min(1).max(128)).min(1, 'is empty').max(100).optional().describe(what);
+
+/** What all kinds have. */
+const RULES = {
+  events: z
+    .array(z.enum(NOTICE_EVENTS))
+    .min(1, 'is empty')
+    .max(NOTICE_EVENTS.length)
+    .optional()
+    .describe('What is told. Absent: everything.'),
+  agents: names('Names or ids of agents; "*" is any text. Absent: all, and what is of no agent.'),
+  platforms: names('Platform ids; "*" is any text. Absent: all, and what is of no platform.'),
+  quiet: Quiet.optional(),
+  remind_minutes: z
+    .int()
+    .min(1)
+    .max(30 * 24 * 60)
+    .optional()
+    .describe('How many minutes before it ends it is told once more. Absent: it is not.'),
+};
+export const ChannelRules = z.strictObject(RULES);
+export type ChannelRules = z.infer<typeof ChannelRules>;
+export type QuietHours = z.infer<typeof Quiet>;
+
+/** `secret`: whether it has to have one; `made`: one is made where none is given. `problem`: what is wrong with one. */
+type Kind = {
+  settings: Record<string, z.ZodType>;
+  secret: 'made' | 'needed' | 'optional';
+  secretIs: string;
+  problem?(secret: string): string | undefined;
+  /** What is wrong with settings that are right one by one. */
+  check?(settings: Record<string, unknown>): string | undefined;
+};
+
+const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3})$/;
+const Email = z.email('write an e-mail address such as "ann@acme.example"').max(254);
+const Address = z
+  .string()
+  .min(1)
+  .max(254)
+  .regex(/^\P{C}+$/u, 'write it without control characters');
+
+export const KINDS = {
+  webhook: {
+    settings: { url: PlatformUrl.describe('Where notices are posted to; without a query.').meta({ format: 'uri' }) },
+    secret: 'made',
+    secretIs: 'the key that signs ("whsec_…", Standard Webhooks)',
+    problem: (secret: string) =>
+      WEBHOOK_SECRET.test(secret) ? undefined : 'write "whsec_" and 24 to 64 random bytes in base64',
+  },
+  ntfy: {
+    settings: {
+      server: PlatformUrl.meta({ format: 'uri' })
+        .optional()
+        .describe('Address of the server. Absent: https://ntfy.sh.'),
+      topic: z
+        .string()
+        .regex(/^[-_A-Za-z0-9]{1,64}$/, 'write 1 to 64 letters, digits, "-" or "_"')
+        .describe('The topic. On a server that asks for no token, who knows it reads along.'),
+    },
+    secret: 'optional',
+    secretIs: 'the access token ("tk_…")',
+    problem: (secret: string) => (/^[\x21-\x7e]{1,256}$/.test(secret) ? undefined : 'is not an access token'),
+  },
+  email: {
+    settings: {
+      host: z
+        .string()
+        .max(253)
+        .regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/, 'write the name of a host in lower case')
+        .describe('Name of the mail server.'),
+      port: z
+        .int()
+        .min(1)
+        .max(65_535)
+        .optional()
+        .describe(
+          'Absent: 587, or 465 with security tls. Others than 465, 587, 2525 and 25 the operator has to allow.',
+        ),
+      security: z
+        .enum(['starttls', 'tls', 'none'])
+        .optional()
+        .describe('How the connection is encrypted. none: for a mail server on this machine only. Absent: starttls.'),
+      user: Address.optional().describe('User name at the mail server; the secret is its password.'),
+      from: Email.describe('The sender.'),
+      to: z.array(Email).min(1, 'is empty').max(20).describe('Who gets the mails.'),
+    },
+    secret: 'optional',
+    secretIs: 'the password of the user',
+    check: ({ security, host }: Record<string, unknown>) =>
+      security === 'none' && !LOOPBACK.test(String(host))
+        ? 'security: "none" is taken for this machine only (localhost, 127.0.0.1); write "starttls" or "tls"'
+        : undefined,
+  },
+  ...CHAT_KINDS,
+} as const satisfies Record<string, Kind>;
+
+export type ChannelKindName = keyof typeof KINDS;
+export const CHANNEL_KINDS = Object.keys(KINDS) as [ChannelKindName, ...ChannelKindName[]];
+
+/** What a secret may be for this kind. Answers what is wrong with one, in words. */
+export function secretProblem(kind: ChannelKindName, secret: string): string | undefined {
+  const { problem }: Kind = KINDS[kind];
+  return problem?.(secret);
+}
+
+/** What is wrong with the settings of a channel together, in words. */
+export function settingsProblem(kind: ChannelKindName, settings: Record<string, unknown>): string | undefined {
+  const { check }: Kind = KINDS[kind];
+  return check?.(settings);
+}
+
+/** The form of a channel. `more`: members beside kind, settings and rules. */
+export const channelForm = <More extends z.ZodRawShape>(more: More) =>
+  z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('webhook'), ...KINDS.webhook.settings, ...RULES, ...more }),
+    z.strictObject({ kind: z.literal('ntfy'), ...KINDS.ntfy.settings, ...RULES, ...more }),
+    z.strictObject({ kind: z.literal('email'), ...KINDS.email.settings, ...RULES, ...more }),
+    z.strictObject({ kind: z.literal('slack'), ...KINDS.slack.settings, ...RULES, ...more }),
+    z.strictObject({ kind: z.literal('teams'), ...KINDS.teams.settings, ...RULES, ...more }),
+    z.strictObject({ kind: z.literal('telegram'), ...KINDS.telegram.settings, ...RULES, ...more }),
+  ]);
+
+/** A channel in a governance file. */
+export const ChannelInFile = channelForm({
+  secret: SecretInParts.optional().describe(
+    'Where the secret is found: the key that signs (webhook), the access token (ntfy), the password (email), the bot token (slack: with signing_secret as { token, signing_secret }; telegram), the address of the workflow (teams). Without it the one that the channel has stays.',
+  ),
+});
+export type ChannelEntry = z.infer<typeof ChannelInFile>;
+
+/** Kinds that one person has, each made by a browser: they stand in no file, and their secret is all that the browser said. */
+export const PERSONAL_KINDS = {
+  web_push: {
+    settings: {
+      device: z.string().describe('What the owner calls the device.'),
+      service: z.string().describe('Host of the push service.'),
+    },
+  },
+} as const;
+export type AnyKindName = ChannelKindName | keyof typeof PERSONAL_KINDS;
+
+/** The settings of a kind, as they are stored. */
+export const settingsForm = (kind: AnyKindName): z.ZodObject =>
+  z.strictObject({ ...KINDS, ...PERSONAL_KINDS }[kind].settings);
+
+/** Takes a channel apart: settings are what is neither kind, nor a rule, nor one of `more`. */
+export function takeApart(channel: { kind: ChannelKindName } & Record<string, unknown>): {
+  kind: ChannelKindName;
+  settings: Record<string, unknown>;
+  rules: ChannelRules;
+} {
+  const entries = Object.entries(channel).filter(([, value]) => value !== undefined);
+  const settings = entries.filter(([key]) => Object.hasOwn(KINDS[channel.kind].settings, key));
+  const rules = entries.filter(([key]) => Object.hasOwn(RULES, key));
+  return {
+    kind: channel.kind,
+    settings: Object.fromEntries(settings),
+    rules: Object.fromEntries(rules) as ChannelRules,
+  };
+}

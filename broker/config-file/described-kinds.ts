@@ -1,0 +1,20 @@
+/** The kinds of channels as data, from which the console makes its forms: a kind that is new here needs nothing there. */
+import { z } from 'zod';
+import { CHANNEL_KINDS, type ChannelKindName, KINDS } from './channels.ts';
+
+export type DescribedKind = {
+  kind: ChannelKindName;
+  /** JSON Schema of an object. */
+  settings: Record<string, unknown>;
+  /** `made`: the broker makes one where none is given. */
+  secret: 'made' | 'needed' | 'optional';
+  secretIs: string;
+};
+
+export function describedKinds(): DescribedKind[] {
+  return CHANNEL_KINDS.map((kind) => {
+    const { settings, secret, secretIs } = KINDS[kind];
+    const schema = z.toJSONSchema(z.strictObject(settings), { io: 'input', unrepresentable: 'any' });
+    return { kind, settings: schema, secret, secretIs };
+  });
+}

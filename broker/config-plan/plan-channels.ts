@@ -1,0 +1,94 @@
+/** Channels on which owners are told: their secrets are compared in memory and stored sealed. */
+import { type ChannelEntry, KINDS, secretProblem, settingsProblem, takeApart } from '../config-file/channels.ts';
+import { entriesOf } from '../config-file/governance.ts';
+import { secretIn, secretKey } from '../config-file/secrets.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Secret } from '../crypto/secret.ts';
+import { addChannel, changeChannel, deleteChannel } from '../store/notice-channels.ts';
+import type { NoticeChannelTable } from '../store/schema.ts';
+import { addProblem, addStep, difference, holdsSecret, type Planning, sameJson } from './planning.ts';
+
+/** The section is complete: what it does not list goes. Channels of one person stand in no file, and stay. */
+export function planChannels(planning: Planning): void {
+  const { present, organisationId } = planning;
+  const { channels } = planning.governance.document;
+  if (channels === undefined) return;
+  for (const { id, name, kind } of present.channels) {
+    if (Object.hasOwn(channels, name)) continue;
+    const details = [`kind: ${kind}`, 'its secret is removed with it'];
+    addStep(planning, { action: 'delete', kind: 'channel', name, details }, (db) =>
+      deleteChannel(db, { organisation_id: organisationId, id }),
+    );
+  }
+  for (const [name, entry] of entriesOf(channels)) {
+    const known = present.channels.find((channel) => channel.name === name);
+    planChannel(planning, name, entry, known);
+  }
+}
+
+function planChannel(
+  planning: Planning,
+  name: string,
+  entry: ChannelEntry,
+  known: NoticeChannelTable | undefined,
+): void {
+  const { organisationId, vault, now, governance } = planning;
+  const { kind, settings, rules } = takeApart(entry);
+  const wrong = settingsProblem(kind, settings);
+  if (wrong !== undefined) addProblem(planning, ['channels', name], `${wrong}.`);
+  const isOther = known !== undefined && known.kind !== kind;
+  const secret = secretOf(planning, name, entry);
+  const place = {
+    table: 'notice_channels' as const,
+    organisationId,
+    rowId: isOther ? uuidv4() : (known?.id ?? uuidv4()),
+  };
+  // What cannot be opened is replaced by what came with the file.
+  const replaced =
+    secret !== undefined && (!known?.secret || isOther || holdsSecret(vault, place, known.secret, secret) !== true);
+  const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
+  const reference = named ?? (isOther ? null : (known?.secret_reference ?? null));
+  if (!entry.secret && (isOther || !known?.secret) && KINDS[kind].secret !== 'optional')
+    addProblem(
+      planning,
+      ['channels', name],
+      `has no secret: name ${KINDS[kind].secretIs} with { env: NAME } or { file: PATH }.`,
+    );
+  const before = known && { settings: JSON.parse(known.settings), rules: JSON.parse(known.rules) };
+  const details = [
+    ...difference('kind', known?.kind, kind),
+    ...(before && sameJson(before.settings, settings) ? [] : difference('settings', before?.settings, settings)),
+    ...(before && sameJson(before.rules, rules) ? [] : difference('rules', before?.rules, rules)),
+    ...difference('secret from', known?.secret_reference, reference),
+    ...(replaced && known?.secret ? ['secret: changed'] : []),
+  ];
+  if (details.length === 0 && !replaced && known) return;
+  const row = {
+    kind,
+    settings: JSON.stringify(settings),
+    rules: JSON.stringify(rules),
+    secret_reference: reference,
+    // Settings that are new were not refused yet.
+    status: 'active',
+    last_error: null,
+    origin: 'governance',
+    ...(replaced && { secret: vault.seal(place, secret.reveal()) }),
+  } as const;
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'channel', name, details }, async (db) => {
+    const ref = { organisation_id: organisationId, id: place.rowId };
+    if (known && !isOther) return await changeChannel(db, ref, row);
+    // Of another kind it is another channel: what was sent there is nothing to edit here.
+    if (known) await deleteChannel(db, known);
+    await addChannel(db, { secret: null, ...row, ...ref, name, owner_id: null, last_ok_at: null, created_at: now });
+  });
+}
+
+function secretOf(planning: Planning, name: string, entry: ChannelEntry): Secret | undefined {
+  if (!entry.secret || !planning.comparesSecrets) return undefined;
+  const key = secretKey(entry.secret);
+  const secret = secretIn(planning.resolved, entry.secret);
+  const wrong = secret ? secretProblem(entry.kind, secret.reveal()) : 'was not given with the file';
+  if (wrong === undefined) return secret;
+  addProblem(planning, ['channels', name, 'secret'], `the value of ${key}: ${wrong}.`);
+  return undefined;
+}

@@ -1,0 +1,46 @@
+// What became of a held call, step by step, in words.
+/** @typedef {import('../../answers.ts').AuditRow} AuditRow */
+/** @typedef {import('/console/activity/words.js').Badge} Badge */
+import { HOW, REASONS, readable, resultOf } from '/console/activity/words.js';
+import { visibleLine } from '/console/visible.js';
+
+/** One step of a held call. @typedef {NonNullable<AuditRow['history']>[number]} Step */
+
+/**
+ * What became of a row: of a held call what became of that, whichever of its rows it is.
+ *
+ * @param {AuditRow} row
+ * @returns {Badge}
+ */
+export function outcomeOf(row) {
+  const last = row.history?.at(-1);
+  return last ? stepBadge(last) : resultOf(row);
+}
+
+/** @param {Step} step @returns {Badge} */
+export function stepBadge({ step, state, result, reason, upstream_status, failed, ended }) {
+  if (step === 'held') return { kind: 'wait', words: 'Held' };
+  if (step === 'approved') return { kind: 'good', words: 'Approved' };
+  if (step === 'denied') return { kind: 'bad', words: 'Denied' };
+  if (step === 'expired') return { kind: '', words: 'Expired' };
+  const flags = { failed, ...(ended !== null && { ended }) };
+  return resultOf({ kind: 'action', state: state ?? 'final', result, reason: reason ?? '', upstream_status, flags });
+}
+
+/**
+ * How one step reads: `approved by ann@acme.example, in the console`.
+ *
+ * @param {Step} step
+ * @param {ReadonlyMap<string, string>} names
+ */
+export function stepInWords({ step, by, how, upstream_status, result, reason }, names) {
+  if (step === 'held') return `held: ${REASONS[reason ?? ''] ?? 'a person was asked'}`;
+  if (step === 'expired') return 'expired: nobody decided in time';
+  if (step === 'made') {
+    if (result === 'allowed') return `made${upstream_status === null ? '' : `: status ${upstream_status}`}`;
+    return `not made as asked: ${REASONS[reason ?? ''] ?? readable(reason ?? 'under way')}`;
+  }
+  const who = by === null ? 'an owner' : visibleLine(names.get(by) ?? by);
+  const way = how === null ? undefined : HOW[how];
+  return `${step} by ${who}${way ? `, ${way}` : ''}`;
+}

@@ -1,0 +1,107 @@
+// What an agent is granted.
+/** @typedef {import('../../answers.ts').OwnedGrant} OwnedGrant */
+/** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
+import { Day } from '/console/agent/facts.js';
+import { None, Section } from '/console/agent/section.js';
+import { GrantDialog } from '/console/grants/grant-dialog.js';
+import { RemoveDialog } from '/console/grants/remove-dialog.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { pageOf } from '/console/shell/agent-name.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { Link, navigate } from '/console/shell/router.js';
+import { Ago } from '/console/shell/time.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 10_000;
+const SELDOM_MS = 60_000;
+
+/** `may`: whether whoever looks may change them. `wanted`: the platform on which a link has it granted something. What a child may do its parent passed on. @param {{ agent: WholeAgent, may: boolean, wanted: string | null }} props */
+export function Grants({ agent, may, wanted }) {
+  const path = /** @type {const} */ (`/owner/agents/${agent.agent_id}/grants`);
+  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const [editing, edit] = useState(
+    /** @type {{ grant?: OwnedGrant, platform?: string } | undefined} */ (
+      may && wanted ? { platform: wanted } : undefined
+    ),
+  );
+  useEffect(() => {
+    // Asked once: reloading the page asks nothing again.
+    if (wanted) navigate(pageOf(agent.agent_id), { replace: true });
+  }, [wanted]);
+  const [removing, remove] = useState(/** @type {OwnedGrant | undefined} */ (undefined));
+  const grants = answer?.grants;
+  const changes = may && agent.status !== 'revoked' && !agent.parent_agent_id;
+  const add = html`<button type="button" class="compact" id="add-grant" onClick=${() => edit({})}>Grant something…</button>`;
+  return html`<${Section} id="grants" title="Grants" action=${changes && add}>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!grants && !error && html`<${Loading} />`}
+    ${grants?.length === 0 && html`<${None}>${agent.parent_agent_id ? 'It may do nothing.' : 'It is granted nothing: every call is refused until somebody grants it something.'}<//>`}
+    ${
+      grants &&
+      grants.length > 0 &&
+      html`<ul role="list" class="sheet rows">
+        ${grants.map(
+          (grant) => html`<li class="row grant" key=${grant.grant_id} data-grant=${grant.platform}>
+            <${GrantShown} agent=${agent} grant=${grant} />
+            ${
+              changes &&
+              html`<div class="buttons">
+                <button type="button" class="compact" data-verb="change" onClick=${() => edit({ grant })}>Change…<span class="unseen"> the grant on ${grant.platform}</span></button>
+                <button type="button" class="compact danger" data-verb="remove" onClick=${() => remove(grant)}>Take away…<span class="unseen"> the grant on ${grant.platform}</span></button>
+              </div>`
+            }
+          </li>`,
+        )}
+      </ul>`
+    }
+    ${editing && grants && changes && html`<${GrantDialog} agent=${agent} wanted=${editing.platform} grant=${editing.grant} grants=${grants} onClose=${() => edit(undefined)} onDone=${reload} />`}
+    ${removing && grants && html`<${RemoveDialog} agent=${agent} grant=${removing} others=${grants.filter(({ platform }) => platform === removing.platform).length > 1} onClose=${() => remove(undefined)} onDone=${reload} />`}
+  <//>`;
+}
+
+/** @param {{ agent: WholeAgent, grant: OwnedGrant }} props */
+function GrantShown({ agent, grant }) {
+  const { platform, connection, scopes, require_approval, expires_at, expired } = grant;
+  return html`<div class="what">
+    <p class="name">
+      <strong class="theirs">${visibleLine(platform)}</strong>
+      ${require_approval && html`<span class="badge" data-kind="wait">Every call waits</span>`}
+      ${expired && html`<span class="badge" data-kind="bad">Expired</span>`}
+    </p>
+    <p class="small scopes">${scopes.map((scope) => html`<code class="theirs" key=${scope}>${visibleLine(scope)}</code>`)}</p>
+    <p class="small quiet">
+      <${Link} to="/console/connections">${connection ? html`connection <span class="theirs">${visibleLine(connection.label ?? connection.connection_id)}</span>` : 'the default connection'}<//>
+      ${' · '}<${LastUse} agent=${agent} platform=${platform} />${' · '}${expires_at ? html`${expired ? 'ended' : 'until'} <${Day} at=${expires_at} />` : 'without an end'}
+    </p>
+    ${limitsInWords(grant).map((words) => html`<p class="small theirs" key=${words}>${words}</p>`)}
+  </div>`;
+}
+
+/** When the agent last called the platform, whatever became of it. @param {{ agent: WholeAgent, platform: string }} props */
+function LastUse({ agent: { id }, platform }) {
+  const path = /** @type {const} */ (
+    `/owner/audit?agent=${id}&platform=${encodeURIComponent(platform)}&kind=action&limit=1`
+  );
+  const last = useLoaded(path, SELDOM_MS).answer?.rows[0];
+  return last ? html`last call there <${Ago} at=${last.created_at} />` : 'no call there lately';
+}
+
+/**
+ * What a grant is limited to beyond its scopes, a sentence each.
+ *
+ * @param {Pick<OwnedGrant, 'repos' | 'refs' | 'ref_changes' | 'recipients' | 'allow_repo_creation'>} grant
+ */
+export function limitsInWords({ repos, refs, ref_changes, recipients, allow_repo_creation }) {
+  const list = (/** @type {readonly string[]} */ some) => some.map(visibleLine).join(', ');
+  return [
+    repos && (repos.length > 0 ? `Only in the repositories ${list(repos)}.` : 'In no repository.'),
+    allow_repo_creation && 'It may create repositories under their owners.',
+    refs && (refs.length > 0 ? `Only to the branches and tags ${list(refs)}.` : 'To no branch or tag.'),
+    ref_changes &&
+      (ref_changes.length > 0
+        ? `Of branches and tags it may only ${list(ref_changes)}.`
+        : 'It may change no branch or tag.'),
+    recipients && (recipients.length > 0 ? `Only to the recipients ${list(recipients)}.` : 'To no recipient.'),
+  ].filter((words) => typeof words === 'string');
+}

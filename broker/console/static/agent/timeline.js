@@ -1,0 +1,29 @@
+// What an agent did, and what was done to it, newest first.
+/** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
+import { ActivityRow } from '/console/activity/activity-row.js';
+import { None, Section } from '/console/agent/section.js';
+import { html } from '/console/html.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { Link } from '/console/shell/router.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+
+const EVERY_MS = 10_000;
+const SHOWN = 20;
+
+/** @param {{ agent: WholeAgent }} props */
+export function Timeline({ agent: { id, agent_id, name } }) {
+  const { answer, error, reload } = useLoaded(
+    /** @type {const} */ (`/owner/audit?agent=${id}&limit=${SHOWN}`),
+    EVERY_MS,
+  );
+  const owners = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
+  const names = new Map([[agent_id, name], ...owners.map((one) => /** @type {const} */ ([one.id, one.email]))]);
+  const rows = answer?.rows;
+  const all = html`<${Link} to=${`/console/activity?agent=${agent_id}`} class="small" id="all-activity">All of it<span class="unseen"> in Activity</span><//>`;
+  return html`<${Section} id="timeline" title="Timeline" action=${rows && rows.length > 0 && all}>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!rows && !error && html`<${Loading} />`}
+    ${rows?.length === 0 && html`<${None}>It has done nothing yet. Every call leaves a line here, with a signed receipt.<//>`}
+    ${rows && rows.length > 0 && html`<ul role="list" class="sheet rows" id="activity">${rows.map((row) => html`<${ActivityRow} key=${row.id} row=${row} names=${names} />`)}</ul>`}
+  <//>`;
+}

@@ -1,0 +1,35 @@
+// The heads of the table, by which it is ordered; on a phone a list to choose from stands in their place.
+/** @typedef {import('/console/agents/filter.js').Sought} Sought */
+import { html } from '/console/html.js';
+import { seek } from '/console/shell/sought.js';
+
+/** `first`: the order at the first click, newest or latest first where that is what people look for. */
+const HEADS = [
+  { key: 'name', words: 'Agent', first: 'name' },
+  { key: 'owner', words: 'Owner', first: 'owner' },
+  { key: 'policy', words: 'Policy', first: 'policy' },
+  { key: 'status', words: 'State', first: 'status' },
+  { key: 'last_call', words: 'Last call', first: '-last_call' },
+  { words: 'Last 24 hours', column: 'day' },
+  { words: 'Waits', column: 'waits' },
+];
+
+/** @param {{ sought: Sought }} props */
+export function Heads({ sought }) {
+  const sort = sought.sort || 'name';
+  return html`<thead>
+    <tr>
+      ${HEADS.map(({ key, words, column, first = '' }) => {
+        if (!key) return html`<th scope="col" class=${column}>${words}</th>`;
+        const is = sort.replace('-', '') === key;
+        const other = sort.startsWith('-') ? key : `-${key}`;
+        return html`<th scope="col" class=${key} aria-sort=${is ? (sort.startsWith('-') ? 'descending' : 'ascending') : 'none'}>
+          <button type="button" class="plain sorter" id=${`sort-${key}`} onClick=${() => seek('/console/agents', { ...sought, sort: is ? other : first })}>
+            ${words}<span class="direction" aria-hidden="true">${is ? (sort.startsWith('-') ? '↓' : '↑') : ''}</span>
+          </button>
+        </th>`;
+      })}
+      <th scope="col" class="actions"><span class="unseen">Actions</span></th>
+    </tr>
+  </thead>`;
+}

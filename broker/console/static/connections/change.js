@@ -1,0 +1,119 @@
+// What an admin changes of a connection: its secret, its patience, and that it is there at all.
+/** @typedef {import('../../answers.ts').Connection} Connection */
+/** @typedef {import('../../answers.ts').Tested} Tested */
+/** @typedef {import('/console/connections/credential.js').Written} Written */
+import { ask } from '/console/api.js';
+import { CredentialFields, secretOf } from '/console/connections/credential.js';
+import { replaceTested, replaceUntested } from '/console/connections/steps.js';
+import { testInWords } from '/console/connections/words.js';
+import { html, useId, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { valueTo } from '/console/shell/fields.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+/** @typedef {{ connection: Connection, onClose: () => void, onDone: () => void }} Props */
+
+/** The new secret replaces the old one only if the platform takes it, or if whoever looks insists. @param {Props} props */
+export function Replace({ connection, onClose, onDone }) {
+  const { id, label, platform, secret_from } = connection;
+  const { answer, error, reload } = useLoaded(/** @type {const} */ (`/owner/platforms/${platform}`), 600_000);
+  const [written, write] = useState(/** @type {Written} */ ({}));
+  const [refused, setRefused] = useState(/** @type {Tested | undefined} */ (undefined));
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const parts = answer?.secret_parts ?? null;
+  const secret = secretOf(parts, written);
+  const store = (/** @type {boolean} */ anyway) =>
+    run(async () => {
+      if (secret === undefined) return;
+      setRefused(undefined);
+      if (anyway) await replaceUntested(id, secret);
+      else {
+        const test = await replaceTested(connection, secret);
+        if (!test.ok) return setRefused(test);
+      }
+      announce(`“${visibleLine(label)}” uses the new secret.`, 'good');
+      onDone();
+      onClose();
+    });
+  return html`<${Dialog} title="Replace the secret" onClose=${onClose} onSubmit=${() => store(false)}>
+    <p><strong class="theirs">${visibleLine(label)}</strong> uses the new one from the next call on. The platform is asked first: one that it does not take replaces nothing.</p>
+    ${secret_from && html`<p class="quiet small">A governance file takes it from <code class="theirs">${visibleLine(secret_from)}</code>: change it there, too.</p>`}
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!answer && !error && html`<${Loading} />`}
+    ${answer && html`<${CredentialFields} parts=${parts} what="The new secret" written=${written} write=${write} />`}
+    <${Problem} problem=${problem} />
+    ${refused && html`<p class="notice" data-kind="bad" role="alert" id="refused"><span><strong>${testInWords(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> The old secret is still in use.</span></p>`}
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      ${refused && html`<button type="button" class="danger" id="replace-anyway" disabled=${busy || secret === undefined} onClick=${() => store(true)}>Replace all the same</button>`}
+      <button type="submit" class="primary" id="replace" disabled=${busy || secret === undefined}>${busy ? 'Asking the platform…' : 'Test and replace'}</button>
+    </div>
+  <//>`;
+}
+
+const shown = (/** @type {number | null} */ seconds) => (seconds === null ? '' : String(seconds));
+const sent = (/** @type {string} */ text) => (text.trim() === '' ? null : Number(text));
+
+/** How long it may take: empty is what any connection has. @param {Props} props */
+export function Patience({ connection: { id, label, idle_seconds, wait_seconds }, onClose, onDone }) {
+  const field = useId();
+  const [idle, setIdle] = useState(shown(idle_seconds));
+  const [wait, setWait] = useState(shown(wait_seconds));
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const save = () =>
+    run(async () => {
+      await ask('POST', `/owner/connections/${id}/settings`, { idle_seconds: sent(idle), wait_seconds: sent(wait) });
+      announce(`The settings of “${visibleLine(label)}” are changed.`, 'good');
+      onDone();
+      onClose();
+    });
+  return html`<${Dialog} title="Settings of a connection" onClose=${onClose} onSubmit=${save}>
+    <p><strong class="theirs">${visibleLine(label)}</strong></p>
+    <div class="field">
+      <label for="${field}-idle">How long an answer may be silent (seconds)</label>
+      <input id="${field}-idle" data-setting="idle" type="number" min="1" max="600" step="1" placeholder="60" aria-describedby="${field}-idle-hint" value=${idle} onInput=${valueTo(setIdle)} />
+      <p class="hint" id="${field}-idle-hint">Of a streamed answer; models that think for long need more. Empty: 60.</p>
+    </div>
+    <div class="field">
+      <label for="${field}-wait">How long a request waits for a person (seconds)</label>
+      <input id="${field}-wait" data-setting="wait" type="number" min="0" max="120" step="1" placeholder="25" aria-describedby="${field}-wait-hint" value=${wait} onInput=${valueTo(setWait)} />
+      <p class="hint" id="${field}-wait-hint">Of a client that is not modified, if it does not say so itself. Empty: 25.</p>
+    </div>
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="primary" id="save-settings" disabled=${busy}>Save</button>
+    </div>
+  <//>`;
+}
+
+/** It goes with its credential. @param {Props} props */
+export function Remove({ connection: { id, label, platform }, onClose, onDone }) {
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const name = visibleLine(label);
+  const remove = async () => {
+    const done = await run(async () => {
+      await ask('DELETE', `/owner/connections/${id}`);
+      announce(`“${name}” is removed.`, 'good');
+    });
+    onDone();
+    if (done) onClose();
+  };
+  return html`<${Dialog} title="Remove this connection?" onClose=${onClose} onSubmit=${remove}>
+    <p>The broker forgets <strong class="theirs">${name}</strong> with its credential, and calls to <code class="theirs">${visibleLine(platform)}</code> do not use it any more. A credential that was
+    pasted is still good at the platform: revoke it there.</p>
+    <p class="quiet small">One that a grant names cannot be removed: change the grant first.</p>
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="danger solid" id="remove" disabled=${busy}>Remove</button>
+    </div>
+  <//>`;
+}

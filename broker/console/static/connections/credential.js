@@ -1,0 +1,57 @@
+// Where a credential is written: its secret parts are never shown, and stand in no address and no storage.
+/** @typedef {import('../../answers.ts').SecretPart} SecretPart */
+/** @typedef {import('/console/connections/steps.js').Secret} Secret */
+import { html, useId } from '/console/html.js';
+import { valueTo } from '/console/shell/fields.js';
+
+/** Values by part; of a secret that is one text under ''. @typedef {Readonly<Record<string, string>>} Written */
+
+/** What is sent for what was written: undefined, while something is missing. @param {readonly SecretPart[] | null} parts @param {Written} written @returns {Secret | undefined} */
+export function secretOf(parts, written) {
+  // A key of a service account is a file, which holds all parts.
+  if (!parts || hasFile(parts)) return written['']?.trim() || undefined;
+  const given = parts.flatMap(({ name }) => (written[name]?.trim() ? [[name, written[name].trim()]] : []));
+  const lacks = parts.some(({ name, optional }) => !optional && !written[name]?.trim());
+  return lacks ? undefined : Object.fromEntries(given);
+}
+
+const hasFile = (/** @type {readonly SecretPart[]} */ parts) => parts.some(({ name }) => name === 'private_key');
+const capital = (/** @type {string} */ words) => words.slice(0, 1).toUpperCase() + words.slice(1);
+
+/** `what`: what it is called where it is made. @param {{ parts: readonly SecretPart[] | null, what: string, written: Written, write: (written: Written) => void }} props */
+export function CredentialFields({ parts, what, written, write }) {
+  if (parts && hasFile(parts))
+    return html`<${FileField} words="The key file of the service account (JSON)" accept=".json,application/json" read=${(/** @type {string} */ text) => write({ '': text })} />`;
+  const fields = parts ?? [{ name: '', what, optional: false, open: false }];
+  return fields.map(
+    (part) => html`<${Field}
+      key=${part.name}
+      words=${capital(part.what)}
+      ...${part}
+      value=${written[part.name] ?? ''}
+      hear=${(/** @type {string} */ value) => write({ ...written, [part.name]: value })}
+    />`,
+  );
+}
+
+/** @param {{ words: string, name?: string, optional?: boolean, open?: boolean, hint?: string, value: string, hear: (value: string) => void }} props */
+export function Field({ words, name = '', optional = false, open = false, hint, value, hear }) {
+  const id = useId();
+  return html`<div class="field">
+    <label for=${id}>${words}${optional && html` <span class="quiet">(optional)</span>`}</label>
+    <input id=${id} data-part=${name || 'secret'} type=${open ? 'text' : 'password'} required=${!optional} autocomplete=${open ? 'off' : 'new-password'} autocapitalize="none" spellcheck=${false}
+      aria-describedby=${hint ? `${id}-hint` : null} value=${value} onInput=${valueTo(hear)} />
+    ${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
+  </div>`;
+}
+
+/** A secret that comes as a file: it is read in the page, and not shown. @param {{ words: string, accept: string, read: (text: string) => void }} props */
+export function FileField({ words, accept, read }) {
+  const id = useId();
+  const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
+    read((await currentTarget.files?.[0]?.text()) ?? '');
+  return html`<div class="field">
+    <label for=${id}>${words}</label>
+    <input id=${id} data-part="file" type="file" required accept=${accept} onChange=${chosen} />
+  </div>`;
+}

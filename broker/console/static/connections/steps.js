@@ -1,0 +1,79 @@
+// The steps of connecting: what fails leaves nothing behind.
+/** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
+/** @typedef {import('../../answers.ts').Tested} Tested */
+/** @typedef {import('/console/connections/ways.js').Way} Way */
+import { ask } from '/console/api.js';
+
+/** @typedef {string | Record<string, string>} Secret */
+
+/**
+ * `known`: the platform is there. `where`: the members of the address that make its entry. `secrets`: of its `auth`.
+ *
+ * @typedef {{
+ *   builtin: BuiltIn['builtin'], platformId: string, known: boolean, where: Record<string, string>,
+ *   secrets: { client_secret?: string, private_key?: string }, label: string, secret: Secret | undefined, way: Way,
+ * }} Plan
+ */
+
+/**
+ * Makes the platform where it is not there, and the connection; then tests it, or says where to consent. A credential that the platform
+ * does not take is not kept. Throws Refused and Unreachable.
+ *
+ * @param {Plan} plan
+ * @returns {Promise<{ connection: { id: string, label: string }, test?: Tested, consentAt?: string }>}
+ */
+export async function connect(plan) {
+  const { platformId, known, label, secret, way } = plan;
+  if (!known) await makePlatform(plan);
+  /** @type {{ id: string, label: string } | undefined} */
+  let made;
+  let keep = false;
+  try {
+    const body = { platform: platformId, label, ...(secret !== undefined && { secret }) };
+    made = await ask('POST', '/owner/connections', body);
+    if (way === 'oauth') {
+      const { authorization_url } = await ask('POST', `/owner/connections/${made.id}/oauth/start`, {});
+      keep = true;
+      return { connection: made, consentAt: authorization_url };
+    }
+    const test = await ask('POST', `/owner/connections/${made.id}/test`, {});
+    keep = test.ok;
+    return { connection: made, test };
+  } finally {
+    if (made && !keep) await ask('DELETE', `/owner/connections/${made.id}`);
+    if (!known && !keep) await ask('DELETE', /** @type {const} */ (`/owner/platforms/${platformId}`));
+  }
+}
+
+/** @param {Plan} plan */
+async function makePlatform({ builtin, platformId, where, secrets }) {
+  const query = new URLSearchParams({ platform: platformId, ...where });
+  const path = /** @type {const} */ (`/owner/built-in-platforms/${builtin}/entry?${query}`);
+  const { entry } = await ask('GET', path);
+  const needed = Object.keys(secrets).length > 0;
+  await ask('POST', '/owner/platforms', { platform: platformId, entry, ...(needed && { secrets }) });
+}
+
+/**
+ * Tries another credential on a connection of its own, so that a bad one replaces nothing; one that works is stored.
+ *
+ * @param {{ id: string, platform: string }} connection
+ * @param {Secret} secret
+ */
+export async function replaceTested({ id, platform }, secret) {
+  const label = `new-credential-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16)}`;
+  const trial = await ask('POST', '/owner/connections', { platform, label, secret, default: false });
+  try {
+    const test = await ask('POST', `/owner/connections/${trial.id}/test`, {});
+    if (test.ok) await replaceUntested(id, secret);
+    return test;
+  } finally {
+    await ask('DELETE', `/owner/connections/${trial.id}`);
+  }
+}
+
+/** Stores it, and has the platform asked, so that the list says what came of it. @param {string} id @param {Secret} secret */
+export async function replaceUntested(id, secret) {
+  await ask('POST', `/owner/connections/${id}/secret`, { secret });
+  await ask('POST', `/owner/connections/${id}/test`, {});
+}

@@ -1,0 +1,66 @@
+// What is entered for each way, and where it comes from.
+/** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
+/** @typedef {import('../../answers.ts').SecretPart} SecretPart */
+/** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
+/** @typedef {import('/console/connections/connect-form.js').Registered} Registered */
+/** @typedef {import('/console/connections/credential.js').Written} Written */
+/** @typedef {import('/console/connections/ways.js').Way} Way */
+import { CredentialFields, Field, FileField } from '/console/connections/credential.js';
+import { html } from '/console/html.js';
+import { Command } from '/console/shell/command.js';
+import { Id } from '/console/shell/copy.js';
+import { useOwner } from '/console/shell/owner.js';
+
+/**
+ * @typedef {{
+ *   builtIn: BuiltIn, known: WholePlatform | undefined, way: Way, parts: readonly SecretPart[] | null, written: Written,
+ *   write: (written: Written) => void, registered: Registered, register: (more: Partial<Registered>) => void,
+ * }} Props
+ */
+
+/** @param {Props} props */
+export const WayFields = (props) => html`<${FIELDS[props.way]} ...${props} />`;
+
+/** @param {Props} props */
+const Token = ({ builtIn: { credential }, parts, written, write }) => html`
+  <p>Make ${credential.what} at ${/^https:/.test(credential.made) ? html`<a href=${credential.made} target="_blank" rel="noreferrer">${credential.made}</a>` : html`<code>${credential.made}</code>`},
+    with no more than your agents need. It is sealed here; no agent sees it, and nobody can read it again.</p>
+  <${CredentialFields} parts=${parts} what=${credential.what} written=${written} write=${write} />
+`;
+
+/** @param {Props} props */
+function OAuth({
+  builtIn: { name, registered: page, consent },
+  known,
+  registered: { client_id, client_secret },
+  register,
+}) {
+  const redirect = `${useOwner().base_url}/console/connections/callback`;
+  if (known)
+    return html`<p>The broker is registered at ${name} already. You sign in and consent there, and come back.</p>`;
+  return html`
+    <ol class="steps">
+      <li>Register the broker at ${page ? html`<a href=${page} target="_blank" rel="noreferrer">${name}</a>` : name} as a web application with this redirect URI: <${Id} id=${redirect} what="the redirect URI" /></li>
+      <li>Enter the client id and the client secret that it shows.</li>
+      <li>Sign in and consent there${consent.length > 0 && html`, to ${consent.map((scope, at) => html`${at > 0 && ', '}<code class="theirs" key=${scope}>${scope}</code>`)}`}. The broker keeps the tokens fresh.</li>
+    </ol>
+    <${Field} name="client_id" open words="Client id" value=${client_id} hear=${(/** @type {string} */ value) => register({ client_id: value })} />
+    <${Field} name="client_secret" words="Client secret" value=${client_secret} hear=${(/** @type {string} */ value) => register({ client_secret: value })} />
+  `;
+}
+
+/** @param {Props} props */
+const App = ({ builtIn: { name, builtin }, known, registered: { app_id, installation_id }, register }) => html`
+  ${
+    !known &&
+    html`<p>If there is no App yet, this makes one with the permissions that it needs, and connects it:</p>
+      <${Command} text=${`npx agent-broker add ${builtin} --app`} />
+      <p>Of one that is there, ${name} shows the id and makes the key in its settings.</p>
+      <${Field} name="app_id" open words="The id of the App" value=${app_id} hear=${(/** @type {string} */ value) => register({ app_id: value })} />
+      <${FileField} words="Its private key (the .pem file)" accept=".pem,.key" read=${(/** @type {string} */ text) => register({ private_key: text })} />`
+  }
+  <${Field} name="installation_id" open words="The number of the installation" hint="The address of the installation ends with it" value=${installation_id} hear=${(/** @type {string} */ value) => register({ installation_id: value })} />
+`;
+
+/** @type {Record<Way, (props: Props) => unknown>} */
+const FIELDS = { token: Token, oauth: OAuth, app: App };

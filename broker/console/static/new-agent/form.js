@@ -1,0 +1,79 @@
+/** @typedef {import('../../answers.ts').NewInvite} NewInvite */
+/** @typedef {import('/console/grants/terms.js').Terms} Terms */
+import { ask } from '/console/api.js';
+import { bodyOf, termsOf } from '/console/grants/terms.js';
+import { html, useState } from '/console/html.js';
+import { GrantPart } from '/console/new-agent/grant-part.js';
+import { valueTo } from '/console/shell/fields.js';
+import { Link } from '/console/shell/router.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const SELDOM_MS = 60_000;
+
+/** @typedef {{ platform: string, terms: Terms }} Granting */
+
+/** What the agent will be. `invited` gets the invite with its secret. @param {{ invited: (invite: NewInvite) => void }} props */
+export function Form({ invited }) {
+  const platforms = useLoaded('/owner/platforms', SELDOM_MS).answer?.platforms;
+  const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
+  const [name, setName] = useState('');
+  const [policy, setPolicy] = useState('');
+  const [grants, setGrants] = useState(/** @type {readonly Granting[]} */ ([]));
+  const { busy, problem, run } = useDoing();
+  const left = (platforms ?? []).filter(({ platform_id }) => !grants.some(({ platform }) => platform === platform_id));
+  const empty = grants.find(({ terms }) => terms.scopes.length === 0);
+  const invite = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (name.trim() === '' || empty) return;
+    run(async () => {
+      const asked = grants.map(({ platform, terms }) => {
+        const { expires_in_seconds: seconds, ...body } = bodyOf(undefined, terms);
+        return { platformId: platform, ...body, ...(typeof seconds === 'number' && { expires_in_seconds: seconds }) };
+      });
+      invited(
+        await ask('POST', '/owner/invites', { agent_name: name.trim(), ...(policy && { policy }), grants: asked }),
+      );
+    });
+  };
+  return html`<form class="sheet part-like stack" id="invite-form" onSubmit=${invite}>
+    <div class="field">
+      <label for="agent-name">What to call it</label>
+      <input id="agent-name" required maxlength="100" autocomplete="off" placeholder="triage" value=${name} onInput=${valueTo(setName)} />
+    </div>
+    ${
+      policies.length > 1 &&
+      html`<div class="field">
+        <label for="agent-policy">Under which policy</label>
+        <select id="agent-policy" onChange=${valueTo(setPolicy)}>
+          <option value="">The default one</option>
+          ${policies.map(({ id, name: words }) => html`<option key=${id} value=${id} selected=${id === policy}>${visibleLine(words)}</option>`)}
+        </select>
+      </div>`
+    }
+    ${grants.map(
+      ({ platform, terms }) => html`<${GrantPart}
+        key=${platform}
+        platformId=${platform}
+        terms=${terms}
+        change=${(/** @type {Partial<Terms>} */ more) => setGrants(grants.map((one) => (one.platform === platform ? { platform, terms: { ...one.terms, ...more } } : one)))}
+        drop=${() => setGrants(grants.filter((one) => one.platform !== platform))}
+      />`,
+    )}
+    ${
+      left.length > 0 &&
+      html`<div class="field">
+        <label for="add-platform">${grants.length === 0 ? 'What it may do' : 'On another platform'} <span class="quiet">(optional)</span></label>
+        <select id="add-platform" onChange=${valueTo((platform) => platform && setGrants([...grants, { platform, terms: termsOf(undefined) }]))}>
+          <option value="">${grants.length === 0 ? 'Nothing yet: choose a platform to grant something' : 'Choose a platform'}</option>
+          ${left.map(({ platform_id, name: words }) => html`<option key=${platform_id} value=${platform_id}>${visibleLine(words)}</option>`)}
+        </select>
+      </div>`
+    }
+    ${platforms?.length === 0 && html`<p class="quiet">There is no platform yet that it could be granted something on. <${Link} to="/console/connections">Connect one<//>, or grant it something later.</p>`}
+    ${empty && html`<p class="quiet small" role="status">Choose what it may do on ${visibleLine(empty.platform)}, or leave that platform out.</p>`}
+    <${Problem} problem=${problem} />
+    <div class="buttons"><button type="submit" class="primary" id="invite" disabled=${busy || name.trim() === '' || empty !== undefined}>Get the line that makes it</button></div>
+  </form>`;
+}

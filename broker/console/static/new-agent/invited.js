@@ -1,0 +1,52 @@
+// The line for each client, shown once; and whether the agent is there.
+/** @typedef {import('../../answers.ts').Invite} Invite */
+/** @typedef {import('../../answers.ts').NewInvite} NewInvite */
+import { html, useState } from '/console/html.js';
+import { bindLine, CLIENTS, connectLine, fileNameOf } from '/console/new-agent/lines.js';
+import { pageOf } from '/console/shell/agent-name.js';
+import { Command } from '/console/shell/command.js';
+import { Link } from '/console/shell/router.js';
+import { exactly } from '/console/shell/time.js';
+import { visibleLine } from '/console/visible.js';
+
+/** Any program. */
+const PLAIN = 'plain';
+const SDK = 'sdk';
+
+/** `now`: the same without its secret, as it stands by now. @param {{ invite: NewInvite, now: Invite | undefined, again: () => void }} props */
+export function Invited({ invite, now, again }) {
+  const [client, choose] = useState(/** @type {string} */ (CLIENTS[0][0]));
+  const name = visibleLine(invite.agent_name);
+  if (now?.agent)
+    return html`<section class="sheet part-like stack" id="bound">
+      <h2>${name} is there</h2>
+      <p>It has brought its key, and may call.</p>
+      <div class="buttons"><${Link} to=${pageOf(now.agent)} class="button primary">To ${name}<//> <button type="button" onClick=${again}>Another agent</button></div>
+    </section>`;
+  const invited = { name: invite.agent_name, url: new URL(invite.bind_url).origin, token: invite.bind_secret };
+  const options = [
+    ...CLIENTS,
+    /** @type {const} */ ([PLAIN, 'Command line']),
+    /** @type {const} */ ([SDK, 'Own program']),
+  ];
+  const isPlain = client === PLAIN || client === SDK;
+  const line = `npx ${isPlain ? bindLine(invited) : connectLine({ ...invited, client })}`;
+  return html`<section class="sheet part-like stack" id="invited">
+    <h2>Run this where ${name} shall run</h2>
+    <fieldset>
+      <legend class="unseen">For which client</legend>
+      <div class="buttons chips-like">
+        ${options.map(([id, words]) => html`<button type="button" key=${id} class="compact" data-client=${id} aria-pressed=${id === client} onClick=${() => choose(id)}>${words}</button>`)}
+      </div>
+    </fieldset>
+    <${Command} text=${line} />
+    ${
+      client === SDK &&
+      html`<p class="small">Then give your program the profile that it wrote:</p>
+        <${Command} text=${`export AGENT_BROKER_PROFILE="$HOME/.agent-broker/profiles/${fileNameOf(invite.agent_name)}.json"`} />`
+    }
+    <p class="small">${isPlain ? 'It makes the key on that machine, and writes a profile for it.' : 'It makes the key on that machine, and adds the broker to the configuration of the client.'} The line is good once, until ${exactly(invite.expires_at)}. Nobody can show it again.</p>
+    <p class="quiet small" role="status">Waiting for ${name} to bring its key…</p>
+    <div class="buttons"><button type="button" onClick=${again}>Another agent</button></div>
+  </section>`;
+}

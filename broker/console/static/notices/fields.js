@@ -1,0 +1,77 @@
+// Fields of a form from the JSON Schema of what they make, so that a new kind of channel needs nothing here.
+import { html, useId } from '/console/html.js';
+import { nameOf } from '/console/notices/words.js';
+import { valueTo } from '/console/shell/fields.js';
+
+/**
+ * @typedef {{
+ *   type?: string, description?: string, format?: string, enum?: string[], pattern?: string,
+ *   minimum?: number, maximum?: number, maxLength?: number, items?: Schema, properties?: Record<string, Schema>, required?: string[],
+ * }} Schema
+ */
+
+const isList = (/** @type {Schema} */ { type, items }) => type === 'array' && items?.type === 'string';
+const isPlain = (/** @type {Schema} */ { type }) => type === 'string' || type === 'integer' || type === 'number';
+
+/** What a field shows of a value. @param {Schema} schema @param {unknown} value */
+export function textOf(schema, value) {
+  if (value === undefined || value === null) return '';
+  if (isList(schema)) return /** @type {string[]} */ (value).join('\n');
+  return isPlain(schema) || schema.type === 'boolean' ? String(value) : JSON.stringify(value, null, 2);
+}
+
+/**
+ * What is sent of what was written; undefined: nothing. Throws, in words, for what is no JSON where it has to be.
+ *
+ * @param {string} key
+ * @param {Schema} schema
+ * @param {string} text
+ */
+export function givenOf(key, schema, text) {
+  const written = text.trim();
+  if (written === '') return undefined;
+  if (schema.type === 'boolean') return written === 'true';
+  if (schema.type === 'integer' || schema.type === 'number') return Number(written);
+  if (schema.type === 'string') return written;
+  if (isList(schema)) return listOf(written);
+  try {
+    return JSON.parse(written);
+  } catch {
+    throw new Error(`${nameOf(key)}: is not JSON.`);
+  }
+}
+
+/** One a line, or with commas. */
+export const listOf = (/** @type {string} */ text) =>
+  text
+    .split(/[\n,]/)
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+
+/**
+ * One field of it.
+ *
+ * @param {{ name: string, schema: Schema, required: boolean, value: string, onValue: (value: string) => void }} props
+ */
+export function Field({ name, schema, required, value, onValue }) {
+  const id = useId();
+  const hint = `${id}-hint`;
+  const common = { id, required, 'data-field': name, 'aria-describedby': hint, onInput: valueTo(onValue) };
+  const choices = schema.enum ?? (schema.type === 'boolean' ? ['true', 'false'] : undefined);
+  const type = schema.format === 'uri' ? 'url' : schema.format === 'email' ? 'email' : 'text';
+  const input = choices
+    ? html`<select ...${common}>
+        <option value="" selected=${value === ''}>${required ? 'Choose…' : 'As usual'}</option>
+        ${choices.map((one) => html`<option key=${one} value=${one} selected=${one === value}>${one}</option>`)}
+      </select>`
+    : schema.type === 'integer' || schema.type === 'number'
+      ? html`<input ...${common} type="number" min=${schema.minimum} max=${schema.maximum} value=${value} />`
+      : schema.type === 'string'
+        ? html`<input ...${common} type=${type} maxlength=${schema.maxLength} autocomplete="off" spellcheck="false" value=${value} />`
+        : html`<textarea ...${common} rows="2" spellcheck="false" value=${value}></textarea>`;
+  return html`<div class="field">
+    <label for=${id}>${nameOf(name)}${required ? '' : html` <span class="quiet">(optional)</span>`}</label>
+    ${input}
+    <span class="hint" id=${hint}>${schema.description ?? ''}${isList(schema) ? ' One a line.' : ''}</span>
+  </div>`;
+}

@@ -1,0 +1,84 @@
+// Web Push on this device: what the browser can, whether it is on, turning it on and off.
+/** @typedef {import('../../answers.ts').PushDevice} PushDevice */
+import { ask } from '/console/api.js';
+
+const WORKER = '/console/worker.js';
+const SCOPE = '/console';
+
+const isApplePhone = () =>
+  /iPhone|iPad/.test(navigator.userAgent) || (/Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1);
+const isInstalled = () => matchMedia('(display-mode: standalone)').matches;
+
+/** Why this browser cannot be told, for a person; undefined where it can. */
+export function withoutPush() {
+  if (!isSecureContext)
+    return 'Browsers take notices only from pages that came by https, or from this machine. Open the console by https: see “Reach it from your phone”.';
+  if (isApplePhone() && !isInstalled())
+    return 'On an iPhone or iPad it works from the home screen: press Share, then “Add to Home Screen”, open Agent Broker from there, and come back to this page.';
+  if (!('serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window))
+    return 'This browser cannot be told by push. Try a current Chrome, Edge, Firefox or Safari, not in a private window.';
+  if (Notification.permission === 'denied')
+    return 'The browser does not let this page show notices. Allow them in its settings for this site (the icon before the address), and reload.';
+  return undefined;
+}
+
+/** As the broker names an endpoint. @param {string} endpoint */
+async function hashOf(endpoint) {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+const registered = () => navigator.serviceWorker.getRegistration(SCOPE);
+
+/** What the broker calls this browser's subscription; undefined: it has none. */
+export async function ownHash() {
+  const subscription = withoutPush() ? undefined : await (await registered())?.pushManager.getSubscription();
+  return subscription ? await hashOf(subscription.endpoint) : undefined;
+}
+
+/** Whether two keys are the same: a browser that knew another broker at this address has to subscribe anew. */
+function isOf(/** @type {PushSubscription} */ subscription, /** @type {string} */ key) {
+  const bytes = new Uint8Array(subscription.options.applicationServerKey ?? new ArrayBuffer(0));
+  const text = btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+  return text === key;
+}
+
+/**
+ * Turns it on. To be called on a click: it asks for permission. Throws, in words, when the browser refuses.
+ *
+ * @param {string} key of the broker
+ * @param {string} name of the device
+ */
+export async function turnOn(key, name) {
+  if ((await Notification.requestPermission()) !== 'granted')
+    throw new Error(
+      withoutPush() ?? 'You did not allow notices. Press the button again, and choose “Allow” when the browser asks.',
+    );
+  await navigator.serviceWorker.register(WORKER, { scope: SCOPE });
+  const worker = await navigator.serviceWorker.ready;
+  const known = await worker.pushManager.getSubscription();
+  if (known && !isOf(known, key)) await known.unsubscribe();
+  const made = await worker.pushManager
+    .subscribe({ userVisibleOnly: true, applicationServerKey: key })
+    .catch((/** @type {Error} */ error) => {
+      throw new Error(`The browser could not reach its push service, or has none: ${error.message}`);
+    });
+  const { endpoint = '', keys = {} } = made.toJSON();
+  const { p256dh = '', auth = '' } = keys;
+  return await ask('POST', '/owner/push-subscriptions', { endpoint, keys: { p256dh, auth }, device_name: name });
+}
+
+/** Turns it off in this browser. */
+export async function turnOff() {
+  await (await (await registered())?.pushManager.getSubscription())?.unsubscribe();
+}
+
+/** Hears where a click on a notice leads, while a window of the console is open. @param {(path: string) => void} hear */
+export function onNoticeClick(hear) {
+  navigator.serviceWorker?.addEventListener('message', ({ data }) => {
+    if (typeof data?.open === 'string') hear(data.open);
+  });
+}

@@ -1,0 +1,59 @@
+// What the page of notices says of channels and devices.
+/** @typedef {import('../../answers.ts').Channel} Channel */
+import { visibleLine } from '/console/visible.js';
+
+/** @type {Readonly<Record<string, string>>} */
+export const EVENTS = {
+  call_held: 'Calls that wait',
+  access_requested: 'Requests for access',
+  registration_waiting: 'Agents that want to register',
+  agent_suspended: 'Suspended agents',
+  connection_broken: 'Connections that need attention',
+};
+
+const moment = (/** @type {string} */ at) =>
+  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+
+/** @param {Pick<Channel, 'status' | 'last_ok_at' | 'last_error'>} channel */
+export function stateOf({ status, last_ok_at, last_error }) {
+  const worked = last_ok_at ? `Last message ${moment(last_ok_at)}.` : 'No message yet.';
+  if (status === 'active') return worked;
+  const why = visibleLine(last_error ?? '');
+  return status === 'gone'
+    ? `Nothing is sent any more: ${why} Change it to try again. ${worked}`
+    : `The last message was not taken: ${why} It is tried again. ${worked}`;
+}
+
+/** @param {Channel['rules']} rules */
+export function rulesInWords({ events, agents, platforms, quiet, remind_minutes }) {
+  const parts = [
+    events
+      ? `Tells: ${events
+          .map((event) => EVENTS[event] ?? event)
+          .join(', ')
+          .toLowerCase()}`
+      : 'Tells everything',
+    agents && `of ${agents.map(visibleLine).join(', ')}`,
+    platforms && `on ${platforms.map(visibleLine).join(', ')}`,
+    quiet && `not from ${quiet.from} to ${quiet.to} (${quiet.zone}${quiet.days ? `, ${quiet.days.join(' ')}` : ''})`,
+    remind_minutes && `once more ${remind_minutes} min before the end`,
+  ];
+  return `${parts.filter(Boolean).join(', ')}.`;
+}
+
+/** The name of a setting, for a person: `service_url` is `Service url`. */
+export const nameOf = (/** @type {string} */ key) => {
+  const words = key.replaceAll('_', ' ');
+  return words === 'url' ? 'Address' : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+};
+
+/** @type {Readonly<Record<string, string>>} */
+const KINDS = {
+  webhook: 'Webhook',
+  ntfy: 'ntfy',
+  email: 'E-mail',
+  slack: 'Slack',
+  teams: 'Microsoft Teams',
+  telegram: 'Telegram',
+};
+export const kindName = (/** @type {string} */ kind) => KINDS[kind] ?? nameOf(kind);

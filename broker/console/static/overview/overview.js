@@ -1,0 +1,76 @@
+// Numbers about calls: over time, how long decisions took, busiest agents, failing platforms.
+/** @typedef {import('../../answers.ts').Stats} Stats */
+
+import { zoneInWords } from '/console/activity/period.js';
+import { html, useMemo } from '/console/html.js';
+import { Agents, Figures, Platforms } from '/console/overview/figures.js';
+import { PlotPart } from '/console/overview/plot-part.js';
+import { CALLS, DECISIONS } from '/console/overview/series.js';
+import { Choice } from '/console/shell/choice.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { Link } from '/console/shell/router.js';
+import { seek } from '/console/shell/sought.js';
+import { exactly } from '/console/shell/time.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+
+const EVERY_MS = 30_000;
+/** What is shown when nobody chose. */
+const USUAL = 'week';
+
+const RANGES = new Map([
+  ['day', 'Last 24 hours, by hour'],
+  ['week', 'Last 7 days, by hour'],
+  ['month', 'Last 30 days, by day'],
+  ['year', 'Last 52 weeks, by week'],
+]);
+
+/** @param {{ place: URL }} props */
+export function OverviewPage({ place }) {
+  const asked = place.searchParams.get('range') ?? '';
+  const range = RANGES.has(asked) ? asked : USUAL;
+  const zone = useMemo(() => new URLSearchParams({ zone: Intl.DateTimeFormat().resolvedOptions().timeZone }), []);
+  const path = /** @type {const} */ (`/owner/stats?range=${range}&${zone}`);
+  const { answer: stats, error, reload } = useLoaded(path, EVERY_MS);
+  return html`
+    <div class="page-head">
+      <h1>Overview</h1>
+      <div class="filter">
+        <${Choice} id="range" label="Time" sorted=${false} options=${RANGES} chosen=${range} choose=${(/** @type {string} */ chosen) => seek('/console/overview', { range: chosen })} />
+      </div>
+    </div>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!stats && !error && html`<${Loading} />`}
+    ${stats && isEmpty(stats) && html`<${Nothing} counting=${stats.counted_until === null} />`}
+    ${stats && !isEmpty(stats) && html`<${Numbers} stats=${stats} />`}
+  `;
+}
+
+/** @param {Stats} stats */
+const isEmpty = ({ totals, decisions }) => totals.calls === 0 && decisions.count === 0;
+
+/** @param {{ stats: Stats }} props */
+function Numbers({ stats }) {
+  return html`<div class="overview stack">
+    <${Figures} stats=${stats} />
+    <${PlotPart} id="calls" title="Calls" stats=${stats} series=${CALLS} />
+    ${stats.decisions.count > 0 && html`<${PlotPart} id="decisions" title="Time to decision" stats=${stats} series=${DECISIONS} />`}
+    <div class="halves">
+      <${Agents} stats=${stats} />
+      <${Platforms} stats=${stats} />
+    </div>
+    <p class="small quiet" id="as-of">As of ${exactly(stats.until)}. Times in ${zoneInWords()}.${
+      stats.counted_until !== null && stats.counted_until < stats.until
+        ? ` Very many calls are new: these are counted up to ${exactly(stats.counted_until)}.`
+        : ''
+    }</p>
+  </div>`;
+}
+
+/** @param {{ counting: boolean }} props */
+const Nothing = ({ counting }) =>
+  counting
+    ? html`<${Empty} title="What is on record is being counted"><p>The first time this takes some minutes, a little at a time, so that no call waits for it.</p><//>`
+    : html`<${Empty} title="No calls in this time">
+        <p>Here you see how many calls your agents make, how many wait for a person or are refused, how long decisions take, and which platforms fail.</p>
+        <p><${Link} to="/console/agents">See your agents<//>, or choose a longer time above.</p>
+      <//>`;

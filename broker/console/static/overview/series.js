@@ -1,0 +1,42 @@
+// What plots draw: names, members of a bucket, and how lines look. Lines differ by their dashes, too, not by colour alone.
+/** @typedef {import('../../answers.ts').Stats} Stats */
+import { inWords } from '/console/shell/duration.js';
+
+/** @typedef {Stats['buckets'][number]} Bucket */
+
+/**
+ * `color`: a custom property of overview.css. `dash`: lengths in pixels. `value`: undefined where there is none.
+ *
+ * @typedef {{ name: string, color: string, dash: number[], value: (bucket: Bucket) => number | null }} Line
+ */
+
+/** `words`: of a value. `room`: for words beside the plot, in pixels. `steps`: between them. @typedef {{ lines: readonly Line[], words: (value: number) => string, room: number, steps?: number[] }} Series */
+
+/** @type {Series} */
+export const CALLS = {
+  words: (value) => value.toLocaleString(),
+  room: 46,
+  lines: [
+    { name: 'Calls', color: '--plot-calls', dash: [], value: ({ calls }) => calls },
+    { name: 'Held', color: '--plot-held', dash: [8, 4], value: ({ held }) => held },
+    { name: 'Refused', color: '--plot-refused', dash: [2, 3], value: ({ refused }) => refused },
+    { name: 'Failed', color: '--plot-failed', dash: [10, 3, 2, 3], value: ({ errored }) => errored },
+  ],
+};
+
+/** @type {Series} */
+export const DECISIONS = {
+  words: (value) => inWords(value * 1000),
+  room: 80,
+  // Seconds, minutes, hours and days in numbers that people use.
+  steps: [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800],
+  lines: [
+    { name: 'Half within (p50)', color: '--plot-calls', dash: [], value: (bucket) => bucket.decision_p50_seconds },
+    {
+      name: 'Nine in ten within (p90)',
+      color: '--plot-held',
+      dash: [8, 4],
+      value: (bucket) => bucket.decision_p90_seconds,
+    },
+  ],
+};

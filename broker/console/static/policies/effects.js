@@ -1,0 +1,30 @@
+// What a rule does to the calls that match it, in words.
+
+/** @typedef {{ kind: string, words: string, says: string }} Effect */
+/** As it is written; what is absent matches everything. @typedef {{ name?: string, effect: string, platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string, remember?: true }} Rule */
+
+/** @type {Readonly<Record<string, Effect>>} */
+export const EFFECTS = {
+  allow: { kind: 'good', words: 'Allow', says: 'The call is made.' },
+  require_approval: { kind: 'wait', words: 'Ask a person', says: 'The call waits until a person decides.' },
+  deny: { kind: 'bad', words: 'Deny', says: 'The call is refused.' },
+  suspend: {
+    kind: 'bad',
+    words: 'Deny and suspend',
+    says: 'The call is refused, and the agent is stopped until an owner resumes it.',
+  },
+};
+
+/** @typedef {'policy' | 'guardrails'} Kind */
+
+/** @type {Readonly<Record<Kind, readonly string[]>>} */
+export const EFFECTS_OF = {
+  policy: ['allow', 'require_approval', 'deny'],
+  guardrails: ['require_approval', 'deny', 'suspend'],
+};
+
+/** Who writes one by hand may have written anything. @param {string} effect @returns {Effect} */
+export const effectOf = (effect) => EFFECTS[effect] ?? { kind: '', words: effect, says: '' };
+
+/** @param {Pick<Rule, 'name'>} rule @param {number} at its place in the list, from 0 */
+export const nameOf = ({ name }, at) => name ?? `rule ${at + 1}`;

@@ -1,0 +1,91 @@
+// The organisation's policies, and the guardrails that stand over them.
+/** @typedef {import('../../answers.ts').Policy} Policy */
+/** @typedef {import('/console/policies/effects.js').Rule} Rule */
+import { html, useState } from '/console/html.js';
+import { effectOf } from '/console/policies/effects.js';
+import { GUARDRAILS, LIST, pageOfPolicy } from '/console/policies/place.js';
+import { StartDialog } from '/console/policies/start-dialog.js';
+import { NewPolicy } from '/console/policy/new-policy.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
+import { Ago } from '/console/shell/time.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 15_000;
+/** So many guardrails are said on this page. */
+const SAID = 5;
+
+/** @param {{ place: URL }} props */
+export function PoliciesPage({ place }) {
+  const begin = place.searchParams.get('new');
+  return begin === null
+    ? html`<${List} />`
+    : html`<${NewPolicy} key=${place.search} begin=${begin} from=${place.searchParams.get('from')} />`;
+}
+
+function List() {
+  const { answer, error, reload } = useLoaded('/owner/policies', EVERY_MS);
+  const guardrails = useLoaded('/owner/guardrails', EVERY_MS);
+  const [making, setMaking] = useState(false);
+  const owner = useOwner();
+  const may = mayChange(owner);
+  const failed = error ?? guardrails.error;
+  return html`
+    <div class="page-head">
+      <h1>Policies</h1>
+      ${may && html`<button type="button" class="primary" id="new-policy" onClick=${() => setMaking(true)}>New policy…</button>`}
+    </div>
+    <div class="policies stack">
+      <p class="quiet">A policy says what becomes of the calls of the agents under it, within what they were granted. Guardrails stand over every policy, and only tighten.${!may && ` Your role is ${owner.role}: you can read and try them, and an admin can change them.`}</p>
+      ${failed && html`<${Failed} error=${failed} again=${() => Promise.all([reload(), guardrails.reload()])} />`}
+      ${guardrails.answer && html`<${Guardrails} ...${guardrails.answer} may=${may} />`}
+      ${!answer && !failed && html`<${Loading} />`}
+      ${answer && html`<${Policies} policies=${answer.policies} may=${may} />`}
+    </div>
+    ${making && html`<${StartDialog} policies=${answer?.policies ?? []} onClose=${() => setMaking(false)} />`}
+  `;
+}
+
+/** @param {{ version: number, guardrails: Record<string, unknown>[], words: string[], may: boolean }} props */
+function Guardrails({ version, guardrails, words, may }) {
+  const rules = /** @type {Rule[]} */ (guardrails);
+  return html`
+    <section class="sheet" aria-labelledby="guardrails-head" id="guardrails">
+      <div class="part">
+        <h2 id="guardrails-head"><${Link} to=${`${LIST}/${GUARDRAILS}`}>Guardrails<//></h2>
+        <p class="small quiet">For every agent${version > 0 ? ` · version ${version}` : ''}</p>
+        ${
+          rules.length === 0
+            ? html`<p class="first">There are none yet: only the policies decide. ${may && html`<${Link} to=${`${LIST}/${GUARDRAILS}?edit`} id="first-guardrail">Write the first guardrail<//>`}</p>`
+            : html`<ul role="list" class="said">
+                ${rules.slice(0, SAID).map(({ name, effect }, at) => {
+                  const { kind, words: badge } = effectOf(effect);
+                  return html`<li key=${name}><span class="badge" data-kind=${kind}>${badge}</span> <span class="theirs"><strong>${visibleLine(name ?? '')}</strong>: ${visibleLine(words[at] ?? '')}</span></li>`;
+                })}
+              </ul>`
+        }
+        ${rules.length > SAID && html`<p class="small"><${Link} to=${`${LIST}/${GUARDRAILS}`}>All ${rules.length} guardrails<//></p>`}
+      </div>
+    </section>
+  `;
+}
+
+/** @param {{ policies: readonly Policy[], may: boolean }} props */
+function Policies({ policies, may }) {
+  if (policies.length === 0)
+    return html`<${Empty} title="There are no policies yet">
+      <p>Without a policy every call of an agent is refused. ${may ? 'Begin with one of the usual ones: New policy…' : 'An admin can make one.'}</p>
+    <//>`;
+  return html`
+    <ul role="list" class="sheet rows" id="policies" aria-label="Policies">
+      ${policies.map(
+        (policy) => html`<li key=${policy.id} class="row" data-policy=${policy.name}>
+          <p class="name"><${Link} to=${pageOfPolicy(policy)} class="theirs">${visibleLine(policy.name)}<//></p>
+          <p class="small quiet">${policy.agents === 0 ? 'No agents' : policy.agents === 1 ? '1 agent' : `${policy.agents} agents`} · version ${policy.version} · changed <${Ago} at=${policy.changed_at} /></p>
+        </li>`,
+      )}
+    </ul>
+  `;
+}

@@ -1,0 +1,37 @@
+// A rule in words, as the broker says it.
+/** @typedef {import('/console/policies/effects.js').Rule} Rule */
+import { html } from '/console/html.js';
+import { effectOf, nameOf } from '/console/policies/effects.js';
+import { visibleLine } from '/console/visible.js';
+
+const capital = (/** @type {string} */ text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
+/**
+ * `at`: its place in the list. `words`: what it says.
+ *
+ * @param {{ rule: Rule, at: number, words: string }} props
+ */
+export function RuleLine({ rule, at, words }) {
+  const { kind, words: effect } = effectOf(rule.effect);
+  return html`
+    <li class="row rule-line">
+      <p class="name"><span class="badge" data-kind=${kind}>${effect}</span> <strong class="theirs">${visibleLine(nameOf(rule, at))}</strong></p>
+      <p class="theirs">${visibleLine(capital(words))}${words.endsWith('…') ? '' : '.'}</p>
+      <${Rest} rule=${rule} words=${words} />
+    </li>
+  `;
+}
+
+/** What the sentence left out, because it is long. @param {{ rule: Rule, words: string }} props */
+function Rest({ rule, words }) {
+  const { when } = rule;
+  const cut = when !== undefined && !words.includes(when.replace(/\s+/g, ' ').trim());
+  const lists = /** @type {const} */ (['platforms', 'scopes', 'endpoints']).filter(
+    (name) => (rule[name]?.length ?? 0) > 4,
+  );
+  return html`
+    ${cut && html`<pre class="small condition">${visibleLine(when)}</pre>`}
+    ${lists.map((name) => html`<p class="small quiet theirs" key=${name}>${capital(name)}: ${rule[name]?.map(visibleLine).join(', ')}</p>`)}
+    ${rule.remember && html`<p class="small quiet">A standing approval may stand in for it.</p>`}
+  `;
+}

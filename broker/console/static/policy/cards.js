@@ -1,0 +1,92 @@
+// The rules as cards: found, opened, changed, added.
+/** @typedef {import('/console/policies/effects.js').Kind} Kind */
+/** @typedef {import('/console/policies/effects.js').Rule} Rule */
+/** @typedef {import('/console/policy/draft.js').Card} Card */
+/** @typedef {import('/console/policy/draft.js').Draft} Draft */
+/** @typedef {import('/console/policy/known.js').Known} Known */
+/** @typedef {import('/console/policy/problems.js').Problems} Problems */
+import { html, useEffect, useState } from '/console/html.js';
+import { effectOf, nameOf } from '/console/policies/effects.js';
+import { cardsOf } from '/console/policy/draft.js';
+import { isWrong } from '/console/policy/problems.js';
+import { RuleCard } from '/console/policy/rule-card.js';
+import { valueTo } from '/console/shell/fields.js';
+
+/** So many are drawn at first, and more each time somebody asks. */
+const DRAWN = 50;
+const SOUGHT_FROM = 8;
+const MOST = 500;
+
+/** @param {{ kind: Kind, cards: readonly Card[], known: Known, problems: Problems, change: (to: (before: Draft) => Partial<Draft>) => void }} props */
+export function Cards({ kind, cards, known, problems, change }) {
+  const [open, setOpen] = useState(/** @type {ReadonlySet<number>} */ (new Set()));
+  const [words, setWords] = useState('');
+  const [drawn, setDrawn] = useState(DRAWN);
+  const set = (/** @type {(before: Card[]) => Card[]} */ to) => change((before) => ({ cards: to(before.cards) }));
+  const show = (/** @type {number} */ key, /** @type {boolean} */ is) =>
+    setOpen((before) => new Set(is ? [...before, key] : [...before].filter((one) => one !== key)));
+  // What has to be corrected is in sight.
+  useEffect(() => {
+    const [first] = problems.of.keys();
+    if (first === undefined) return;
+    setOpen((before) => new Set([...before, ...problems.of.keys()]));
+    setTimeout(() =>
+      document.querySelector('.rule-card [aria-invalid], .rule-card .wrong')?.scrollIntoView({ block: 'center' }),
+    );
+  }, [problems]);
+  const focus = (/** @type {string} */ selector) =>
+    setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
+  const add = (/** @type {Rule} */ rule) => {
+    const [card] = cardsOf([rule]);
+    if (!card) return;
+    set((before) => [...before, card]);
+    show(card.key, true);
+    setWords('');
+    focus(`#rule-${card.key}-name`);
+  };
+  const remove = (/** @type {number} */ key) => {
+    set((before) => before.filter((one) => one.key !== key));
+    focus('#add-rule');
+  };
+  const sought = words.trim().toLowerCase();
+  const entries = cards.map((card, at) => ({ card, at }));
+  const fitting = entries.filter(({ card, at }) => sought === '' || textOf(card.rule, at).includes(sought));
+  const isShown = (/** @type {Card} */ { key, rule }) => open.has(key) || isWrong(problems.of.get(key), rule);
+  const shown = fitting.filter(({ card }, index) => index < drawn || isShown(card));
+  return html`
+    <h2 class="unseen">Rules</h2>
+    ${
+      cards.length >= SOUGHT_FROM &&
+      html`<div class="filter" role="search">
+        <label class="unseen" for="rules-sought">Search the rules</label>
+        <input id="rules-sought" type="search" placeholder="Name, scope, endpoint, condition…" value=${words} onInput=${valueTo(setWords)} />
+        <p class="small quiet" role="status">${sought === '' ? `${cards.length} rules` : `${fitting.length} of ${cards.length}`}</p>
+      </div>`
+    }
+    ${cards.length === 0 && html`<p class="sheet none">${kind === 'policy' ? 'No rules: every call is refused until one allows it.' : 'No guardrails: only the policies decide.'}</p>`}
+    <ul role="list" class="rule-cards" id="cards">
+      ${shown.map(
+        ({
+          card,
+          at,
+        }) => html`<${RuleCard} key=${card.key} card=${card} at=${at} kind=${kind} known=${known} open=${open.has(card.key)} wrong=${problems.of.get(card.key)}
+          toggle=${() => show(card.key, !open.has(card.key))}
+          change=${(/** @type {Rule} */ rule) => set((before) => before.map((one) => (one.key === card.key ? { ...one, rule } : one)))}
+          remove=${() => remove(card.key)}
+          copy=${() => add(copyOf(card.rule))} />`,
+      )}
+    </ul>
+    ${fitting.length > drawn && html`<p class="more"><button type="button" id="more-cards" onClick=${() => setDrawn(drawn + DRAWN)}>Show more (${fitting.length - drawn} not shown)</button></p>`}
+    ${
+      cards.length < MOST
+        ? html`<div class="buttons"><button type="button" id="add-rule" onClick=${() => add({ effect: 'require_approval' })}>Add a ${kind === 'policy' ? 'rule' : 'guardrail'}</button></div>`
+        : html`<p class="small quiet">There are ${MOST} rules, which is the most. Take one out, or let one match more.</p>`
+    }
+  `;
+}
+
+/** @param {Rule} rule @param {number} at */
+const textOf = (rule, at) => `${nameOf(rule, at)} ${effectOf(rule.effect).words} ${JSON.stringify(rule)}`.toLowerCase();
+
+/** Two rules have two names. @param {Rule} rule @returns {Rule} */
+const copyOf = ({ name, ...rule }) => ({ ...(name !== undefined && { name: `${name.slice(0, 58)} copy` }), ...rule });

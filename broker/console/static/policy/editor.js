@@ -1,0 +1,134 @@
+// Writing rules: as cards or as text, with what there is at hand; nothing that was typed is lost.
+/** @typedef {import('/console/policy/problems.js').Problems} Problems */
+/** @typedef {import('/console/policy/subject.js').Saved} Saved */
+/** @typedef {import('/console/policy/subject.js').Subject} Subject */
+import { asError, Refused } from '/console/api.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { LIST } from '/console/policies/place.js';
+import { Cards } from '/console/policy/cards.js';
+import { Conflict } from '/console/policy/conflict.js';
+import { isSame } from '/console/policy/differ.js';
+import { useDraft } from '/console/policy/draft.js';
+import { useKnown } from '/console/policy/known.js';
+import { LeaveDialog } from '/console/policy/leave-dialog.js';
+import { NONE, problemsIn } from '/console/policy/problems.js';
+import { SaveDialog } from '/console/policy/save-dialog.js';
+import { save } from '/console/policy/subject.js';
+import { FORMS, TextForm, useForms } from '/console/policy/text-form.js';
+import { LastTry, Try, useWhose } from '/console/policy/try.js';
+import { useTrying } from '/console/policy/use-trying.js';
+import { keepWarnings } from '/console/policy/warnings.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { valueTo } from '/console/shell/fields.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Link, navigate, useLeaving } from '/console/shell/router.js';
+import { visibleLine } from '/console/visible.js';
+
+/**
+ * `inForce`: what is there now; its version 0, of a policy: nothing. `back`: where one goes without saving.
+ *
+ * @param {{ inForce: Subject, reload: () => Promise<void>, back: string, onSaved: (saved: Saved) => unknown }} props
+ */
+export function Editor({ inForce, reload, back, onSaved }) {
+  const owner = useOwner();
+  const may = mayChange(owner);
+  const announce = useAnnounce();
+  const known = useKnown();
+  const { draft, change, forget, restart, restored } = useDraft(inForce);
+  const { problem: textProblem, write, turn } = useForms(draft, change);
+  const [problems, setProblems] = useState(/** @type {Problems} */ (NONE));
+  const [asking, setAsking] = useState(false);
+  const [leaving, setLeaving] = useState(/** @type {{ go: () => void } | undefined} */ (undefined));
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const { kind } = inForce;
+  const fresh = kind === 'policy' && inForce.version === 0;
+  const rules = draft.cards.map(({ rule }) => rule);
+  const changed =
+    textProblem !== undefined || !isSame(rules, draft.baseRules) || (fresh && draft.name !== inForce.name);
+  const outdated = inForce.version !== draft.base;
+  const refused = (/** @type {unknown} */ thrown) => setProblems(problemsIn(thrown, draft.cards) ?? NONE);
+  const whose = useWhose(inForce);
+  const trying = useTrying({ subject: inForce, rules, as: whose.as, refused });
+  const triable = kind === 'guardrails' || whose.as !== undefined;
+  useEffect(() => {
+    if (outdated && !changed) restart();
+  }, [outdated, changed]);
+  useLeaving(changed, (go) => setLeaving({ go }));
+  const store = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const saved = await save(
+        { ...inForce, version: draft.base, name: fresh ? draft.name.trim() : inForce.name },
+        rules,
+      );
+      forget();
+      keepWarnings(saved);
+      announce(`${visibleLine(saved.name ?? inForce.name)} is saved: version ${saved.version} is in force.`, 'good');
+      onSaved(saved);
+    } catch (thrown) {
+      const found = problemsIn(thrown, draft.cards);
+      const conflicts = thrown instanceof Refused && thrown.code === 'conflict' && !fresh;
+      setProblems(found ?? NONE);
+      if (found || conflicts) setAsking(false);
+      else setProblem(asError(thrown));
+      if (conflicts) await reload();
+    }
+    setBusy(false);
+  };
+  const dropAnd = (/** @type {() => void} */ go) => () => {
+    forget();
+    go();
+  };
+  const leave = () => navigate(back, { sure: true });
+  const drop = dropAnd(leave);
+  const why = !may
+    ? `Your role is ${owner.role}: an admin can save.`
+    : textProblem
+      ? 'The text is no list of rules yet.'
+      : outdated
+        ? 'Decide first about the version that was saved meanwhile.'
+        : undefined;
+  return html`
+    <div class="policy-page editor" data-version=${draft.base}>
+      <div class="page-head">
+        <div>
+          <p class="small"><${Link} to=${back === LIST ? LIST : back}>${back === LIST ? 'Policies' : visibleLine(inForce.name)}<//></p>
+          <h1 class="theirs">${fresh ? 'New policy' : `Change ${visibleLine(inForce.name)}`}</h1>
+        </div>
+        <div class="chips" role="radiogroup" aria-label="Written as">
+          ${Object.entries(FORMS).map(([form, words]) => html`<label class="chip" key=${form}><input type="radio" name="form" value=${form} checked=${draft.form === form} disabled=${textProblem !== undefined && draft.form !== form} onChange=${() => turn(/** @type {typeof draft.form} */ (form))} />${words}</label>`)}
+        </div>
+      </div>
+      <div class="stack">
+        ${restored && changed && html`<p class="notice" role="status" id="restored"><span>These are the changes that you had not saved.</span><button type="button" class="compact" id="restart" onClick=${restart}>Begin again</button></p>`}
+        ${outdated && changed && html`<${Conflict} inForce=${inForce} draft=${draft} change=${change} drop=${drop} />`}
+        ${
+          fresh &&
+          html`<div class="field name-field">
+            <label for="policy-name">Name</label>
+            <input id="policy-name" maxlength="64" autocomplete="off" required value=${draft.name} onInput=${valueTo((name) => change({ name }))} />
+            <p class="hint">Letters, digits, “.”, “_” and “-”. It stays its name.</p>
+          </div>`
+        }
+        <p class="small quiet">${kind === 'policy' ? 'The most severe rule that matches wins: deny, then ask a person, then allow. Their order means nothing. What no rule allows is refused.' : 'The most severe that matches wins, over every policy. Their order means nothing. Each has a name of its own.'}</p>
+        ${problems.rest.map((one) => html`<p class="notice" data-kind="bad" role="alert" key=${one}>${visibleLine(one)}</p>`)}
+        ${
+          draft.form === 'cards'
+            ? html`<${Cards} kind=${kind} cards=${draft.cards} known=${known} problems=${problems} change=${change} />`
+            : html`<${TextForm} draft=${draft} problem=${textProblem} problems=${problems.all} write=${write} />`
+        }
+        <${Try} subject=${inForce} rules=${rules} known=${known} trying=${trying} whose=${whose} disabled=${textProblem !== undefined} refused=${refused} />
+      </div>
+      <div class="save-bar">
+        ${why && html`<p class="small quiet" id="why-not">${why}</p>`}
+        <button type="button" id="leave-editor" onClick=${() => (changed ? setLeaving({ go: leave }) : drop())}>Cancel</button>
+        <button type="button" class="primary" id="save" disabled=${why !== undefined || (!changed && !fresh)} onClick=${() => setAsking(true)}>Save…</button>
+      </div>
+      ${asking && html`<${SaveDialog} subject=${inForce} draft=${draft} busy=${busy} problem=${problem} tried=${html`<${LastTry} trying=${trying} possible=${triable} />`} onClose=${() => setAsking(false)} save=${store} />`}
+      ${leaving && html`<${LeaveDialog} stay=${() => setLeaving(undefined)} keep=${leaving.go} drop=${dropAnd(leaving.go)} />`}
+    </div>
+  `;
+}

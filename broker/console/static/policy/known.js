@@ -1,0 +1,81 @@
+// What there is to write rules about: platforms, their scopes and endpoints.
+/** @typedef {import('../../answers.ts').Answer<'GET', '/owner/platforms/x'>} WholePlatform */
+/** @typedef {{ value: string, words: string }} Option */
+/** `platforms`: with what each of their scopes allows. @typedef {{ id: string, name: string, scopes: { scope: string, rules: string[] }[] }[]} Known */
+import { ask } from '/console/api.js';
+import { useEffect, useState } from '/console/html.js';
+
+const OPERATION = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)/;
+const MOST_WORDS = 3;
+
+/** Read once; without it one writes as well. @returns {Known} */
+export function useKnown() {
+  const [known, setKnown] = useState(/** @type {Known} */ ([]));
+  useEffect(() => {
+    (async () => {
+      const { platforms } = await ask('GET', '/owner/platforms');
+      const whole = await Promise.all(
+        platforms.map(({ platform_id }) =>
+          ask('GET', /** @type {'/owner/platforms/x'} */ (`/owner/platforms/${encodeURIComponent(platform_id)}`)),
+        ),
+      );
+      setKnown(whole.map(({ platform_id: id, name, scopes }) => ({ id, name, scopes })));
+    })().catch(() => {});
+  }, []);
+  return known;
+}
+
+/** @param {string} pattern @param {string} text */
+const matches = (pattern, text) =>
+  pattern === '*' ||
+  new RegExp(
+    `^${pattern
+      .split('*')
+      .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+      .join('.*')}$`,
+  ).test(text);
+
+/** Whether one of the patterns matches; without patterns everything does. @param {readonly string[] | undefined} patterns @param {string} text */
+const anyMatches = (patterns, text) => patterns === undefined || patterns.some((pattern) => matches(pattern, text));
+
+/** @param {Known} known @returns {Option[]} */
+export const platformOptions = (known) => known.map(({ id, name }) => ({ value: id, words: name === id ? '' : name }));
+
+/** Scopes of the platforms that are meant, with what each allows, and patterns of some. @param {Known} known @param {{ platforms?: string[] }} rule @returns {Option[]} */
+export function scopeOptions(known, { platforms }) {
+  const scopes = known.filter(({ id }) => anyMatches(platforms, id)).flatMap(({ scopes: some }) => some);
+  const one = scopes.map(({ scope, rules }) => ({ value: scope, words: rulesInWords(rules) }));
+  const ends = new Set(scopes.map(({ scope }) => /[.:][^.:]+$/.exec(scope)?.[0] ?? ''));
+  const patterns = [...ends].filter(
+    (end) => end !== '' && scopes.filter(({ scope }) => scope.endsWith(end)).length > 1,
+  );
+  return [...one, ...patterns.map((end) => ({ value: `*${end}`, words: `every scope that ends in ${end}` }))];
+}
+
+/** @param {readonly string[]} rules */
+const rulesInWords = (rules) =>
+  rules.slice(0, MOST_WORDS).join(', ') + (rules.length > MOST_WORDS ? ` and ${rules.length - MOST_WORDS} more` : '');
+
+/** Endpoints of the scopes and methods that are meant. @param {Known} known @param {{ platforms?: string[], scopes?: string[], methods?: string[] }} rule @returns {Option[]} */
+export function endpointOptions(known, { platforms, scopes, methods }) {
+  /** @type {Map<string, Set<string>>} */
+  const found = new Map();
+  for (const { id, scopes: some } of known)
+    for (const { scope, rules } of some)
+      if (anyMatches(platforms, id) && anyMatches(scopes, scope))
+        for (const rule of rules) {
+          const [, method = '', path = ''] = OPERATION.exec(rule) ?? [];
+          if (path === '' || (methods && !methods.includes(method))) continue;
+          found.set(path, (found.get(path) ?? new Set()).add(method));
+        }
+  return [...found]
+    .map(([value, with_]) => ({ value, words: [...with_].join(', ') }))
+    .sort((a, b) => (a.value < b.value ? -1 : 1));
+}
+
+/** The operations of a scope that are a method and a path. @param {readonly string[]} rules */
+export const operationsOf = (rules) =>
+  rules.flatMap((rule) => {
+    const [, method, path] = OPERATION.exec(rule) ?? [];
+    return method && path ? [{ method, path }] : [];
+  });

@@ -1,0 +1,62 @@
+// What the broker says is wrong, at the field where it is.
+/** @typedef {import('/console/policy/draft.js').Card} Card */
+/** @typedef {import('/console/policies/effects.js').Rule} Rule */
+/** By field what is wrong there; '': with the rule itself. `rule`: as it was sent. @typedef {{ rule: Rule, fields: Record<string, string[]> }} Wrong */
+/** `rest`: what is wrong with no rule in particular. @typedef {{ of: ReadonlyMap<number, Wrong>, rest: string[], all: string[] }} Problems */
+import { Refused } from '/console/api.js';
+
+const PLACED = /^(?:rules|guardrails|policy_rules)\[(\d+)\](?:\.(\w+))?(?:\[[^\]]*\])*: ([\s\S]*)$/;
+
+/** @type {Problems} */
+export const NONE = { of: new Map(), rest: [], all: [] };
+
+/**
+ * Those of a refusal, by the keys of the cards that were sent; undefined: it was refused for something else.
+ *
+ * @param {unknown} thrown
+ * @param {readonly Card[]} cards
+ * @returns {Problems | undefined}
+ */
+export function problemsIn(thrown, cards) {
+  if (!(thrown instanceof Refused)) return undefined;
+  const { problems } = /** @type {{ problems?: unknown }} */ (thrown.answer);
+  if (!Array.isArray(problems)) return undefined;
+  const all = problems.map(String);
+  /** @type {Map<number, Wrong>} */
+  const of = new Map();
+  const rest = all.filter((problem) => {
+    const [, at = '', field = '', message = ''] = PLACED.exec(problem) ?? [];
+    const card = at === '' ? undefined : cards[Number(at)];
+    if (!card) return true;
+    const wrong = of.get(card.key) ?? { rule: card.rule, fields: {} };
+    const known = FIELDS.has(field) ? field : '';
+    wrong.fields[known] = [...(wrong.fields[known] ?? []), known === field ? message : `${field}: ${message}`];
+    of.set(card.key, wrong);
+    return false;
+  });
+  return { of, rest, all };
+}
+
+const FIELDS = new Set(['', 'name', 'effect', 'platforms', 'scopes', 'methods', 'endpoints', 'when', 'remember']);
+
+/**
+ * What is wrong with a field still: what was changed since may be right.
+ *
+ * @param {Wrong | undefined} wrong
+ * @param {Rule} rule
+ * @param {string} field
+ * @returns {string[]}
+ */
+export function wrongAt(wrong, rule, field) {
+  const said = wrong?.fields[field];
+  if (!wrong || !said) return [];
+  const same =
+    field === ''
+      ? wrong.rule === rule
+      : wrong.rule[/** @type {keyof Rule} */ (field)] === rule[/** @type {keyof Rule} */ (field)];
+  return same ? said : [];
+}
+
+/** @param {Wrong | undefined} wrong @param {Rule} rule */
+export const isWrong = (wrong, rule) =>
+  Object.keys(wrong?.fields ?? {}).some((field) => wrongAt(wrong, rule, field).length > 0);

@@ -1,0 +1,13 @@
+// A field shows its text as it is: characters that show nothing, or turn a text around, are said beside it.
+import { html } from '/console/html.js';
+import { visible } from '/console/visible.js';
+
+const MOST = 200;
+
+/** @param {{ text: string }} props */
+export function Unseen({ text }) {
+  const shown = visible(text);
+  if (shown === text) return null;
+  const at = Math.max(0, shown.indexOf('⟦U+') - MOST / 2);
+  return html`<p class="wrong unseen-characters">It holds characters that are not seen, or turn the text around: <code class="theirs">${at > 0 && '…'}${shown.slice(at, at + MOST)}${at + MOST < shown.length && '…'}</code></p>`;
+}

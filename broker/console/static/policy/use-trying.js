@@ -1,0 +1,78 @@
+// Trying rules that are not in force: what the last try said, and of which rules.
+/** @typedef {import('../../answers.ts').RecordedSimulation} Recorded */
+/** @typedef {import('../../answers.ts').GuardrailRules} GuardrailRules */
+/** @typedef {import('../../answers.ts').PolicyRules} PolicyRules */
+/** @typedef {import('/console/policies/effects.js').Rule} Rule */
+/** @typedef {import('/console/policy/subject.js').Subject} Subject */
+/** `rules`: those that were tried. @typedef {{ rules: readonly Rule[], days: number, answer: Recorded }} Tried */
+import { asError, ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { EFFECTS } from '/console/policies/effects.js';
+import { isSame } from '/console/policy/differ.js';
+
+/**
+ * The rules as the routes for trying take them.
+ *
+ * @param {Subject} subject
+ * @param {readonly Rule[]} rules
+ */
+export const proposed = ({ kind }, rules) =>
+  kind === 'guardrails'
+    ? { guardrails: /** @type {GuardrailRules} */ (/** @type {unknown} */ (rules)) }
+    : { policy_rules: /** @type {PolicyRules} */ (/** @type {unknown} */ (rules)) };
+
+/**
+ * `as`: the id of the policy whose agents they are tried on. `refused(thrown)` is told why a try was not taken.
+ *
+ * @param {{ subject: Subject, rules: readonly Rule[], as: string | undefined, refused: (thrown: unknown) => void }} given
+ */
+export function useTrying({ subject, rules, as, refused }) {
+  const [tried, setTried] = useState(/** @type {Tried | undefined} */ (undefined));
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const run = async (/** @type {number} */ days) => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const whose = subject.kind === 'policy' && as !== undefined ? { policy: as } : {};
+      const answer = await ask('POST', '/owner/simulate/recorded', { ...whose, ...proposed(subject, rules), days });
+      setTried({ rules, days, answer });
+    } catch (thrown) {
+      refused(thrown);
+      setProblem(asError(thrown));
+    }
+    setBusy(false);
+  };
+  const isCurrent = tried !== undefined && isSame(tried.rules, rules);
+  return { tried, isCurrent, busy, problem, run };
+}
+
+/** @typedef {ReturnType<typeof useTrying>} Trying */
+
+/** What becomes of calls by rules. @type {Readonly<Record<Recorded['changes'][number]['before'], string>>} */
+export const FATES = {
+  allow: 'made',
+  require_approval: 'waits for a person',
+  deny: 'refused',
+  cannot_tell: 'cannot be told',
+};
+
+/** A fate as a badge. @param {{ effect: Recorded['changes'][number]['before'] }} props */
+export const Fate = ({ effect }) =>
+  html`<span class="badge" data-kind=${EFFECTS[effect]?.kind ?? ''}>${FATES[effect]}</span>`;
+
+/**
+ * Counts of a try, on one line.
+ *
+ * @param {{ tried: Tried }} props
+ */
+export function Counts({ tried: { days, answer } }) {
+  const { calls, same, changed, cannot_tell: untold } = answer;
+  const span = days === 1 ? 'the last day' : `the last ${days} days`;
+  if (calls === 0)
+    return html`<p class="counts" data-calls="0">There is no call of these agents on record in ${span}.</p>`;
+  return html`<p class="counts" data-calls=${calls}>
+    Of ${calls === 1 ? '1 call' : `${calls} calls`} in ${span} <strong>${changed} would change</strong>, ${same} stay as they are${untold > 0 && html`, and of <strong>${untold} it cannot be told</strong>`}.
+  </p>`;
+}

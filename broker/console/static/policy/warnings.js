@@ -1,0 +1,29 @@
+// What the broker took, and may not be what was meant.
+import { html } from '/console/html.js';
+import { visibleLine } from '/console/visible.js';
+
+/** Those of what was saved last, until its page shows them. @type {{ id: string, warnings: string[] } | undefined} */
+let kept;
+
+/** @param {{ id: string, warnings: string[] }} saved */
+export function keepWarnings({ id, warnings }) {
+  kept = { id, warnings };
+}
+
+/** @param {string} id */
+export function takeWarnings(id) {
+  const warnings = kept?.id === id ? kept.warnings : [];
+  kept = undefined;
+  return warnings;
+}
+
+/** `id`: of the element, where there may be more of them. @param {{ warnings: readonly string[], id?: string }} props */
+export function Warnings({ warnings, id = 'warnings' }) {
+  if (warnings.length === 0) return null;
+  return html`<div class="notice" data-kind="wait" role="status" id=${id}>
+    <div>
+      <p><strong>Taken as written, and perhaps not what you meant:</strong></p>
+      <ul>${warnings.map((warning) => html`<li key=${warning} class="theirs">${visibleLine(warning)}</li>`)}</ul>
+    </div>
+  </div>`;
+}

@@ -1,0 +1,87 @@
+// A receipt, read and checked in the page.
+/** @typedef {import('/console/receipt/verify.js').Checked} Checked */
+import { asError, ask } from '/console/api.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { ReceiptFacts } from '/console/receipt/facts.js';
+import { Other } from '/console/receipt/other.js';
+import { rowHash } from '/console/receipt/row-hash.js';
+import { Limits, Verdict } from '/console/receipt/verdict.js';
+import { canVerify, receiptIn, verifyReceipt } from '/console/receipt/verify.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { Link } from '/console/shell/router.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** `row`: whether the row on record is the one that was signed; undefined: nobody looked. @typedef {{ jws: string, checked?: Checked, row?: boolean }} Looked */
+
+/** @param {{ place: URL }} props */
+export function ReceiptPage({ place }) {
+  const id = place.searchParams.get('id') ?? '';
+  const [looked, setLooked] = useState(/** @type {Looked | undefined} */ (undefined));
+  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
+  const [round, setRound] = useState(0);
+  const names = useNames();
+  useEffect(() => {
+    let isOver = false;
+    setLooked(undefined);
+    setError(undefined);
+    if (id !== '')
+      lookAt(id).then(
+        (found) => !isOver && setLooked(found),
+        (thrown) => !isOver && setError(asError(thrown)),
+      );
+    return () => {
+      isOver = true;
+    };
+  }, [id, round]);
+  const bring = async (/** @type {string} */ text) => {
+    setError(undefined);
+    const jws = receiptIn(text);
+    if (jws === undefined)
+      return setError(new Error('This is neither a receipt (three parts with dots) nor the JSON of one.'));
+    setLooked(await checked(jws).catch((thrown) => void setError(asError(thrown))));
+  };
+  const payload = looked?.checked?.payload;
+  return html`
+    <div class="page-head">
+      <h1>Receipt</h1>
+      <p class="small"><${Link} to="/console/activity">Activity<//></p>
+    </div>
+    <div class="receipt stack">
+      ${error && html`<${Failed} error=${error} again=${() => setRound(round + 1)} />`}
+      ${id !== '' && !looked && !error && html`<${Loading} />`}
+      ${looked && html`<${Verdict} looked=${looked} />`}
+      ${payload && html`<section class="sheet part" aria-label="What it says"><h2>${looked?.checked?.ok ? 'What it says' : 'What it claims'}</h2><${ReceiptFacts} payload=${payload} names=${names} /></section>`}
+      ${looked?.checked?.ok && html`<${Limits} />`}
+      ${(!id || looked || error) && html`<${Other} bring=${bring} first=${!id && !looked} />`}
+    </div>
+  `;
+}
+
+function useNames() {
+  const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
+  const people = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
+  return new Map([
+    ...people.map(({ id, email }) => /** @type {const} */ ([id, email])),
+    ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name])),
+  ]);
+}
+
+/** The receipt of a row on record, and whether that row is still the one. @param {string} id @returns {Promise<Looked>} */
+async function lookAt(id) {
+  if (!UUID.test(id)) throw new Error('This is no audit id. Open a receipt from the activity, or check one below.');
+  const { receipt } = await ask('GET', /** @type {const} */ (`/v1/audit/${id}/receipt`));
+  const looked = await checked(receipt);
+  if (!looked.checked?.ok) return looked;
+  const { rows } = await ask('GET', /** @type {const} */ (`/owner/audit?limit=1&text=${id}`));
+  const [row] = rows;
+  return { ...looked, row: row?.id === id.toLowerCase() && (await rowHash(row)) === looked.checked.payload?.row_hash };
+}
+
+/** @param {string} jws @returns {Promise<Looked>} */
+async function checked(jws) {
+  if (!canVerify()) return { jws };
+  const { keys } = await ask('GET', '/.well-known/svc-receipt-keys.json');
+  return { jws, checked: await verifyReceipt(jws, keys) };
+}

@@ -1,0 +1,123 @@
+// Checks a receipt in the page, by WebCrypto alone: the same checks as `agent-broker verify receipt`.
+
+/** In characters; longer than any receipt. */
+const MAX_JWS = 65_536;
+const TYPE = 'svc-receipt+jwt';
+/** By these a token could bring its own key, or change how it is checked. */
+const FORBIDDEN = ['crit', 'b64', 'jwk', 'jku', 'x5u', 'x5c'];
+
+/** The public half of an ES256 key, as published. @typedef {{ kty?: string, crv?: string, x?: string, y?: string, kid?: string }} Jwk */
+
+/**
+ * `payload`: what it says, as far as it can be read, whether it is to be believed or not. `error`: why it does not verify.
+ *
+ * @typedef {{ ok: boolean, error?: string, kid?: string, payload?: Record<string, unknown> }} Checked
+ */
+
+/** Browsers do cryptography on https and on localhost alone. */
+export const canVerify = () => globalThis.crypto?.subtle !== undefined;
+
+/**
+ * The compact JWS in what somebody brought: that itself, or the JSON form of the receipt route; undefined: neither.
+ *
+ * @param {string} text
+ * @returns {string | undefined}
+ */
+export function receiptIn(text) {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('{')) return trimmed || undefined;
+  try {
+    const { receipt } = JSON.parse(trimmed);
+    return typeof receipt === 'string' ? receipt : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Checks a compact JWS with published keys. Never throws for what is wrong with the receipt.
+ *
+ * @param {string} jws
+ * @param {readonly Jwk[]} keys
+ * @returns {Promise<Checked>}
+ */
+export async function verifyReceipt(jws, keys) {
+  if (jws.length > MAX_JWS) return { ok: false, error: `it is longer than ${MAX_JWS} characters` };
+  const segments = jws.split('.', 4);
+  if (segments.length !== 3) return { ok: false, error: 'a receipt has three parts, separated by dots' };
+  const [headerBytes, payloadBytes, signature] = segments.map(bytesOf);
+  const payload = payloadBytes && objectIn(payloadBytes);
+  const refuse = (/** @type {string} */ error, /** @type {string | undefined} */ kid = undefined) => ({
+    ok: false,
+    error,
+    ...(payload && { payload }),
+    ...(kid && { kid }),
+  });
+  if (!headerBytes || !payloadBytes || !signature) return refuse('a part of it is not canonical base64url');
+  const header = objectIn(headerBytes);
+  if (!header || !payload) return refuse('a part of it is not a JSON object');
+  if (header.alg !== 'ES256') return refuse('its alg is not ES256');
+  const forbidden = FORBIDDEN.find((name) => Object.hasOwn(header, name));
+  if (forbidden) return refuse(`its header has ${forbidden}, which is not accepted`);
+  if (header.typ !== TYPE) return refuse(`its typ is not ${TYPE}`);
+  const { kid } = header;
+  if (typeof kid !== 'string') return refuse('it names no key');
+  const jwk = keys.find((one) => one.kid === kid);
+  if (!jwk) return refuse('the key that it names is not published by this broker', kid);
+  if ((await thumbprintOf(jwk)) !== kid) return refuse('the published key is not the one that its name says', kid);
+  const signed = new TextEncoder().encode(jws.slice(0, jws.lastIndexOf('.')));
+  const matches = signature.length === 64 && (await isSignedBy(jwk, signature, signed));
+  return matches ? { ok: true, kid, payload } : refuse('its signature does not match what it says', kid);
+}
+
+/** @param {Jwk} jwk @param {Uint8Array<ArrayBuffer>} signature @param {Uint8Array<ArrayBuffer>} signed */
+async function isSignedBy({ kty, crv, x, y }, signature, signed) {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
+  const jwk = /** @type {JsonWebKey} */ ({ kty, crv, x, y });
+  const key = await crypto.subtle.importKey('jwk', jwk, algorithm, false, ['verify']).catch(() => undefined);
+  return key !== undefined && (await crypto.subtle.verify({ name: 'ECDSA', hash: 'SHA-256' }, key, signature, signed));
+}
+
+/** RFC 7638: the name of a key follows from the key. @param {Jwk} jwk */
+async function thumbprintOf({ crv, kty, x, y }) {
+  const text = JSON.stringify({ crv, kty, x, y });
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return base64urlOf(new Uint8Array(hash));
+}
+
+/** SHA-256 of a text, in hexadecimal. @param {string} text */
+export async function sha256Hex(text) {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** @param {Uint8Array} bytes */
+const base64urlOf = (bytes) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+
+/** Undefined: it is no base64url, or another text stands for the same bytes. @param {string} text */
+function bytesOf(text) {
+  if (!/^[\w-]*$/.test(text)) return undefined;
+  try {
+    const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+    const bytes = Uint8Array.from(binary, (one) => one.charCodeAt(0));
+    // Of long ones the last group alone can have bits that stand for nothing.
+    const tail = Math.floor((text.length - 1) / 4) * 4;
+    return base64urlOf(bytes.subarray((tail / 4) * 3)) === text.slice(tail) ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {Uint8Array} bytes @returns {Record<string, unknown> | undefined} */
+function objectIn(bytes) {
+  try {
+    const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

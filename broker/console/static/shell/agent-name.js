@@ -1,0 +1,11 @@
+// The name of an agent, wherever it stands: a link to its page.
+import { html } from '/console/html.js';
+import { Link } from '/console/shell/router.js';
+import { visibleLine } from '/console/visible.js';
+
+/** The page of an agent, by its agent id. */
+export const pageOf = (/** @type {string} */ agentId) => `/console/agents/${agentId}`;
+
+/** @param {{ agent: { agent_id: string, name: string } }} props */
+export const AgentName = ({ agent: { agent_id, name } }) =>
+  html`<${Link} to=${pageOf(agent_id)} class="theirs">${visibleLine(name)}<//>`;

@@ -1,0 +1,51 @@
+import { asError, ask } from '/console/api.js';
+import { useCallback, useEffect, useRef, useState } from '/console/html.js';
+
+/** @typedef {import('../../answers.ts').Agent} Agent */
+/** @typedef {{ path: string, agents: Agent[], next: string | null, total: number, more: boolean }} Pages */
+
+/**
+ * Pages of agents at an address of the owner API: the first one is asked for again every so often, others when somebody asks.
+ * While another address is asked, what was there stays: `stale`.
+ *
+ * @param {`/owner/agents?${string}`} path
+ * @param {number} everyMs
+ */
+export function useAgentPages(path, everyMs) {
+  const [pages, setPages] = useState(/** @type {Pages | undefined} */ (undefined));
+  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
+  const latest = useRef(0);
+  const load = useCallback(
+    async (/** @type {string | undefined} */ cursor) => {
+      const mine = ++latest.current;
+      try {
+        const answer = await ask('GET', /** @type {const} */ (`${path}${cursor ? `&cursor=${cursor}` : ''}`));
+        if (mine !== latest.current) return;
+        const { agents, next = null, total = 0 } = answer;
+        setError(undefined);
+        setPages((before) => {
+          const isSame = before?.path === path;
+          if (cursor && isSame) return { path, agents: joined(before.agents, agents), next, total, more: true };
+          // What was asked for below stays below.
+          if (isSame && before.more) return { ...before, agents: joined(agents, before.agents), total };
+          return { path, agents, next, total, more: false };
+        });
+      } catch (thrown) {
+        if (mine === latest.current) setError(asError(thrown));
+      }
+    },
+    [path],
+  );
+  useEffect(() => {
+    load(undefined);
+    const timer = setInterval(() => document.visibilityState === 'visible' && load(undefined), everyMs);
+    return () => clearInterval(timer);
+  }, [path]);
+  return { pages, error, stale: pages !== undefined && pages.path !== path, load };
+}
+
+/** @param {Agent[]} first @param {Agent[]} then */
+function joined(first, then) {
+  const known = new Set(first.map(({ id }) => id));
+  return [...first, ...then.filter(({ id }) => !known.has(id))];
+}

@@ -1,0 +1,79 @@
+// The standing approvals in force: what each lets pass, what is left of it, and revoking it with one touch.
+/** @typedef {import('../../answers.ts').StandingApproval} StandingApproval */
+import { asError, ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { Ago } from '/console/shell/time.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 15_000;
+const PAGE = 100;
+
+export function StandingPage() {
+  const path = /** @type {const} */ (`/owner/standing-approvals?limit=${PAGE}`);
+  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const [older, setOlder] = useState(
+    /** @type {{ rows: StandingApproval[], next: string | null } | undefined} */ (undefined),
+  );
+  const next = older ? older.next : answer?.next;
+  const more = async () => {
+    const page = await ask('GET', `${path}&before=${next}`);
+    setOlder((now) => ({ rows: [...(now?.rows ?? []), ...page.standing_approvals], next: page.next }));
+  };
+  const all = answer && [...answer.standing_approvals, ...(older?.rows ?? [])];
+  return html`
+    <div class="page-head"><h1>Standing approvals</h1></div>
+    <div class="stack">
+      <p class="quiet">Calls that pass without being asked for, because somebody approved one like them. What changes a rule, a grant or a platform
+        makes them ask again.</p>
+      ${error && html`<${Failed} error=${error} again=${reload} />`}
+      ${!all && !error && html`<${Loading} />`}
+      ${all?.length === 0 && html`<${None} />`}
+      ${
+        all &&
+        all.length > 0 &&
+        html`<ul role="list" class="sheet rows" id="standing-approvals">
+        ${all.map((one) => html`<${Row} key=${one.id} one=${one} reload=${reload} />`)}
+      </ul>`
+      }
+      ${next && html`<p class="more"><button type="button" onClick=${more}>Show older</button></p>`}
+    </div>
+  `;
+}
+
+/** @param {{ one: StandingApproval, reload: () => void }} props */
+function Row({ one, reload }) {
+  const announce = useAnnounce();
+  const owner = useOwner();
+  const [busy, setBusy] = useState(false);
+  const revoke = async () => {
+    setBusy(true);
+    try {
+      await ask('DELETE', `/owner/standing-approvals/${one.id}`);
+      announce('Revoked: calls like it are asked for again from the next one on.', 'good');
+    } catch (error) {
+      announce(asError(error).message, 'bad');
+    }
+    setBusy(false);
+    reload();
+  };
+  const call = one.call?.text ?? `${one.method} ${one.path}`;
+  return html`<li class="row standing-row" data-standing=${one.id}>
+    <div>
+      <p class="theirs"><strong>${visibleLine(one.agent.name)}</strong> ${visibleLine(call)}</p>
+      <p class="small">${one.sentence ?? 'Its terms were altered in the store: it lets nothing pass.'}</p>
+      <p class="small quiet"><span class="left">${one.left} of ${one.count} left</span> · approved by ${one.decided_by_email ?? 'somebody who is no owner any more'},
+        <${Ago} at=${one.created_at} /></p>
+    </div>
+    ${mayDecide(owner) && html`<button type="button" class="danger" disabled=${busy} onClick=${revoke}>Revoke</button>`}
+  </li>`;
+}
+
+const None = () => html`
+  <${Empty} title="No standing approval is in force">
+    <p>When you approve a call, you can let the next ones like it pass, too: so many, and for so long.</p>
+  <//>
+`;

@@ -1,0 +1,85 @@
+// Nothing of a colleague is changed by one click.
+/** @typedef {import('../../answers.ts').Member} Member */
+/** @typedef {import('/console/team/words.js').Role} Role */
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Command } from '/console/shell/command.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { MAY, ROLES } from '/console/team/words.js';
+import { visibleLine } from '/console/visible.js';
+
+/** @typedef {{ member: Member, onClose: () => void, onDone: () => void }} Props */
+
+/** The link is shown this once. @param {Props} props */
+export function LinkFor({ member: { id, email }, onClose }) {
+  const [url, setUrl] = useState('');
+  const { busy, problem, run } = useDoing();
+  const make = () => run(async () => setUrl((await ask('POST', `/owner/owners/${id}/link`, {})).url));
+  return html`<${Dialog} title="A sign-in link" onClose=${onClose} onSubmit=${url ? onClose : make}>
+    <p>It signs in as <strong class="theirs">${visibleLine(email)}</strong>, once, within 15 minutes. Whoever opens it first is that person here: send it by a way that only they read. That you made it is on record.</p>
+    ${url && html`<${Command} text=${url} />`}
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" id="close-link" onClick=${onClose}>${url ? 'Close' : 'Cancel'}</button>
+      ${!url && html`<button type="submit" class="primary" id="make-link" disabled=${busy}>Make the link</button>`}
+    </div>
+  <//>`;
+}
+
+/** @param {Props} props */
+export function RoleOf({ member: { email, role }, onClose, onDone }) {
+  const [chosen, choose] = useState(/** @type {Role} */ (role));
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const name = visibleLine(email);
+  const save = async () => {
+    const done = await run(async () => {
+      await ask('POST', '/owner/owners', { email, role: chosen });
+      announce(`${name} is ${chosen} now.`, 'good');
+    });
+    onDone();
+    if (done) onClose();
+  };
+  return html`<${Dialog} title="Change a role" onClose=${onClose} onSubmit=${save}>
+    <fieldset>
+      <legend>What <span class="theirs">${name}</span> may</legend>
+      ${ROLES.map(
+        (one) => html`<label class="choice" key=${one}>
+          <input type="radio" name="role" value=${one} checked=${one === chosen} onChange=${() => choose(one)} />
+          <span><strong>${one}</strong> ${MAY[one]}</span>
+        </label>`,
+      )}
+    </fieldset>
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="primary" id="save-role" disabled=${busy || chosen === role}>Save</button>
+    </div>
+  <//>`;
+}
+
+/** @param {Props} props */
+export function RemoveMember({ member: { id, email, origin }, onClose, onDone }) {
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const name = visibleLine(email);
+  const remove = async () => {
+    const done = await run(async () => {
+      await ask('DELETE', `/owner/owners/${id}`);
+      announce(`${name} is removed.`, 'good');
+    });
+    onDone();
+    if (done) onClose();
+  };
+  return html`<${Dialog} title="Remove this person?" onClose=${onClose} onSubmit=${remove}>
+    <p><strong class="theirs">${name}</strong> is signed out everywhere at the next request, and their passkeys decide nothing any more. What they did stays on record.</p>
+    ${origin === 'governance' && html`<p class="small why">The governance file names them: its next apply brings them back. Take them out of it, too.</p>`}
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class="danger solid" id="remove-member" disabled=${busy}>Remove</button>
+    </div>
+  <//>`;
+}

@@ -1,0 +1,84 @@
+// The owners of the organisation: who may do what, how they get in, and with which passkeys.
+/** @typedef {import('../../answers.ts').Member} Member */
+import { html, useState } from '/console/html.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
+import { Ago } from '/console/shell/time.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { AddMember } from '/console/team/add-member.js';
+import { LinkFor, RemoveMember, RoleOf } from '/console/team/dialogs.js';
+import { MAY } from '/console/team/words.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 15_000;
+/** What asks before it does something. */
+const DIALOGS = { link: LinkFor, role: RoleOf, remove: RemoveMember };
+/** @typedef {keyof typeof DIALOGS} Doing */
+
+export function TeamPage() {
+  const owner = useOwner();
+  const may = mayChange(owner);
+  const { answer, error, reload } = useLoaded('/owner/owners', EVERY_MS);
+  const options = useLoaded('/owner/sign-in-options', 600_000).answer;
+  const [doing, setDoing] = useState(/** @type {{ what: Doing, member: Member } | undefined} */ (undefined));
+  const Ask = doing && DIALOGS[doing.what];
+  const members = answer?.owners;
+  const admins = members?.filter(({ role }) => role === 'admin').length ?? 0;
+  return html`
+    <div class="page-head"><h1>Team</h1>
+      <p class="small"><${Link} to="/console/passkeys">Your passkeys<//></p></div>
+    <div class="team stack">
+      <p class="quiet">Who reads, decides and changes things here. ${may ? 'Changes are on record, and in force at the next request.' : `Your role is ${owner.role}: an admin adds people and changes roles.`}</p>
+      ${error && html`<${Failed} error=${error} again=${reload} />`}
+      ${!members && !error && html`<${Loading} />`}
+      ${
+        members &&
+        html`<ul role="list" class="sheet rows" id="team">
+          ${members.map(
+            (member) =>
+              html`<${Row} key=${member.id} member=${member} me=${member.id === owner.id} last=${admins === 1 && member.role === 'admin'} may=${may} links=${options?.method === 'local'} ask=${(/** @type {Doing} */ what) => setDoing({ what, member })} />`,
+          )}
+        </ul>`
+      }
+      ${may && html`<${AddMember} members=${members ?? []} provider=${options?.method === 'oidc' ? options.provider : undefined} added=${reload} />`}
+    </div>
+    ${doing && Ask && html`<${Ask} member=${doing.member} onClose=${() => setDoing(undefined)} onDone=${reload} />`}
+  `;
+}
+
+/** `last`: the only admin. `links`: people sign in by link here. @param {{ member: Member, me: boolean, last: boolean, may: boolean, links: boolean, ask: (what: Doing) => void }} props */
+function Row({ member, me, last, may, links, ask }) {
+  const { id, email, role, origin, passkeys } = member;
+  const name = visibleLine(email);
+  const of = html`<span class="unseen"> ${name}</span>`;
+  return html`<li class="row" data-member=${id} data-role=${role}>
+    <div class="what">
+      <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${role === 'admin' ? 'accent' : ''}>${role}</span> ${me && html`<span class="badge">You</span>`}</p>
+      <p class="small quiet">${role === 'viewer' ? 'Reads everything, and changes nothing' : MAY[role].replace(/^also/, 'Reads, and')}${origin === 'governance' && ' · named in the governance file'}</p>
+      ${passkeys && html`<${Passkeys} passkeys=${passkeys} />`}
+      ${may && last && html`<p class="small quiet why">The last admin: nobody could change anything without one. Make somebody else an admin first.</p>`}
+      ${may && me && !last && html`<p class="small quiet">Nobody removes oneself: another admin can.</p>`}
+    </div>
+    ${
+      may &&
+      html`<div class="buttons">
+        ${links && html`<button type="button" class="compact" data-verb="link" onClick=${() => ask('link')}>Sign-in link…${of}</button>`}
+        ${!last && html`<button type="button" class="compact" data-verb="role" onClick=${() => ask('role')}>Change role…${of}</button>`}
+        ${!last && !me && html`<button type="button" class="compact danger" data-verb="remove" onClick=${() => ask('remove')}>Remove…${of}</button>`}
+      </div>`
+    }
+  </li>`;
+}
+
+/** Only whose they are takes them away. @param {{ passkeys: NonNullable<Member['passkeys']> }} props */
+function Passkeys({ passkeys }) {
+  if (passkeys.length === 0) return html`<p class="small quiet">No passkey yet.</p>`;
+  return html`<ul role="list" class="small">
+    ${passkeys.map(
+      ({ device_name, last_used_at, status }) => html`<li>
+        Passkey <span class="theirs">${visibleLine(device_name)}</span>, ${status === 'disabled' ? 'disabled' : last_used_at ? html`last used <${Ago} at=${last_used_at} />` : 'never used'}
+      </li>`,
+    )}
+  </ul>`;
+}

@@ -1,0 +1,455 @@
+// Checks an export of a receipt log offline, in Node and in browsers, with the export, verifier keys and checkpoints alone: any row that was
+// changed, removed, inserted or moved since it was logged is named.
+import { verifyReceipt } from '../receipt/verify.js';
+import { Gaps, setBit } from './gaps.js';
+import { bytesOfBase64, bytesOfHex, hexOf, readCheckpoint } from './note.js';
+import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-tree.js';
+
+/**
+ * What is wrong, and where: indexes of the first and last row. `changed`: what stands there is not what was logged. `unknown`: rows among
+ * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong.
+ *
+ * @typedef {'changed' | 'missing' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'malformed'} ProblemKind
+ * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
+ * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, problems: LogProblem[], more: number }} LogVerdict
+ */
+
+/** @typedef {import('./note.js').VerifierKey} VerifierKey */
+/** @typedef {import('./note.js').Checkpoint} Checkpoint */
+/** @typedef {import('./tile-tree.js').Digest} Digest */
+/** @typedef {{ origin: string, first: number, size: number, checkpoint: string | null }} Header */
+/**
+ * `derived`: of the rows in the file. `root`: of a whole tile whose rows, as far as they are there, are those of its hashes, which are not
+ * kept then; `absent`: which are not, as bits.
+ *
+ * @typedef {{ declared: readonly Uint8Array[], derived: (Uint8Array | undefined)[], root?: Uint8Array, absent?: Uint8Array }} Tile
+ */
+/** @typedef {(kind: ProblemKind, detail: string, first?: number, last?: number) => void} Report */
+
+/** What is said of several rows. */
+const OF_ROWS = { missing: 'are missing', changed: 'are not what was logged', moved: 'stand where others should' };
+
+/** So many problems are told one by one. */
+const MOST = 100;
+
+/** SHA-256 by WebCrypto. @type {Digest} */
+export const webDigest = async (bytes) =>
+  new Uint8Array(await crypto.subtle.digest('SHA-256', /** @type {Uint8Array<ArrayBuffer>} */ (bytes)));
+
+/**
+ * @param {AsyncIterable<string> | Iterable<string>} lines of `GET /owner/log/export`
+ * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly string[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest }} by `checkpoints`: signed
+ *   notes that were kept; `receiptKeys`: the key set of receipts, whose signatures are checked then
+ * @returns {Promise<LogVerdict>}
+ */
+export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKeys, digest = webDigest }) {
+  /** @type {LogProblem[]} */
+  const problems = [];
+  let more = 0;
+  /** @type {Report} */
+  const report = (kind, detail, first, last = first) => {
+    const before = problems.at(-1);
+    // Rows of which the same is to be said are said as one.
+    if (
+      before?.kind === kind &&
+      before.last !== undefined &&
+      first === before.last + 1 &&
+      Object.hasOwn(OF_ROWS, kind)
+    ) {
+      before.last = /** @type {number} */ (last);
+      before.detail = `Rows ${before.first} to ${last} ${OF_ROWS[/** @type {keyof typeof OF_ROWS} */ (kind)]}.`;
+    } else if (problems.length >= MOST) more++;
+    else problems.push({ kind, detail, ...(first !== undefined && { first }), ...(last !== undefined && { last }) });
+  };
+  const counts = { rows: 0, purged: 0, receipts: 0 };
+  const gaps = new Gaps();
+  /** @type {Map<string, Tile>} */
+  const tiles = new Map();
+  /** @type {Header | undefined} */
+  let header;
+  /** The rows before the next tile: leaf hashes by index. @type {Map<number, Uint8Array>} */
+  let rows = new Map();
+  /** @type {Checkpoint[]} */
+  let heads = [];
+  /** Tiles of level 0 in which one of their trees ends. @type {Set<number>} */
+  let kept = new Set();
+  for await (const line of lines) {
+    if (line.trim() === '') continue;
+    const one = objectIn(line);
+    if (one?.type === 'log' && !header) {
+      header = /** @type {Header} */ (/** @type {unknown} */ (one));
+      const own = header.checkpoint === null ? [] : [header.checkpoint];
+      heads = await readHeads([...own, ...checkpoints], keys, report);
+      kept = new Set(heads.map(({ size }) => Math.floor(size / TILE_WIDTH)));
+    } else if (one?.type === 'row') {
+      const index = Number(one.index);
+      if (!Number.isSafeInteger(index) || index < 0) {
+        report('malformed', 'A row has no index.');
+        continue;
+      }
+      const hash = await rowHashOf(one, digest);
+      counts.rows++;
+      if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
+      else {
+        rows.set(index, await leafHash(digest, bytesOfHex(hash)));
+        gaps.readPurge(one, index);
+      }
+      if (typeof one.receipt === 'string') {
+        counts.receipts++;
+        const problem = await receiptProblem(one, hash, receiptKeys);
+        if (problem !== undefined) report('receipt', `The receipt of row ${index} ${problem}.`, index);
+      }
+    } else if (one?.type === 'tile' && isTile(one)) {
+      const declared = hashesIn(bytesOfBase64(one.hashes));
+      /** @type {(Uint8Array | undefined)[]} */
+      let derived = [];
+      if (one.level === 0) {
+        const start = one.index * TILE_WIDTH;
+        derived = Array.from({ length: declared.length }, (_, at) => rows.get(start + at));
+        for (const index of rows.keys())
+          if (index < start || index >= start + declared.length)
+            report('inserted', `Row ${index} has no place here.`, index);
+        for (const index of outOfOrder([...rows.keys()]))
+          report('moved', `Row ${index} stands where another one should.`, index);
+        rows = new Map();
+      }
+      if (tiles.has(`${one.level} ${one.index}`))
+        report('malformed', `Tile ${one.index} of level ${one.level} is there twice.`);
+      else
+        tiles.set(
+          `${one.level} ${one.index}`,
+          await tileOf(declared, derived, one.level > 0 || kept.has(one.index), digest),
+        );
+    } else report('malformed', 'A line is none of an export.');
+  }
+  for (const index of rows.keys()) report('inserted', `Row ${index} stands behind the last tile.`, index);
+  const verdict = (/** @type {number} */ size) => ({
+    ok: problems.length === 0,
+    origin: header?.origin,
+    size,
+    ...counts,
+    problems,
+    more,
+  });
+  if (header === undefined) {
+    report('malformed', 'The file does not begin as an export of a receipt log.');
+    return verdict(0);
+  }
+  const { size, origin } = header;
+  const own = heads.find((head) => head.size === size && head.origin === origin);
+  for (const head of heads) {
+    if (head.origin !== header.origin)
+      report('forked', `A checkpoint is of the log ${head.origin}, and the export of ${header.origin}.`);
+    else if (head.size > header.size)
+      report(
+        'truncated',
+        `A checkpoint is of ${head.size} rows, and the export has ${header.size}.`,
+        header.size,
+        head.size - 1,
+      );
+  }
+  if (!own) {
+    if (header.size > 0) report('unsigned', `No checkpoint is of the ${header.size} rows of the export.`);
+    return verdict(header.size);
+  }
+  await deriveAbove(tiles, header, digest);
+  const isAuthentic = await authenticate(tiles, header, own, digest, { report, gaps });
+  counts.purged = gaps.name(problems, report);
+  if (isAuthentic) {
+    for (const head of heads)
+      if (
+        head !== own &&
+        head.origin === own.origin &&
+        head.size <= own.size &&
+        !(await hasPrefix(tiles, head, digest))
+      )
+        report(
+          'forked',
+          `The log of the checkpoint of ${head.size} rows is not the beginning of this one.`,
+          0,
+          head.size - 1,
+        );
+  }
+  return verdict(header.size);
+}
+
+/** The fewest numbers without which the others rise: those that are in no longest increasing subsequence. @param {readonly number[]} numbers */
+function outOfOrder(numbers) {
+  /** Where the smallest end of a rising sequence of each length stands. @type {number[]} */
+  const ends = [];
+  const before = numbers.map((number, at) => {
+    let [low, high] = [0, ends.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (Number(numbers[Number(ends[middle])]) < number) low = middle + 1;
+      else high = middle;
+    }
+    ends[low] = at;
+    return low > 0 ? ends[low - 1] : undefined;
+  });
+  const rising = new Set();
+  for (let at = ends.at(-1); at !== undefined; at = before[at]) rising.add(at);
+  return numbers.filter((_, at) => !rising.has(at));
+}
+
+/** @param {readonly Uint8Array[]} declared @param {(Uint8Array | undefined)[]} derived @param {boolean} isKept @param {Digest} digest @returns {Promise<Tile>} */
+async function tileOf(declared, derived, isKept, digest) {
+  const isDropped =
+    !isKept &&
+    declared.length === TILE_WIDTH &&
+    declared.every((hash, at) => derived[at] === undefined || same(hash, derived[at]));
+  if (!isDropped) return { declared, derived };
+  const root = await rootOver(digest, declared);
+  if (!derived.includes(undefined)) return { declared: [], derived: [], root };
+  const absent = new Uint8Array(TILE_WIDTH / 8);
+  for (const [at, hash] of derived.entries()) if (hash === undefined) setBit(absent, at);
+  return { declared: [], derived: [], root, absent };
+}
+
+/** @param {readonly string[]} notes @param {readonly VerifierKey[]} keys @param {(kind: ProblemKind, detail: string) => void} report */
+async function readHeads(notes, keys, report) {
+  /** @type {Checkpoint[]} */
+  const heads = [];
+  for (const note of notes) {
+    const head = await readCheckpoint(note, keys);
+    if (typeof head === 'string') {
+      report('unsigned', `A checkpoint ${head}.`);
+      continue;
+    }
+    const other = heads.find(({ origin, size }) => origin === head.origin && size === head.size);
+    if (other && !same(other.root, head.root))
+      report('forked', `Two signed checkpoints of ${head.size} rows have different roots.`);
+    if (!other) heads.push(head);
+  }
+  return heads;
+}
+
+/** @param {Record<string, unknown>} line @returns {line is { type: string, level: number, index: number, hashes: string }} */
+const isTile = (line) => {
+  const { level, index, hashes } = line;
+  return (
+    Number.isSafeInteger(level) &&
+    Number.isSafeInteger(index) &&
+    typeof hashes === 'string' &&
+    /^[A-Za-z0-9+/]*={0,2}$/.test(hashes)
+  );
+};
+
+/** @param {string} line @returns {Record<string, unknown> | undefined} */
+function objectIn(line) {
+  try {
+    const value = JSON.parse(line);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of the flat columns. @param {Record<string, unknown>} line @param {Digest} digest */
+async function rowHashOf({ row }, digest) {
+  const columns = /** @type {Record<string, unknown>} */ (typeof row === 'object' && row !== null ? row : {});
+  const members = Object.keys(columns)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(columns[name])}`);
+  return hexOf(await digest(new TextEncoder().encode(`{${members.join(',')}}`)));
+}
+
+/** @param {Record<string, unknown>} line @param {string} hash @param {readonly import('../receipt/verify.js').Jwk[] | undefined} receiptKeys */
+async function receiptProblem({ row, receipt }, hash, receiptKeys) {
+  const jws = String(receipt);
+  let payload = objectIn(textOfBase64url(jws.split('.')[1] ?? ''));
+  if (receiptKeys !== undefined) {
+    const checked = await verifyReceipt(jws, receiptKeys);
+    if (!checked.ok) return `does not verify: ${checked.error}`;
+    payload = checked.payload;
+  }
+  const { id } = /** @type {{ id?: unknown }} */ (row ?? {});
+  if (payload?.jti !== id) return 'is of another row';
+  return payload?.row_hash === hash ? undefined : 'has another hash of the row';
+}
+
+/** @param {string} text */
+function textOfBase64url(text) {
+  try {
+    return new TextDecoder().decode(bytesOfBase64(text.replaceAll('-', '+').replaceAll('_', '/')));
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Derives the tiles above from the rows, as far as there are rows.
+ *
+ * @param {Map<string, Tile>} tiles @param {{ first: number, size: number }} header @param {Digest} digest
+ */
+async function deriveAbove(tiles, { size }, digest) {
+  for (let level = 1; widthOf(size, level, 0) > 0; level++)
+    for (let index = 0; widthOf(size, level, index) > 0; index++) {
+      const tile = tiles.get(`${level} ${index}`) ?? { declared: [], derived: [] };
+      tiles.set(`${level} ${index}`, tile);
+      for (let at = 0; at < widthOf(size, level, index); at++) {
+        const below = tiles.get(`${level - 1} ${index * TILE_WIDTH + at}`);
+        const hashes = below?.derived ?? [];
+        const isWhole = hashes.length === TILE_WIDTH && hashes.every((hash) => hash !== undefined);
+        tile.derived[at] = isWhole ? await rootOver(digest, /** @type {Uint8Array[]} */ (hashes)) : below?.root;
+      }
+    }
+}
+
+/** The tiles at the right edge of a tree, lowest first. @param {number} size */
+function edgeOf(size) {
+  const edge = [];
+  for (let level = 0; Math.floor(size / TILE_WIDTH ** level) > 0; level++) {
+    const index = Math.floor(size / TILE_WIDTH ** (level + 1));
+    const width = widthOf(size, level, index);
+    if (width > 0) edge.push({ level, index, width });
+  }
+  return edge;
+}
+
+/** @param {readonly (readonly Uint8Array[])[]} edge hashes of tiles, lowest first @param {Digest} digest */
+async function rootOfEdge(edge, digest) {
+  /** @type {Uint8Array | undefined} */
+  let below;
+  for (const hashes of edge) below = await rootOver(digest, below === undefined ? hashes : [...hashes, below]);
+  return below;
+}
+
+/**
+ * Finds which hashes are those of the checkpoint, from the root down, and names the rows that are not theirs.
+ *
+ * @param {Map<string, Tile>} tiles @param {{ first: number, size: number }} header @param {Checkpoint} head @param {Digest} digest
+ * @param {{ report: Report, gaps: Gaps }} to
+ * @returns {Promise<boolean>} whether the tiles at the edge are known; then they stand in `declared`
+ */
+async function authenticate(tiles, { first, size }, head, digest, { report, gaps }) {
+  if (size === 0) return true;
+  const edge = edgeOf(size);
+  const choices = edge.map(({ level, index, width }) => versionsOf(tiles.get(`${level} ${index}`), width));
+  /** @type {(readonly Uint8Array[])[] | undefined} */
+  let chosen;
+  // A file in which one of them is wrong still tells which of the rows are right.
+  for (const some of combinations(choices))
+    if (same(await rootOfEdge(some, digest), head.root)) {
+      chosen = some;
+      break;
+    }
+  if (!chosen) {
+    nameDifferences(tiles, first, size, { report, gaps });
+    report(
+      'unknown',
+      'The rows are not those of the checkpoint, and neither are the hashes in the file.',
+      first,
+      size - 1,
+    );
+    return false;
+  }
+  for (const [at, { level, index }] of edge.entries())
+    await descend(
+      tiles,
+      { level, index, hashes: /** @type {readonly Uint8Array[]} */ (chosen[at]) },
+      { first, digest, report, gaps },
+    );
+  return true;
+}
+
+/** What a tile may be: as the file says it, or as its rows make it. @param {Tile | undefined} tile @param {number} width @returns {(readonly Uint8Array[])[]} */
+function versionsOf(tile, width) {
+  const whole = (/** @type {readonly (Uint8Array | undefined)[]} */ hashes) =>
+    hashes.length === width && hashes.every((hash) => hash?.length === 32);
+  const found = [tile?.declared ?? [], tile?.derived ?? []].filter(whole);
+  return /** @type {(readonly Uint8Array[])[]} */ (found);
+}
+
+/** @template T @param {readonly (readonly T[])[]} choices @returns {Generator<T[]>} */
+function* combinations([firsts, ...rest]) {
+  if (firsts === undefined) yield [];
+  else for (const others of combinations(rest)) for (const one of firsts) yield [one, ...others];
+}
+
+/**
+ * @param {Map<string, Tile>} tiles @param {{ level: number, index: number, hashes: readonly Uint8Array[] }} known a tile whose hashes are right
+ * @param {{ first: number, digest: Digest, report: Report, gaps: Gaps }} by
+ */
+async function descend(tiles, { level, index, hashes }, by) {
+  const tile = tiles.get(`${level} ${index}`);
+  const { first, digest, report, gaps } = by;
+  const span = TILE_WIDTH ** level;
+  const start = index * TILE_WIDTH * span;
+  if (start + hashes.length * span <= first && level === 0) return;
+  const isDeclared =
+    tile?.declared.length === hashes.length && hashes.every((hash, at) => same(hash, tile.declared[at]));
+  if (!isDeclared)
+    report(
+      'hashes',
+      `The hashes of tile ${index} of level ${level} are not those of the log.`,
+      start,
+      start + hashes.length * span - 1,
+    );
+  if (tile) tile.declared = hashes;
+  if (level === 0) {
+    for (const [at, hash] of hashes.entries()) {
+      const derived = tile?.derived[at];
+      if (derived === undefined) gaps.add(start + at);
+      else if (!same(derived, hash)) report('changed', `Row ${start + at} is not what was logged.`, start + at);
+    }
+    return;
+  }
+  for (const [at, hash] of hashes.entries()) {
+    const below = index * TILE_WIDTH + at;
+    const begin = start + at * span;
+    const child = tiles.get(`${level - 1} ${below}`);
+    if (begin + span <= first && level === 1) continue;
+    if (same(child?.root, hash)) {
+      gaps.addTile(below, child?.absent);
+      continue;
+    }
+    let right;
+    for (const version of versionsOf(child, TILE_WIDTH))
+      if (same(await rootOver(digest, version), hash)) {
+        right = version;
+        break;
+      }
+    if (right) await descend(tiles, { level: level - 1, index: below, hashes: right }, by);
+    else if (child === undefined && level === 1)
+      report('missing', `Rows ${begin} to ${begin + span - 1} are missing.`, begin, begin + span - 1);
+    else {
+      const end = begin + span - 1;
+      nameDifferences(tiles, Math.max(begin, first), end + 1, { report, gaps });
+      report(
+        'unknown',
+        `Among the rows ${begin} to ${end} some are not what was logged, and their hashes in the file are wrong, too.`,
+        begin,
+        end,
+      );
+    }
+  }
+}
+
+/** What the file itself contradicts. @param {Map<string, Tile>} tiles @param {number} first @param {number} end @param {{ report: Report, gaps: Gaps }} to */
+function nameDifferences(tiles, first, end, { report, gaps }) {
+  for (let start = first - (first % TILE_WIDTH); start < end; start += TILE_WIDTH) {
+    const tile = tiles.get(`0 ${start / TILE_WIDTH}`);
+    if (tile?.root) {
+      gaps.addTile(start / TILE_WIDTH, tile.absent);
+      continue;
+    }
+    for (let at = 0; at < Math.min(TILE_WIDTH, end - start); at++) {
+      const derived = tile?.derived[at];
+      if (derived === undefined) gaps.add(start + at);
+      else if (!same(derived, tile?.declared[at]))
+        report('changed', `Row ${start + at} is not what its hash in the file says.`, start + at);
+    }
+  }
+}
+
+/** Whether the tree of a checkpoint is the beginning of the one whose tiles are known. @param {Map<string, Tile>} tiles @param {Checkpoint} head @param {Digest} digest */
+async function hasPrefix(tiles, { size, root }, digest) {
+  if (size === 0) return same(await digest(new Uint8Array()), root);
+  const edge = edgeOf(size).map(({ level, index, width }) =>
+    (tiles.get(`${level} ${index}`)?.declared ?? []).slice(0, width),
+  );
+  // Of an export that begins later the lowest tile may not be there.
+  if (edge.some((hashes) => hashes.length === 0)) return true;
+  return same(await rootOfEdge(edge, digest), root);
+}

@@ -1,0 +1,65 @@
+// Signed checkpoints (C2SP signed-note, tlog-checkpoint), checked by WebCrypto.
+
+/** @typedef {{ name: string, id: string, key: Uint8Array<ArrayBuffer> }} VerifierKey */
+/** @typedef {{ origin: string, size: number, root: Uint8Array }} Checkpoint */
+
+/** @param {string} text */
+export const bytesOfBase64 = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+
+/** @param {Uint8Array} bytes */
+export const hexOf = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** @param {string} hex */
+export const bytesOfHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+
+/**
+ * The keys of a log, one verifier key a line. Throws with what is wrong.
+ *
+ * @param {string} text
+ * @returns {Promise<VerifierKey[]>}
+ */
+export async function readVerifierKeys(text) {
+  const keys = [];
+  for (const line of text.split('\n').filter((one) => one.trim() !== '')) {
+    const [, name = '', id, base64 = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(line.trim()) ?? [];
+    if (id === undefined) throw new Error('A line is not a verifier key: expected name+id+key.');
+    const material = bytesOfBase64(base64);
+    if (material.length !== 33 || material[0] !== 1)
+      throw new Error(`The key ${name}+${id} is not an Ed25519 key of a log.`);
+    const named = new Uint8Array([...new TextEncoder().encode(`${name}\n`), ...material]);
+    const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', named));
+    if (hexOf(hash.subarray(0, 4)) !== id)
+      throw new Error(`The id of the key ${name}+${id} is not the hash of its name and key.`);
+    keys.push({ name, id, key: material.slice(1) });
+  }
+  if (keys.length === 0) throw new Error('There is no verifier key.');
+  return keys;
+}
+
+/**
+ * The checkpoint in a note that one of the keys signed; a text: why it is not to be believed.
+ *
+ * @param {string} note
+ * @param {readonly VerifierKey[]} keys
+ * @returns {Promise<Checkpoint | string>}
+ */
+export async function readCheckpoint(note, keys) {
+  const split = note.lastIndexOf('\n\n');
+  if (split < 0) return 'is no signed note';
+  const text = note.slice(0, split + 1);
+  const [origin = '', size = '', root = '', ...rest] = text.split('\n');
+  if (!/^(0|[1-9]\d{0,15})$/.test(size) || !/^[A-Za-z0-9+/]{43}=$/.test(root) || rest.length !== 1)
+    return 'is no checkpoint';
+  for (const line of note.slice(split + 2).split('\n')) {
+    const [dash, name, base64 = ''] = line.split(' ');
+    if (dash !== '—' || !/^[A-Za-z0-9+/]+={0,2}$/.test(base64)) continue;
+    const signed = bytesOfBase64(base64);
+    const key = keys.find((one) => one.name === name && one.id === hexOf(signed.subarray(0, 4)));
+    if (key === undefined || key.name !== origin) continue;
+    const imported = await crypto.subtle.importKey('raw', key.key, { name: 'Ed25519' }, false, ['verify']);
+    if (await crypto.subtle.verify({ name: 'Ed25519' }, imported, signed.slice(4), new TextEncoder().encode(text)))
+      return { origin, size: Number(size), root: bytesOfBase64(root) };
+    return `has a signature of ${name} that does not verify`;
+  }
+  return 'is signed by none of the keys';
+}

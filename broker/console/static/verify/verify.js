@@ -1,0 +1,91 @@
+// The page where anybody checks an export of a receipt log. Nothing that is chosen here leaves the browser.
+import { byId, html, render, useState } from '/console/html.js';
+import { canVerify } from '../receipt/verify.js';
+import { verifyLogExport } from './log-export.js';
+import { readVerifierKeys } from './note.js';
+
+/** @typedef {import('./log-export.js').LogVerdict} LogVerdict */
+
+/** The lines of a file, read as a stream: exports are large. @param {File} file */
+async function* linesOf(file) {
+  let rest = '';
+  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value = '' } = await reader.read();
+    const lines = (rest + value).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+    if (done) break;
+  }
+  yield rest;
+}
+
+/** @param {HTMLFormElement} form @param {string} name @returns {File[]} those that were chosen */
+const filesIn = (form, name) =>
+  new FormData(form).getAll(name).flatMap((one) => (one instanceof File && one.size > 0 ? [one] : []));
+
+/** @param {HTMLFormElement} form */
+async function verifyForm(form) {
+  const [log] = filesIn(form, 'log');
+  const [key] = filesIn(form, 'key');
+  const [receiptKeys] = filesIn(form, 'receipt-keys');
+  if (!log || !key) throw new Error('Choose the export and the verifier keys.');
+  const keys = await readVerifierKeys(await key.text());
+  const checkpoints = await Promise.all(filesIn(form, 'checkpoint').map((file) => file.text()));
+  const set = receiptKeys && JSON.parse(await receiptKeys.text()).keys;
+  if (receiptKeys && !Array.isArray(set)) throw new Error(`${receiptKeys.name} is no key set.`);
+  return await verifyLogExport(linesOf(log), { keys, checkpoints, ...(set && { receiptKeys: set }) });
+}
+
+function Verify() {
+  const [state, setState] = useState(
+    /** @type {{ kind: 'asking' | 'busy' } | { kind: 'failed', why: string } | { kind: 'done', verdict: LogVerdict }} */ ({
+      kind: 'asking',
+    }),
+  );
+  const submit = (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    setState({ kind: 'busy' });
+    verifyForm(/** @type {HTMLFormElement} */ (event.currentTarget)).then(
+      (verdict) => setState({ kind: 'done', verdict }),
+      (error) => setState({ kind: 'failed', why: error instanceof Error ? error.message : String(error) }),
+    );
+  };
+  if (!canVerify())
+    return html`<div class="sheet"><h1>Verify a receipt log</h1>
+      <p class="notice" data-kind="bad">Browsers do cryptography on https and on localhost alone: open this page there, or use <code>agent-broker verify export</code>.</p></div>`;
+  return html`<div class="sheet">
+    <h1>Verify a receipt log</h1>
+    <p>Shows which rows of an export were changed, removed, inserted or moved since they were logged. The files stay in this browser; the page needs no sign-in and asks nothing of the broker.</p>
+    <form id="verify-log" onSubmit=${submit}>
+      <${Choice} name="log" title="Export" hint="from GET /owner/log/export" required />
+      <${Choice} name="key" title="Verifier keys" hint="saved from /.well-known/svc-log/… when you trusted the broker" required />
+      <${Choice} name="checkpoint" title="Checkpoints that you kept" hint="the log has to go on from each of them; without any, a log that was written anew by whoever has its key cannot be told" multiple />
+      <${Choice} name="receipt-keys" title="Key set of receipts" hint="from /.well-known/svc-receipt-keys.json: the signatures of receipts are checked, too" />
+      <div class="buttons"><button type="submit" class="primary" disabled=${state.kind === 'busy'}>${state.kind === 'busy' ? 'Verifying…' : 'Verify'}</button></div>
+    </form>
+    <div role="status" id="verdict">
+      ${state.kind === 'failed' && html`<p class="notice" data-kind="bad">${state.why}</p>`}
+      ${state.kind === 'done' && html`<${Verdict} verdict=${state.verdict} />`}
+    </div>
+  </div>`;
+}
+
+/** @param {{ name: string, title: string, hint: string, required?: boolean, multiple?: boolean }} props */
+const Choice = ({ name, title, hint, required = false, multiple = false }) => html`<div class="field">
+  <label for=${`file-${name}`}>${title} ${!required && html`<span class="quiet">(optional)</span>`}</label>
+  <input type="file" id=${`file-${name}`} name=${name} required=${required} multiple=${multiple} aria-describedby=${`hint-${name}`} />
+  <p class="hint" id=${`hint-${name}`}>${hint}</p>
+</div>`;
+
+/** @param {{ verdict: LogVerdict }} props */
+function Verdict({ verdict: { ok, origin, size, rows, purged, receipts, problems, more } }) {
+  if (ok)
+    return html`<div class="notice" data-kind="good"><p><strong>Nothing was changed, removed, inserted or moved.</strong>
+      ${` ${rows} rows are in the log ${origin} of ${size} rows. ${receipts} receipts are of these rows.${purged === 0 ? '' : ` ${purged} rows were deleted since, when their time was over: the log says which.`}`}</p></div>`;
+  return html`<p class="notice" data-kind="bad"><strong>The export does not verify.</strong></p>
+    <ul id="problems">${problems.map(({ kind, detail }) => html`<li data-kind=${kind}>${detail}</li>`)}</ul>
+    ${more > 0 && html`<p>and ${more} more</p>`}`;
+}
+
+render(html`<${Verify} />`, byId('page'));

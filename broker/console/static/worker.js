@@ -1,0 +1,107 @@
+// The service worker of the console: shows what is pushed to this device. It answers no requests and keeps nothing of them.
+
+/** @typedef {{ tag: string, step: string, title: string, sentence: string, agent?: string, until?: string, path: string, outcome?: string }} Pushed */
+
+/** Of the types for pages only: those of workers and of pages exclude each other. @type {any} */
+const worker = self;
+const SCOPE = '/console';
+const SUBSCRIPTIONS = '/owner/push-subscriptions';
+
+worker.addEventListener('install', () => worker.skipWaiting());
+worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
+
+/** Also of what cannot be read something is shown: browsers withdraw a subscription that is silent. @param {any} data */
+function read(data) {
+  try {
+    return /** @type {Partial<Pushed>} */ (data.json());
+  } catch {
+    return {};
+  }
+}
+
+/** @param {Partial<Pushed>} pushed */
+function linesOf({ step, sentence, agent, until, outcome }) {
+  const end = until && step !== 'outcome' ? new Date(until) : undefined;
+  return [
+    outcome && `${outcome}.`,
+    sentence,
+    agent && `Agent: ${agent}`,
+    end && `Until ${end.toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}`,
+  ]
+    .filter(Boolean)
+    .join('\n');
+}
+
+worker.addEventListener('push', (/** @type {any} */ event) => {
+  const pushed = read(event.data);
+  const isOver = pushed.step === 'outcome';
+  event.waitUntil(
+    worker.registration.showNotification(pushed.title ?? 'Agent Broker', {
+      body: linesOf(pushed) || 'Something waits for you.',
+      // What comes later of the same call takes the place of it, and makes no sound once it is over.
+      tag: pushed.tag ?? 'agent-broker',
+      renotify: !isOver,
+      silent: isOver,
+      icon: '/console/icons/icon-192.png',
+      badge: '/console/icons/badge-96.png',
+      data: { path: pushed.path ?? SCOPE },
+    }),
+  );
+});
+
+/** Never another site, whatever was pushed. @param {unknown} path */
+function ownAddress(path) {
+  const url = new URL(typeof path === 'string' ? path : SCOPE, worker.location.origin);
+  return url.origin === worker.location.origin ? url : new URL(SCOPE, worker.location.origin);
+}
+
+worker.addEventListener('notificationclick', (/** @type {any} */ event) => {
+  event.notification.close();
+  event.waitUntil(open(ownAddress(event.notification.data?.path)));
+});
+
+/** A window that shows it already, else one of the console, else a new one. @param {URL} url */
+async function open(url) {
+  const windows = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
+  const at = (/** @type {any} */ client) => new URL(client.url).pathname;
+  const there = windows.find((/** @type {any} */ client) => at(client) === url.pathname);
+  const console = windows.find(
+    (/** @type {any} */ client) => at(client) === SCOPE || at(client).startsWith(`${SCOPE}/`),
+  );
+  const found = there ?? console;
+  if (!found) return await worker.clients.openWindow(url.href);
+  if (!there) found.postMessage({ open: url.pathname });
+  return await found.focus();
+}
+
+worker.addEventListener('pushsubscriptionchange', (/** @type {any} */ event) => event.waitUntil(renew(event)));
+
+/**
+ * The browser withdrew the subscription, or made another one: the broker is told the new one. Without a session it cannot be; the
+ * console then says that this device is off.
+ *
+ * @param {any} event
+ */
+async function renew({ oldSubscription, newSubscription }) {
+  const headers = { 'X-Svc-Csrf': '1', 'Content-Type': 'application/json' };
+  const answer = await fetch(SUBSCRIPTIONS, { headers, cache: 'no-store' });
+  if (!answer.ok) return;
+  const { public_key: applicationServerKey, subscriptions } = await answer.json();
+  const hash = oldSubscription && (await hashOf(oldSubscription.endpoint));
+  const old = subscriptions.find((/** @type {any} */ one) => one.endpoint_hash === hash);
+  // What was removed by its owner is not brought back.
+  if (!old) return;
+  const made =
+    newSubscription ??
+    (await worker.registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey }));
+  const { endpoint, keys } = made.toJSON();
+  const body = JSON.stringify({ endpoint, keys, device_name: old.device_name, rules: old.rules });
+  const added = await fetch(SUBSCRIPTIONS, { method: 'POST', headers, body });
+  if (added.ok) await fetch(`${SUBSCRIPTIONS}/${old.id}`, { method: 'DELETE', headers });
+}
+
+/** As the broker names an endpoint. @param {string} endpoint */
+async function hashOf(endpoint) {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,29 @@
+/** A plain connection through the guard, for protocols that a library speaks by itself: mail. */
+import type { Socket } from 'node:net';
+import type { Lookup } from './connector.ts';
+import { makeConnector } from './connector.ts';
+import { checkHost, type TargetRules } from './target.ts';
+import { type Unreachable, unreachable, unreachableFrom } from './unreachable.ts';
+
+/** `ports`: those that are allowed on the public internet; any other the operator has to list. */
+export type DialTo = { host: string; port: number; ports: readonly number[] };
+
+export type DialOptions = {
+  rules: TargetRules;
+  lookup: Lookup;
+  timeoutMs: number;
+  /** Sockets that are being connected, so that `close` can destroy them. */
+  connecting: Set<Socket>;
+};
+
+/** Connects once. The name is resolved once, its addresses are checked, and the peer is one of them. Never rejects. */
+export function dial({ host, port, ports }: DialTo, options: DialOptions): Promise<Socket | Unreachable> {
+  const target = checkHost({ host, port }, options.rules, new Set(ports));
+  if (!target.ok) return Promise.resolve(unreachable('address_refused', false, target.refused));
+  const connect = makeConnector({ ...options, target });
+  return new Promise((resolve) => {
+    connect({ hostname: host, host, protocol: 'tcp:', port: `${port}` }, (error, socket) =>
+      resolve(error === null ? (socket as Socket) : unreachableFrom(error, false)),
+    );
+  });
+}

@@ -1,0 +1,99 @@
+/** Sends a mail: the library speaks SMTP (RFC 5321), the connection is ours. */
+import nodemailer from 'nodemailer';
+import type { Secret } from '../crypto/secret.ts';
+import type { Outbound } from './dispatcher.ts';
+import { errorCode } from './unreachable.ts';
+
+/** `security`: `tls` from the first byte, or by STARTTLS, without which nothing is sent; `none`: for this machine only. */
+export type MailServer = {
+  host: string;
+  port: number;
+  security: 'tls' | 'starttls' | 'none';
+  user: string | undefined;
+  password: Secret | undefined;
+  /** PEM certificates to trust instead of the system's. */
+  ca?: string | undefined;
+};
+
+export type Mail = {
+  from: string;
+  to: readonly string[];
+  subject: string;
+  text: string;
+  html: string;
+  /** With its angle brackets. The same for a second copy. */
+  messageId: string;
+};
+
+/** `why`: a sentence of ours, which holds nothing of what the server said but the number of its reply. */
+export type Mailed = { ok: true } | { ok: false; why: string };
+
+/** Submission, submission over TLS, and mail (RFC 8314, RFC 6409). */
+const PORTS = [465, 587, 2525, 25];
+const TIMEOUT_MS = 10_000;
+/** More than any server has to say. */
+const MAX_BYTES = 256 * 1024;
+const WATCH_MS = 100;
+
+/** Sends one. Never rejects. */
+export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailServer, mail: Mail): Promise<Mailed> {
+  const { host, port, security, user, password, ca } = server;
+  const socket = await dial({ host, port, ports: PORTS });
+  if ('kind' in socket) return { ok: false, why: socket.detail };
+  // A server that talks without end must not fill our memory: the library waits for the end of a line.
+  const watch = setInterval(() => {
+    if (socket.bytesRead > MAX_BYTES) socket.destroy();
+  }, WATCH_MS);
+  const late = setTimeout(() => socket.destroy(), 2 * TIMEOUT_MS);
+  const transport = nodemailer.createTransport({
+    host,
+    port,
+    secure: security === 'tls',
+    requireTLS: security === 'starttls',
+    ignoreTLS: security === 'none',
+    tls: { servername: host, rejectUnauthorized: true, minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) },
+    ...(user !== undefined && password && { auth: { user, pass: password.reveal() } }),
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    getSocket: (_options, done) => done(null, { connection: socket }),
+  });
+  try {
+    await transport.sendMail({
+      from: mail.from,
+      to: [...mail.to],
+      subject: mail.subject,
+      text: mail.text,
+      html: mail.html,
+      messageId: mail.messageId,
+      // RFC 3834: nobody's holiday answer comes back.
+      headers: { 'Auto-Submitted': 'auto-generated' },
+    });
+    return { ok: true };
+  } catch (error) {
+    return { ok: false, why: whyNot(error) };
+  } finally {
+    clearInterval(watch);
+    clearTimeout(late);
+    transport.close();
+    socket.destroy();
+  }
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  EAUTH: 'The mail server did not take the user name or the password',
+  ETLS: 'No trusted TLS connection to the mail server could be made',
+  EENVELOPE: 'The mail server refused the sender or a recipient',
+  EMESSAGE: 'The mail server refused the message',
+  ETIMEDOUT: 'The mail server did not answer in time',
+  EPROTOCOL: 'What the mail server answered is no SMTP',
+};
+
+function whyNot(error: unknown): string {
+  const code = errorCode(error) ?? '';
+  const reply = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : Number.NaN;
+  const why = Object.hasOwn(WHY, code) ? WHY[code] : 'The mail server did not take the message';
+  return Number.isInteger(reply) ? `${why} (${reply}).` : `${why}.`;
+}

@@ -1,0 +1,39 @@
+/** The terms of standing approvals as they are stored: sealed, because they quote the call that they name. */
+import type { Broker } from '../broker.ts';
+import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import type { StandingTerms } from '../policy/standing-terms.ts';
+import type { StandingApprovalTable } from '../store/schema.ts';
+import { readStored, StoredObject } from '../store/stored-json.ts';
+
+/** Another release may write other terms: what this one does not know stands in for nothing. */
+const FORMAT = 1;
+
+type Ref = Pick<StandingApprovalTable, 'organisation_id' | 'id'>;
+
+/** `sentence`: what they say, in words, as whoever decided was shown it. */
+export type SealedTerms = StandingTerms & { sentence: string };
+
+const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref) => ({
+  table: 'standing_approvals' as const,
+  column: 'terms' as const,
+  organisationId,
+  rowId,
+});
+
+export const sealTerms = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, terms: SealedTerms): Buffer =>
+  vault.seal(placeOf(ref), JSON.stringify({ format: FORMAT, ...terms }));
+
+/** Undefined: of another format. Throws SealError when the stored value was modified or is another row's. */
+export function openTerms(
+  { vault }: Pick<Broker, 'vault'>,
+  approval: Ref & Pick<StandingApprovalTable, 'terms'>,
+): SealedTerms | undefined {
+  const text = vault.open(placeOf(approval), approval.terms).toString('utf8');
+  const { format, ...terms } = readStored(StoredObject, text, 'standing approval');
+  return format === FORMAT ? (terms as unknown as SealedTerms) : undefined;
+}
+
+/** SHA-256 of the canonical form of terms, in hexadecimal. */
+export const hashOfTerms = ({ basis, free, session }: StandingTerms): string =>
+  sha256Hex(canonicalJson(JSON.parse(JSON.stringify({ basis, free, session })) as JsonObject));

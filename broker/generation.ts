@@ -1,0 +1,86 @@
+/**
+ * Notices an older copy of the store. How far the store is stands in itself, in the data folder and beside the key file, and grows with each
+ * start, each stop and each hour: a store that is behind what stands outside was put back, and everything that was used or decided
+ * since would be good again.
+ */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Config } from './config.ts';
+import type { Log } from './log.ts';
+import { advanceGeneration, findBackupMark, findGeneration, type Generation } from './store/generation.ts';
+import { isMigrated } from './store/migrate.ts';
+import type { Store } from './store/store.ts';
+
+/** By the store's id: one key may open several stores. */
+const Seen = z.record(z.string(), z.number());
+
+type Places = Pick<Config, 'dataFolder' | 'keyFile' | 'masterKey'>;
+
+const HOUR_MS = 3_600_000;
+
+const RESTORE =
+  'Restore it with "agent-broker restore FILE", or, when it was brought back by other means, run "agent-broker restore --in-place": ' +
+  'either ends what waited then and lets an admin review it. Nothing was started and nothing was changed.';
+
+/** Throws, in words, when the store is a backup, or older than it was. Changes nothing. */
+export async function refuseOlderStore(store: Store, places: Places): Promise<void> {
+  if (!(await isMigrated(store))) return;
+  const madeAt = await findBackupMark(store.db);
+  if (madeAt !== undefined)
+    throw new Error(`This store is a backup of ${madeAt}, and was put in place without being restored. ${RESTORE}`);
+  const found = await findGeneration(store.db);
+  if (found && found.number < newestSeen(places, found.storeId))
+    throw new Error(
+      `This store is older than it was: it is at generation ${found.number}, and ${newestSeen(places, found.storeId)} was seen of it. ${RESTORE}`,
+    );
+}
+
+/** Moves the store to its next generation, and remembers it outside. */
+export async function nextGeneration(store: Store, places: Places, log: Log): Promise<void> {
+  // First in the store: what is remembered outside is never ahead of it.
+  rememberGeneration(places, await advanceGeneration(store.db), log);
+}
+
+/** Does so once an hour. */
+export function generationChore({ store, config, log }: { store: Store; config: Places; log: Log }) {
+  let last: number | undefined;
+  return async (now: number): Promise<void> => {
+    last ??= now;
+    if (now < last + HOUR_MS) return;
+    last = now;
+    await nextGeneration(store, config, log);
+  };
+}
+
+/** The highest generation of a store that was seen here. 0: none was. */
+export const newestSeen = (places: Places, storeId: string): number =>
+  Math.max(...filesOf(places).map((file) => read(file)[storeId] ?? 0));
+
+/** Remembers it in the data folder and beside the key file. */
+export function rememberGeneration(places: Places, { storeId, number }: Generation, log: Log): void {
+  for (const file of filesOf(places))
+    try {
+      const partial = `${file}.${process.pid}`;
+      const seen = { ...read(file), [storeId]: Math.max(number, read(file)[storeId] ?? 0) };
+      writeFileSync(partial, `${JSON.stringify(seen)}\n`, { mode: 0o600 });
+      renameSync(partial, file);
+    } catch (error) {
+      // A key from a secret's mount lies where nobody may write. The other place remembers it.
+      log.debug({ err: error, file }, 'the generation of the store cannot be written here');
+    }
+}
+
+const filesOf = ({ dataFolder, keyFile, masterKey }: Places): string[] => [
+  join(dataFolder, 'generation.json'),
+  ...(masterKey === undefined ? [`${keyFile}.generation`] : []),
+];
+
+/** What is no such file remembers nothing. */
+function read(file: string): Record<string, number> {
+  try {
+    return Seen.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,105 @@
+/** Agents as owners look for them: parameters, cursor, and what is said of each at a glance. */
+import { z } from 'zod';
+import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-pages.ts';
+import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
+import { MOST_COUNTED } from '../store/agent-activity.ts';
+import { AGENT_ORDERS, type AgentCursor, type AgentOrder } from '../store/agent-pages.ts';
+import { Refusal } from './errors.ts';
+import { instant } from './instant.ts';
+import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
+import { uuid, wholeNumber } from './query.ts';
+
+const Activity = z.object({
+  last_call_at: z.iso.datetime().nullable().describe('whatever became of it; null: it made none'),
+  calls: z.int().describe(`in the last 24 hours; ${MOST_COUNTED} stands for that many or more`),
+  refused: z.int().describe('of these calls'),
+  held: z.int().describe('of these calls'),
+  waiting_calls: z.int().describe('held calls that wait for a decision now'),
+  waiting_requests: z.int().describe('its access requests that wait for a decision now'),
+});
+
+export const GlancedAgentShown = ListedAgent.extend({ activity: Activity }).meta({ id: 'GlancedAgent' });
+
+export const WholeAgentShown = GlancedAgentShown.extend({
+  owner_email: z.string().nullable(),
+  policy_name: z.string().nullable().describe('of a child null: it is under its parent’s'),
+  key_since: z.iso
+    .datetime()
+    .nullable()
+    .describe(
+      'since when it may have its key: when that replaced another one, else when the agent was made; null: it has none',
+    ),
+}).meta({ id: 'WholeAgent' });
+
+export const glancedAgentShown = (one: GlancedAgent, now: Instant): z.output<typeof GlancedAgentShown> => {
+  const { agent_id: _agent, last_call_at, ...counts } = one.activity;
+  return { ...listedAgentShown(one, now), activity: { last_call_at: instant(last_call_at), ...counts } };
+};
+
+export const wholeAgentShown = (one: WholeAgent, now: Instant): z.output<typeof WholeAgentShown> => {
+  const since = one.agent.key_fingerprint === null ? null : (one.keyReplacedAt ?? one.agent.created_at);
+  return {
+    ...glancedAgentShown(one, now),
+    owner_email: one.owner_email,
+    policy_name: one.policy_name,
+    key_since: instant(since),
+  };
+};
+
+const LISTED_STATUSES = AGENT_STATUSES.filter((status) => status !== 'deleted');
+const SORTS = AGENT_ORDERS.flatMap((order) => [order, `-${order}`] as const);
+const MOST_WORDS = 8;
+
+export const AGENTS_SOUGHT = {
+  q: z.string().max(200).optional().describe('words that have to occur in the name, id, owner or policy'),
+  status: z.enum(LISTED_STATUSES, `one of ${LISTED_STATUSES.join(', ')}`).optional(),
+  owner: uuid('the id of an owner').optional(),
+  policy: uuid('the id of a policy').optional(),
+  parent: AgentId.max(64).optional().describe('the uuid or agent id of an agent whose children are meant'),
+  sort: z
+    .enum(SORTS, `one of ${SORTS.join(', ')}`)
+    .optional()
+    .describe(
+      'by what; with a minus the other way round: `-last_call` begins with the latest one. `name` when left out',
+    ),
+  cursor: z.string().max(2000).optional().describe('go on from here: `next` of the page before, with the same `sort`'),
+  limit: wholeNumber(1, 200).optional().describe('how many at most; 50 when left out'),
+};
+
+type Given = { [Name in keyof typeof AGENTS_SOUGHT]?: z.output<(typeof AGENTS_SOUGHT)[Name]> };
+
+/** What the parameters ask for; undefined: nothing, so everything in one answer. Throws Refusal invalid_request. */
+export function agentsSought(query: Given): SoughtAgents | undefined {
+  if (Object.values(query).every((value) => value === undefined)) return undefined;
+  const { q = '', sort = 'name', status, owner, policy, parent, cursor, limit = 50 } = query;
+  const words = q.split(/\s+/).filter((word) => word !== '');
+  if (words.length > MOST_WORDS) throw new Refusal('invalid_request', `q: too many words; send ${MOST_WORDS} at most.`);
+  return {
+    filter: { words, status, owner, policy, parent },
+    order: sort.replace('-', '') as AgentOrder,
+    descending: sort.startsWith('-'),
+    after: cursor === undefined ? undefined : readCursor(cursor, sort),
+    limit,
+  };
+}
+
+export const cursorText = ({ key, id }: AgentCursor, sort = 'name'): string =>
+  Buffer.from(JSON.stringify([sort, key, id])).toString('base64url');
+
+function readCursor(text: string, sort: string): AgentCursor {
+  const read = Cursor.safeParse(parsed(Buffer.from(text, 'base64url').toString('utf8')));
+  const isNumber = sort.endsWith('created');
+  if (!read.success || read.data[0] !== sort || isNumber !== (typeof read.data[1] === 'number'))
+    throw new Refusal('invalid_request', 'cursor: not one of a page with this sort; begin again without it.');
+  return { key: read.data[1], id: read.data[2] };
+}
+
+const Cursor = z.tuple([z.string(), z.union([z.string(), z.number()]), z.guid()]);
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

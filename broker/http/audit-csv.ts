@@ -1,0 +1,51 @@
+/** Audit rows as a table, for spreadsheets. */
+import type { AuditRow } from '../store/audit.ts';
+import { type Cell, csvLine } from './csv.ts';
+import { instant } from './instant.ts';
+
+/** Who did it, of an owner's decision or change, and who approved a held call. */
+type Actor = { by?: string; decided_by?: string; how?: string };
+
+const actorIn = ({ flags }: Pick<AuditRow, 'flags'>): Actor => {
+  if (flags === null) return {};
+  const { change, approval } = JSON.parse(flags) as { change?: Actor; approval?: Actor };
+  return change ?? approval ?? {};
+};
+
+/** `agents`: names by agent id. `owners`: addresses by uuid. */
+export type RowNames = { agents: ReadonlyMap<string, string>; owners: ReadonlyMap<string, string> };
+
+const nameOf = (names: ReadonlyMap<string, string>, id: string | null | undefined) =>
+  id === null || id === undefined ? null : (names.get(id) ?? id);
+
+const COLUMNS: Record<string, (row: AuditRow, names: RowNames) => Cell> = {
+  created_at: (row) => instant(row.created_at),
+  finished_at: (row) => instant(row.finished_at),
+  kind: (row) => row.kind,
+  result: (row) => row.result,
+  reason: (row) => row.reason,
+  agent_name: (row, { agents }) => nameOf(agents, row.agent_public_id),
+  agent_id: (row) => row.agent_public_id,
+  platform: (row) => row.platform_id,
+  scope: (row) => row.scope,
+  method: (row) => row.method,
+  path: (row) => row.path,
+  upstream_status: (row) => row.upstream_status,
+  actor: (row, { owners }) => nameOf(owners, actorIn(row).by ?? actorIn(row).decided_by),
+  actor_how: (row) => actorIn(row).how,
+  detail: (row) => row.detail,
+  agent_reason: (row) => row.agent_reason,
+  approval_id: (row) => row.approval_id,
+  correlation_id: (row) => row.correlation_id,
+  audit_id: (row) => row.id,
+  row_hash: (row) => row.row_hash,
+  receipt_kid: (row) => row.receipt_kid,
+};
+
+const CELLS = Object.values(COLUMNS);
+
+/** The first line: the names of the columns. */
+export const AUDIT_CSV_HEAD: string = csvLine(Object.keys(COLUMNS));
+
+/** A line of a row. */
+export const auditCsvLine = (row: AuditRow, names: RowNames): string => csvLine(CELLS.map((cell) => cell(row, names)));

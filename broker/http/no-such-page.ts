@@ -1,0 +1,16 @@
+/** The page for a browser at an address below the console or the documentation that is none, with the way back. */
+import type { Reply } from './reply.ts';
+import { wordsPage } from './sign-in-page.ts';
+
+const START = {
+  console: { to: '/console', text: 'To the console' },
+  docs: { to: '/docs', text: 'To the documentation' },
+} as const;
+
+/** 404 as a page. */
+export const noSuchPage = (section: keyof typeof START): Reply =>
+  wordsPage(404, {
+    title: 'There is no such page',
+    text: 'The address may have been cut off on its way, or be one of another version of this broker.',
+    link: START[section],
+  });

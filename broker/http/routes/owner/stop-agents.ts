@@ -1,0 +1,48 @@
+/** The stop for all agents of an organisation. */
+import { z } from 'zod';
+import { resumeAllAgents, stopAllAgents } from '../../../admin/stop-agents.ts';
+import { text } from '../../../wire/action.ts';
+import { AgentsStoppedShown, agentsStoppedShown } from '../../agents-stopped.ts';
+import { changingOwner } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const SWITCHES = [
+  {
+    verb: 'suspend-all',
+    change: stopAllAgents,
+    summary: 'Stops all agents of the organisation, also those that come later, until they are resumed together.',
+    is: 'They are stopped.',
+  },
+  {
+    verb: 'resume-all',
+    change: resumeAllAgents,
+    summary: 'Lets all agents go on that were stopped together; those that were suspended by themselves stay so.',
+    is: 'They are not stopped any more; this is how they were.',
+  },
+] as const;
+
+/** POST /owner/agents/suspend-all and /resume-all: in force at the very next decision, on every replica. */
+export const switchAllAgents = SWITCHES.map(({ verb, change, summary, is }) =>
+  route({
+    method: 'POST',
+    path: `/owner/agents/${verb}`,
+    auth: 'owner',
+    role: 'admin',
+    capability: `owner.agents.${verb.replace('-', '_')}`,
+    summary,
+    body: z.strictObject({
+      reason: text(500).optional().describe('why; on record, and while they are stopped the agents read it'),
+    }),
+    bodyOptional: true,
+    answers: { 200: { description: is, schema: AgentsStoppedShown } },
+    errors: ['invalid_request', 'conflict', 'audit_unavailable'],
+    handle: async (context) => {
+      const { services, body } = context;
+      return json(
+        200,
+        agentsStoppedShown(await change(services, changingOwner(context), { detail: body.reason ?? null })),
+      );
+    },
+  }),
+);

@@ -1,0 +1,96 @@
+/** Keeps a lease while the process runs: work that one process on a store does at a time, taken over when that one is gone. */
+import { performance } from 'node:perf_hooks';
+import type { Broker } from './broker.ts';
+import { watchOutage } from './outage.ts';
+import { releaseLease, renewLease, takeLease } from './store/leases.ts';
+
+/** How long a process that died keeps the work from the others. */
+const LEASE_MS = 3_000;
+const RENEW_MS = 1_000;
+/** Of the end of a lease, for what was begun just before it. */
+const SPARE_MS = 500;
+
+export type KeptLease = {
+  /** The fencing token while this process holds the lease; undefined: another one does, or may. */
+  fence(): number | undefined;
+  /** It turned out in a transaction that another process holds it. */
+  lose(): void;
+  /** Gives it back. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Takes the lease as soon as it can and renews it, until stopped. `gained`: called each time that it was taken. An embedded store
+ * is opened by one process, so whoever held the lease before is no more, and nobody takes it away.
+ */
+export function keepLease(
+  {
+    store,
+    clock,
+    log,
+    instanceId,
+    storeOutage,
+  }: Pick<Broker, 'store' | 'clock' | 'log' | 'instanceId' | 'storeOutage'>,
+  name: string,
+  gained: () => void,
+): KeptLease {
+  const { db } = store;
+  const isAlone = store.notices === undefined;
+  let held: { fence: number; end: number } | undefined;
+  let isFirst = true;
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let turn: Promise<void> = Promise.resolve();
+  const outage = watchOutage(log, {
+    failed: 'a lease cannot be taken or renewed; retrying',
+    worked: 'the lease can be taken or renewed again',
+    about: { lease: name },
+    level: 'warn',
+  });
+
+  const isHeld = () => held !== undefined && performance.now() < held.end;
+
+  const step = async (): Promise<void> => {
+    // Counted from before the statement: the store's end of the lease is later.
+    const end = isAlone ? Number.POSITIVE_INFINITY : performance.now() + LEASE_MS - SPARE_MS;
+    const now = clock();
+    const until = isAlone ? Number.MAX_SAFE_INTEGER : now + LEASE_MS;
+    if (held) {
+      if (isAlone) return;
+      if (await renewLease(db, { name, fence: held.fence }, until)) held.end = end;
+      else held = undefined;
+      return;
+    }
+    const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree: isAlone && isFirst });
+    isFirst = false;
+    if (fence === undefined) return;
+    held = { fence, end };
+    gained();
+  };
+
+  const keep = () => {
+    turn = step()
+      .then(() => outage.worked())
+      // That the store is away is in the log already.
+      .catch((error) => storeOutage.isLasting() || outage.failed(error))
+      .then(() => {
+        if (!stopped) timer = setTimeout(keep, RENEW_MS);
+      });
+  };
+  keep();
+
+  return {
+    fence: () => (isHeld() ? held?.fence : undefined),
+    lose: () => {
+      held = undefined;
+    },
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await turn;
+      clearTimeout(timer);
+      if (held) await releaseLease(db, { name, fence: held.fence });
+      held = undefined;
+    },
+  };
+}

@@ -1,0 +1,137 @@
+/** What a click on a button comes to: a decision as any owner's, or a refusal, which is on record and told to whoever clicked. */
+import { decideHeld } from '../approvals/decide.ts';
+import type { Replays } from '../approvals/replay.ts';
+import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import { eventRow } from '../audit/event-row.ts';
+import type { Changing } from '../audit/record-change.ts';
+import { peopleIn } from '../config-file/chat-channels.ts';
+import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
+import { findDelivery } from '../store/notice-outbox.ts';
+import { findOwnersByEmail } from '../store/organisations.ts';
+import { DECIDING } from '../store/passkeys.ts';
+import type { NoticeChannelTable, OwnerTable } from '../store/schema.ts';
+import { isButtonFor, mayDecideOn, readButton } from './buttons.ts';
+import type { Sending } from './channel.ts';
+import type { Click } from './clicks.ts';
+import { readable } from './message.ts';
+
+type Services = Changing & { replays: Replays };
+type Clicked = Pick<Click, 'token' | 'person' | 'place'>;
+
+/** `why`: in our words. `held`: the call that it is about, if that is known for sure. */
+type Judged =
+  | { ok: true; held: HeldCall; owner: OwnerTable; decision: 'approve' | 'deny' }
+  | { ok: false; why: string; held?: HeldCall };
+
+const NOT_OURS = 'This button is not one of this channel, or belongs to another request.';
+
+async function judge(
+  { broker }: Services,
+  channel: NoticeChannelTable,
+  sending: Sending,
+  click: Clicked,
+): Promise<Judged> {
+  const { db } = broker.store;
+  const { organisation_id: organisationId, id: channelId } = channel;
+  const button = readButton(click.token);
+  const delivery = button && (await findDelivery(db, organisationId, button.deliveryId));
+  if (!button || delivery?.channel_id !== channelId || delivery.event !== 'call_held')
+    return { ok: false, why: NOT_OURS };
+  const held = await findHeldCall(db, organisationId, delivery.subject_id);
+  if (!held) return { ok: false, why: NOT_OURS };
+  const bound = { channelId, deliveryId: delivery.id, approvalId: held.id, requestHash: held.request_hash };
+  if (!isButtonFor(broker, click.token, bound)) return { ok: false, why: NOT_OURS };
+  const [place] = (delivery.external_ref ?? '').split(' ');
+  // Of a message that was sent and not marked yet, only the channel is known.
+  if (place && place !== click.place)
+    return { ok: false, why: 'This button was pressed in another conversation.', held };
+  if (!(await mayDecideOn(broker, channel, held)))
+    return { ok: false, why: 'This has to be decided in the console: follow the link.', held };
+  const people = peopleIn(sending.settings);
+  const email = Object.hasOwn(people, click.person) ? people[click.person] : undefined;
+  if (email === undefined)
+    return { ok: false, why: 'You are not among the people of this channel: an admin adds you to them.', held };
+  const owner = (await findOwnersByEmail(db, email)).find((one) => one.organisation_id === organisationId);
+  if (!owner) return { ok: false, why: 'Whom the channel takes you for is no owner any more.', held };
+  if (!DECIDING.includes(owner.role))
+    return { ok: false, why: 'Your role is viewer: an approver or an admin decides.', held };
+  return { ok: true, held, owner, decision: button.decision };
+}
+
+/** Decides, or puts on record why not. Answers what to tell whoever clicked; undefined: the message itself will say it. Throws AuditUnavailable. */
+async function act(
+  services: Services,
+  channel: NoticeChannelTable,
+  sending: Sending,
+  click: Clicked,
+): Promise<string | undefined> {
+  const correlationId = newCorrelationId();
+  const judged = await judge(services, channel, sending, click);
+  if (!judged.ok) return await refuse(services, channel, click, { ...judged, correlationId });
+  const { held, owner, decision } = judged;
+  const decided = await decideHeld(
+    services,
+    owner,
+    held.id,
+    {
+      status: decision === 'approve' ? 'approved' : 'denied',
+      how: 'channel',
+      channel: { id: channel.id, name: channel.name, kind: channel.kind, user: click.person },
+      requestHash: held.request_hash,
+    },
+    { correlationId },
+  );
+  if (decided.kind === 'decided') return undefined;
+  const by = decided.kind === 'already_decided' && decided.by !== null ? ` by ${readable(decided.by)}` : '';
+  const why =
+    decided.kind === 'already_decided'
+      ? `This call was ${decided.status} already${by}.`
+      : 'Nobody can decide this call any more.';
+  return await refuse(services, channel, click, { why, held, correlationId });
+}
+
+async function refuse(
+  { broker, recorder }: Services,
+  { id, organisation_id, name, kind }: NoticeChannelTable,
+  { person }: Clicked,
+  { why, held, correlationId }: { why: string; held?: HeldCall | undefined; correlationId: string },
+): Promise<string> {
+  const now = broker.clock();
+  const row = eventRow({
+    auditId: uuidv7(now),
+    correlationId,
+    createdAt: now,
+    instanceId: broker.instanceId,
+    organisationId: organisation_id,
+    ...(held && {
+      agent: { id: held.agent_id, agent_id: held.agent_public_id },
+      approvalId: held.id,
+      platform: held.platform_id,
+    }),
+    reason: 'button_refused',
+    detail: why,
+    flags: { click: { channel: id, name, kind, user: person } },
+  });
+  await recorder.record({ row, value: undefined });
+  return why;
+}
+
+/** Does what a verified click says. Never rejects: the service has its answer already. */
+export async function decideClick(
+  services: Services,
+  channel: NoticeChannelTable,
+  sending: Sending,
+  click: Click,
+): Promise<void> {
+  try {
+    const text = await act(services, channel, sending, click).catch((error: unknown) => {
+      if (!(error instanceof AuditUnavailable)) throw error;
+      return 'It could not be recorded, so nothing was decided. Try again in a moment.';
+    });
+    // Without a text Telegram ends the wait of the button.
+    if (text !== undefined || channel.kind === 'telegram') await click.tell(text ?? 'Decided.');
+  } catch (error) {
+    services.broker.log.error({ err: error, channel: channel.id }, 'a click on a button could not be handled');
+  }
+}

@@ -1,0 +1,154 @@
+/** Sends one delivery, and writes down what came of it. */
+import type { Broker } from '../broker.ts';
+import { type AnyKindName, settingsForm } from '../config-file/channels.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
+import { pushKey } from '../push-key.ts';
+import { withTimeout } from '../runtime/waits.ts';
+import { noteFailing, noteWorking, OK_EVERY_MS } from '../store/notice-channels.ts';
+import { listSent, markDelivery, putDeliveries } from '../store/notice-outbox.ts';
+import type { NoticeChannelTable, NoticeDeliveryTable, NoticeEvent } from '../store/schema.ts';
+import { readStored } from '../store/stored-json.ts';
+import { buttonsFor } from './buttons.ts';
+import type { ChannelKind, Sending, Sent } from './channel.ts';
+import { outcomesOf, rulesOf } from './fan-out.ts';
+import { kindOf } from './kinds.ts';
+import { type Message, readable } from './message.ts';
+import { quietUntil } from './quiet.ts';
+import { readSubject, type Subject } from './subject.ts';
+
+/** A channel's own time limits end sooner; this is for one that forgot to have any. */
+const LONGEST_MS = 30_000;
+/** What nobody could be told of for so long is not told any more. */
+const GIVE_UP_MS = 3 * 24 * 3600 * 1000;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 300_000;
+
+/** `pauseMs`: how long nothing is sent on the channel, because it does not take messages. `ms`: how long it took. */
+export type Delivered = { failed: false; ms: number } | { failed: true; pauseMs: number };
+
+/** Milliseconds before try number `attempts` + 1: twice as long each time, and not at the same instant as others. */
+export const backoffMs = (attempts: number): number =>
+  Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 16), LONGEST_PAUSE_MS) * (0.75 + Math.random() / 2);
+
+const TITLES: Readonly<Record<NoticeEvent, string>> = {
+  call_held: 'Approval needed',
+  access_requested: 'Access requested',
+  registration_waiting: 'An agent wants to register',
+  agent_suspended: 'Agent suspended',
+  connection_broken: 'Connection needs attention',
+};
+
+/** What a delivery says. */
+function messageOf({ baseUrl }: Broker, delivery: NoticeDeliveryTable, subject: Subject): Message {
+  const { id, event, step, subject_id } = delivery;
+  const title = TITLES[event];
+  return {
+    id,
+    event,
+    step,
+    subjectId: subject_id,
+    title: step === 'reminder' ? `${title} (reminder)` : title,
+    sentence: subject.sentence,
+    agent: subject.agent && readable(subject.agent.name),
+    platform: subject.platform,
+    until: subject.until,
+    link: `${baseUrl}${subject.path}`,
+    outcome: step === 'outcome' ? (subject.outcome ?? 'Over') : undefined,
+  };
+}
+
+/** What a channel sends with. Throws SealError when its secret was altered in the store. */
+export function sendingOn(broker: Broker, channel: NoticeChannelTable): Sending {
+  const { organisation_id: organisationId, id, kind, settings, secret } = channel;
+  const place = { table: 'notice_channels', organisationId, rowId: id } as const;
+  return {
+    channelId: id,
+    settings: readStored(settingsForm(kind as AnyKindName), settings, `settings of channel ${id}`),
+    secret: secret === null ? undefined : new Secret(broker.vault.open(place, secret).toString('utf8')),
+    outbound: broker.outbound,
+    push: { outbound: broker.publicOutbound, key: () => pushKey(broker) },
+    now: broker.clock(),
+  };
+}
+
+/** Runs what a kind does, so that whatever it does ends, and as a value. */
+export async function attempt(broker: Broker, work: () => Promise<Sent>): Promise<Sent> {
+  try {
+    const late: Sent = { kind: 'failed', why: 'It did not answer in time.' };
+    return (await withTimeout(work(), LONGEST_MS, late)) ?? late;
+  } catch (error) {
+    broker.log.error({ err: error, security: error instanceof SealError }, 'sending on a channel failed unexpectedly');
+    return { kind: 'failed', why: 'It could not be sent: see the log of the broker.' };
+  }
+}
+
+/**
+ * Sends it, if it still says something. A failure counts for nothing when this process is `isOn` no more: it stops, or another one
+ * sends. Throws what the store throws: then it is sent again, with the same id.
+ */
+export async function deliver(
+  broker: Broker,
+  channel: NoticeChannelTable,
+  delivery: NoticeDeliveryTable,
+  isOn: () => boolean,
+): Promise<Delivered> {
+  const { db } = broker.store;
+  const began = performance.now();
+  const done = async (mark: Parameters<typeof markDelivery>[2]): Promise<Delivered> => {
+    await markDelivery(db, delivery, mark);
+    return { failed: false, ms: performance.now() - began };
+  };
+  const kind = kindOf(channel.kind);
+  const now = broker.clock();
+  const subject = await readSubject(broker, db, delivery);
+  const isOutcome = delivery.step === 'outcome';
+  if (!subject || !kind || channel.status === 'gone' || (subject.waits && isOutcome) || (!subject.waits && !isOutcome))
+    return await done({ state: 'over' });
+  if (now - delivery.created_at > GIVE_UP_MS && delivery.attempts > 0) return await done({ state: 'gave_up' });
+  const quietEnd = isOutcome ? undefined : quietUntil(rulesOf(channel).quiet, now);
+  if (quietEnd !== undefined) return await done({ due_at: quietEnd });
+  const message = messageOf(broker, delivery, subject);
+  const sent = await attempt(broker, () => say(broker, kind, channel, delivery, message));
+  if (sent.kind === 'sent') {
+    await markDelivery(db, delivery, { state: 'sent', external_ref: sent.ref ?? null, last_error: null });
+    if (!isKnownToWork(channel, now)) await noteWorking(db, channel, now);
+    if (!isOutcome && kind.edit) await writeBack(broker, delivery);
+    return { failed: false, ms: performance.now() - began };
+  }
+  if (sent.kind === 'failed' && !isOn()) return { failed: true, pauseMs: 0 };
+  await noteFailing(db, channel, sent.kind === 'gone' ? 'gone' : 'failing', sent.why);
+  const attempts = delivery.attempts + 1;
+  const pauseMs = Math.max(backoffMs(attempts), sent.kind === 'failed' ? (sent.afterMs ?? 0) : 0);
+  const again = { attempts, due_at: Math.round(broker.clock() + pauseMs) };
+  await markDelivery(db, delivery, { ...(sent.kind === 'gone' ? { state: 'gave_up' } : again), last_error: sent.why });
+  return { failed: true, pauseMs };
+}
+
+/** One write for each message is enough. */
+const isKnownToWork = ({ status, last_error, last_ok_at }: NoticeChannelTable, now: number): boolean =>
+  status === 'active' && last_error === null && last_ok_at !== null && now - last_ok_at < OK_EVERY_MS;
+
+async function say(
+  broker: Broker,
+  kind: ChannelKind,
+  channel: NoticeChannelTable,
+  delivery: NoticeDeliveryTable,
+  message: Message,
+): Promise<Sent> {
+  const sending = sendingOn(broker, channel);
+  if (delivery.step !== 'outcome') {
+    const buttons = await buttonsFor(broker, channel, delivery, sending);
+    return await kind.send(sending, buttons ? { ...message, buttons } : message);
+  }
+  const messages = await listSent(broker.store.db, delivery, delivery);
+  const refs = messages.map(({ external_ref }) => external_ref ?? '');
+  return kind.edit ? await kind.edit(sending, message, refs) : { kind: 'sent' };
+}
+
+/** What was decided while its message was on the way found no message to write the outcome to. */
+async function writeBack(broker: Broker, delivery: NoticeDeliveryTable): Promise<void> {
+  const { db } = broker.store;
+  const subject = await readSubject(broker, db, delivery);
+  if (!subject?.waits) await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), broker.clock()));
+}

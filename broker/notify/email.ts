@@ -1,0 +1,58 @@
+/** E-mail: plain text, and the same as simple HTML in which nothing of a message is markup. */
+import { sendMail } from '../egress/send-mail.ts';
+import type { ChannelKind, Sending, Sent } from './channel.ts';
+import { linesOf, type Message, sentenceText } from './message.ts';
+
+const MOST_OF_A_SUBJECT = 150;
+
+type Settings = {
+  host: string;
+  port?: number;
+  security?: 'tls' | 'starttls' | 'none';
+  user?: string;
+  from: string;
+  to: readonly string[];
+};
+
+const PORT = { tls: 465, starttls: 587, none: 25 };
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => ESCAPES[one] ?? '');
+
+function subjectOf(message: Message): string {
+  const subject = `${message.title}: ${sentenceText(message)}`;
+  return subject.length > MOST_OF_A_SUBJECT ? `${subject.slice(0, MOST_OF_A_SUBJECT).toWellFormed()}…` : subject;
+}
+
+const htmlOf = (message: Message): string =>
+  [
+    `<p><strong>${inHtml(message.title)}</strong></p>`,
+    ...linesOf(message).map((line) => `<p>${inHtml(line)}</p>`),
+    `<p><a href="${inHtml(message.link)}">${inHtml(message.link)}</a></p>`,
+  ].join('\n');
+
+async function send({ settings, secret, outbound }: Sending, message: Message): Promise<Sent> {
+  const { host, security = 'starttls', port = PORT[security], user, from, to } = settings as Settings;
+  const mailed = await sendMail(
+    outbound,
+    { host, port, security, user, password: secret },
+    {
+      from,
+      to,
+      subject: subjectOf(message),
+      text: [message.title, '', ...linesOf(message), '', message.link].join('\n'),
+      html: htmlOf(message),
+      messageId: `<${message.id}@${new URL(message.link).hostname}>`,
+    },
+  );
+  return mailed.ok ? { kind: 'sent' } : { kind: 'failed', why: mailed.why };
+}
+
+/** What was sent cannot be changed: the outcome is not written back. */
+export const email: ChannelKind = { send };

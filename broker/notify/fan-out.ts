@@ -1,0 +1,182 @@
+/** Makes deliveries of notices: one for each channel that wants it, in the transaction that takes them out of the outbox. */
+import type { Broker } from '../broker.ts';
+import { ChannelRules } from '../config-file/channels.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Instant } from '../policy/facts.ts';
+import { compilePattern } from '../policy/pattern.ts';
+import { renewLease } from '../store/leases.ts';
+import {
+  deleteNotices,
+  dropDue,
+  findAgentsOf,
+  listChannelsOf,
+  listNotices,
+  listSent,
+  putDeliveries,
+  wasToldSince,
+} from '../store/notice-outbox.ts';
+import type {
+  NoticeChannelTable,
+  NoticeDeliveryTable,
+  NoticeEvent,
+  NoticeTable,
+  SettledEvent,
+} from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
+import { kindOf } from './kinds.ts';
+import { quietUntil } from './quiet.ts';
+import { readSubject, type Subject } from './subject.ts';
+
+/** In one transaction: calls wait for it where the store has one writer. */
+const AT_ONCE = 100;
+
+/** One endpoint that refuses the credential while others take it makes a connection change its state with each call. */
+const AGAIN_AFTER_MS = 3_600_000;
+
+/** What is over by it. */
+const SETTLES: Readonly<Record<SettledEvent, NoticeEvent>> = {
+  call_settled: 'call_held',
+  access_settled: 'access_requested',
+  registration_settled: 'registration_waiting',
+  agent_settled: 'agent_suspended',
+  connection_settled: 'connection_broken',
+};
+
+/** What can wait again after it was over. */
+const MAY_COME_AGAIN: ReadonlySet<NoticeEvent> = new Set(['agent_suspended', 'connection_broken']);
+
+/** `lost`: another process sends. `more`: there may be more notices. */
+export type FannedOut = 'lost' | 'more' | 'done';
+
+/** Takes up to 100 notices out of the outbox, while this process holds the lease with this fencing token. */
+export async function fanOut(broker: Broker, lease: { name: string; fence: number }): Promise<FannedOut> {
+  const { db } = broker.store;
+  if ((await listNotices(db, 1)).length === 0) return 'done';
+  return await db.transaction().execute(async (tx) => {
+    if (!(await renewLease(tx, lease))) return 'lost';
+    const notices = await listNotices(tx, AT_ONCE);
+    const channels = await listChannelsOf(tx, [...new Set(notices.map((one) => one.organisation_id))]);
+    const agents = await findAgentsOf(tx, notices);
+    let made: NoticeDeliveryTable[] = [];
+    for (const notice of notices) {
+      if (isSettled(notice)) {
+        // It ends what was told before it, in this transaction, too.
+        await putDeliveries(tx, made);
+        made = [];
+        await settle(broker, tx, notice, SETTLES[notice.event]);
+        continue;
+      }
+      const own = channels.filter((one) => one.organisation_id === notice.organisation_id);
+      made.push(...(await deliveriesOf(broker, tx, notice as Opening, own, agents.get(notice.agent_id ?? ''))));
+    }
+    await putDeliveries(tx, made);
+    await deleteNotices(tx, notices);
+    return notices.length === AT_ONCE ? 'more' : 'done';
+  });
+}
+
+type Opening = NoticeTable & { event: NoticeEvent };
+type Settled = NoticeTable & { event: SettledEvent };
+
+const isSettled = (notice: NoticeTable): notice is Settled => Object.hasOwn(SETTLES, notice.event);
+
+type Agent = { agent_id: string; name: string };
+
+/** Whether there still is something to tell is asked when it is sent; here only what has to be known of it. */
+async function deliveriesOf(
+  broker: Broker,
+  tx: Db,
+  notice: Opening,
+  channels: readonly NoticeChannelTable[],
+  agent: Agent | undefined,
+): Promise<NoticeDeliveryTable[]> {
+  const now = broker.clock();
+  if (notice.event === 'connection_broken' && (await wasToldSince(tx, notice, now - AGAIN_AFTER_MS))) return [];
+  const made: NoticeDeliveryTable[] = [];
+  let subject: Subject | undefined;
+  for (const channel of channels) {
+    const rules = rulesOf(channel);
+    if (!wants(rules, notice, agent)) continue;
+    made.push(delivery(notice, channel.id, 'first', quietUntil(rules.quiet, now) ?? now, now));
+    if (rules.remind_minutes === undefined) continue;
+    subject ??= await readSubject(broker, tx, notice);
+    const remindAt = subject && reminderAt(rules, subject, now);
+    if (remindAt !== undefined) made.push(delivery(notice, channel.id, 'reminder', remindAt, now));
+  }
+  return made;
+}
+
+/** The rules of a channel as they are stored. */
+export const rulesOf = ({ id, rules }: NoticeChannelTable): ChannelRules =>
+  readStored(ChannelRules, rules, `rules of channel ${id}`);
+
+const matches = (patterns: readonly string[] | undefined, texts: readonly (string | undefined)[]): boolean =>
+  patterns === undefined ||
+  patterns.some((pattern) => {
+    const { matches: fits } = compilePattern(pattern, 'text');
+    return texts.some((text) => text !== undefined && fits(text));
+  });
+
+const wants = ({ events, agents, platforms }: ChannelRules, notice: Opening, agent: Agent | undefined): boolean =>
+  (events === undefined || events.includes(notice.event)) &&
+  matches(agents, [agent?.name, agent?.agent_id]) &&
+  matches(platforms, [notice.platform_id ?? undefined]);
+
+/** Only of what ends by itself, and not at once. */
+function reminderAt({ remind_minutes, quiet }: ChannelRules, { until }: Subject, now: Instant): Instant | undefined {
+  if (remind_minutes === undefined || until === undefined) return undefined;
+  const at = until - remind_minutes * 60_000;
+  const sent = Math.max(at, quietUntil(quiet, at) ?? at);
+  return at > now && sent < until ? sent : undefined;
+}
+
+const delivery = (
+  { organisation_id, id, event, subject_id }: Pick<Opening, 'organisation_id' | 'id' | 'event' | 'subject_id'>,
+  channelId: string,
+  step: NoticeDeliveryTable['step'],
+  due_at: Instant,
+  now: Instant,
+): NoticeDeliveryTable => ({
+  organisation_id,
+  id: uuidv4(),
+  channel_id: channelId,
+  notice_id: id,
+  event,
+  subject_id,
+  step,
+  due_at,
+  attempts: 0,
+  state: 'due',
+  external_ref: null,
+  last_error: null,
+  created_at: now,
+});
+
+/** What was not told yet is not told any more; where the messages stand that were sent, the outcome is written. */
+async function settle(
+  broker: Broker,
+  tx: Db,
+  { organisation_id, subject_id }: Settled,
+  event: NoticeEvent,
+): Promise<void> {
+  const subject = { organisation_id, event, subject_id };
+  // Two changes of one millisecond come in any order: the subject itself says which was the last.
+  if (MAY_COME_AGAIN.has(event) && (await readSubject(broker, tx, subject))?.waits) return;
+  await dropDue(tx, subject);
+  await putDeliveries(tx, outcomesOf(await listSent(tx, subject), broker.clock()));
+}
+
+/** The outcomes to write for messages that were sent, of which each channel that can edit has one of each notice. */
+export function outcomesOf(
+  sent: readonly (NoticeDeliveryTable & { kind: string })[],
+  now: Instant,
+): NoticeDeliveryTable[] {
+  return sent
+    .filter(({ kind }) => kindOf(kind)?.edit !== undefined)
+    .map((one) => delivery({ ...one, id: one.notice_id }, one.channel_id, 'outcome', now, now))
+    .filter(
+      (one, at, all) =>
+        all.findIndex((other) => other.channel_id === one.channel_id && other.notice_id === one.notice_id) === at,
+    );
+}

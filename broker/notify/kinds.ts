@@ -1,0 +1,24 @@
+/** The kinds of channels there are. What owners write of each is in config-file/channels.ts. */
+import type { AnyKindName } from '../config-file/channels.ts';
+import type { ChannelKind } from './channel.ts';
+import { email } from './email.ts';
+import { ntfy } from './ntfy.ts';
+import { slack } from './slack.ts';
+import { teams } from './teams.ts';
+import { telegram } from './telegram.ts';
+import { webPush } from './web-push.ts';
+import { webhook } from './webhook.ts';
+
+export const CHANNELS: Readonly<Record<AnyKindName, ChannelKind>> = {
+  webhook,
+  ntfy,
+  email,
+  slack,
+  teams,
+  telegram,
+  web_push: webPush,
+};
+
+/** A kind that a row names; undefined: one of a later release. */
+export const kindOf = (name: string): ChannelKind | undefined =>
+  Object.hasOwn(CHANNELS, name) ? CHANNELS[name as AnyKindName] : undefined;

@@ -1,0 +1,50 @@
+/** ntfy (https://docs.ntfy.sh/publish/): published as JSON, as plain text, with a button that opens the page and nothing else. */
+import type { ChannelKind, Sending, Sent } from './channel.ts';
+import { linesOf, type Message } from './message.ts';
+import { judge, post } from './post.ts';
+
+const PUBLIC_SERVER = 'https://ntfy.sh';
+/** A message of more than 4,096 bytes becomes an attachment. */
+const MAX_BYTES = 4_000;
+
+function cut(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= MAX_BYTES) return text;
+  return `${new TextDecoder().decode(bytes.subarray(0, MAX_BYTES), { stream: true })}…`;
+}
+
+/** `sequenceId`: a message with the same one takes the place of the one before (ntfy 2.16 and later; earlier ones ignore it). */
+async function publish(sending: Sending, message: Message, sequenceId: string): Promise<Sent> {
+  const { settings, secret, now } = sending;
+  const { title, link, step } = message;
+  const answer = await post(sending, {
+    // Published as JSON at the root of the server.
+    url: new URL(typeof settings.server === 'string' ? settings.server : PUBLIC_SERVER),
+    headers: {
+      'content-type': 'application/json',
+      ...(secret && { authorization: `Bearer ${secret.reveal()}` }),
+    },
+    body: JSON.stringify({
+      topic: settings.topic,
+      title,
+      message: cut(linesOf(message).join('\n')),
+      priority: step === 'outcome' ? 2 : 4,
+      click: link,
+      actions: [{ action: 'view', label: 'Open', url: link }],
+      sequence_id: sequenceId,
+    }),
+  });
+  const sent = judge(answer, { now });
+  return sent.kind === 'sent' ? { kind: 'sent', ref: sequenceId } : sent;
+}
+
+export const ntfy: ChannelKind = {
+  send: (sending, message) => publish(sending, message, message.id),
+  edit: async (sending, message, refs) => {
+    for (const ref of refs) {
+      const sent = await publish(sending, message, ref);
+      if (sent.kind !== 'sent') return sent;
+    }
+    return { kind: 'sent' };
+  },
+};

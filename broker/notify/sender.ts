@@ -1,0 +1,167 @@
+/** Sends notices: one process on a store at a time, by lease; woken by what is announced, and by polling. */
+import type { ApprovalChanges } from '../audit/changes.ts';
+import type { Broker } from '../broker.ts';
+import { type KeptLease, keepLease } from '../lease.ts';
+import { makePlaces } from '../runtime/places.ts';
+import { findChannel } from '../store/notice-channels.ts';
+import { listDue, listDueChannels } from '../store/notice-outbox.ts';
+import type { NoticeDeliveryTable } from '../store/schema.ts';
+import { backoffMs, type Delivered, deliver } from './deliver.ts';
+import { fanOut } from './fan-out.ts';
+
+const LEASE = 'notices';
+const POLL_MS = 1_000;
+/** What nobody announces to other processes is found by polling; what is announced in a burst is looked at once. */
+const GATHER_MS = 20;
+/** Messages on their way at once: on one channel, on one that is slow or fails, and on all. */
+const PER_CHANNEL = 4;
+const PER_SLOW_CHANNEL = 1;
+const IN_ALL = 64;
+const SLOW_MS = 2_000;
+const BATCH = 50;
+/** How long a stop waits for messages that are on their way. */
+const STOP_MS = 3_000;
+
+export type Sender = {
+  /** Whether this process is the one that sends. */
+  isSending(): boolean;
+  /** Sends nothing more, waits a moment for what is on its way, and lets another process go on. */
+  stop(): Promise<void>;
+};
+
+/** One channel on which something is being sent. */
+type Lane = { isSlow: boolean; pausedUntil: number; failures: number; work: Promise<void> | undefined };
+
+/** Starts it. Does nothing while another process sends. */
+export function startSender(broker: Broker, changes: ApprovalChanges): Sender {
+  const { store, clock, log, storeOutage } = broker;
+  const { db } = store;
+  const lanes = new Map<string, Lane>();
+  /** A place among all messages on their way. */
+  const inTurn = makePlaces(IN_ALL);
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let round: Promise<void> | undefined;
+  let again = false;
+  let unsubscribe: (() => void) | undefined;
+
+  const isOn = () => !stopped && lease.fence() !== undefined;
+
+  const note = (lane: Lane, delivered: Delivered) => {
+    if (delivered.failed) {
+      lane.failures++;
+      lane.isSlow = true;
+      // Each message that is tried may be another one, so the channel's own failures count.
+      lane.pausedUntil = performance.now() + Math.max(delivered.pauseMs, backoffMs(lane.failures));
+    } else {
+      lane.failures = 0;
+      lane.isSlow = delivered.ms > SLOW_MS;
+    }
+  };
+
+  /** Sends all that is due on a channel, some at a time, until it fails or nothing is left. */
+  const drain = async (place: Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>, lane: Lane) => {
+    while (isOn() && performance.now() >= lane.pausedUntil) {
+      const channel = await findChannel(db, place.organisation_id, place.channel_id);
+      if (!channel) return;
+      // One try is enough to see whether a channel that failed takes messages again.
+      const limit = lane.failures > 0 ? 1 : BATCH;
+      const due = await listDue(db, place, { now: clock(), limit });
+      if (due.length === 0) return;
+      const next = due.values();
+      const send = async () => {
+        for (const delivery of next) {
+          if (!isOn() || performance.now() < lane.pausedUntil) return;
+          note(lane, await inTurn(() => deliver(broker, channel, delivery, isOn)));
+          if (lane.isSlow) return;
+        }
+      };
+      await Promise.all(Array.from({ length: lane.isSlow ? PER_SLOW_CHANNEL : PER_CHANNEL }, send));
+    }
+  };
+
+  const startLanes = async () => {
+    for (const place of await listDueChannels(db, clock())) {
+      const lane = lanes.get(place.channel_id) ?? { isSlow: false, pausedUntil: 0, failures: 0, work: undefined };
+      lanes.set(place.channel_id, lane);
+      if (lane.work || performance.now() < lane.pausedUntil) continue;
+      lane.work = drain(place, lane)
+        .catch(failed)
+        .finally(() => {
+          lane.work = undefined;
+          if (lane.failures === 0) lanes.delete(place.channel_id);
+        });
+    }
+  };
+
+  const failed = (error: unknown) => {
+    if (!storeOutage.isLasting()) log.error({ err: error }, 'sending notices failed; retrying');
+  };
+
+  const look = async () => {
+    do {
+      again = false;
+      let fanned: Awaited<ReturnType<typeof fanOut>>;
+      do {
+        const fence = lease.fence();
+        if (fence === undefined || stopped) return;
+        fanned = await fanOut(broker, { name: LEASE, fence });
+        if (fanned === 'lost') return lease.lose();
+        await startLanes();
+      } while (fanned === 'more');
+    } while (again);
+  };
+
+  const wake = () => {
+    again = true;
+    round ??= look()
+      .catch(failed)
+      .finally(() => {
+        round = undefined;
+      });
+  };
+
+  const poll = () => {
+    clearTimeout(timer);
+    if (stopped) return;
+    if (lease.fence() === undefined) {
+      unsubscribe?.();
+      unsubscribe = undefined;
+    } else wake();
+    timer = setTimeout(poll, POLL_MS);
+  };
+
+  let soon: NodeJS.Timeout | undefined;
+  const wakeSoon = () => {
+    soon ??= setTimeout(() => {
+      soon = undefined;
+      if (isOn()) wake();
+    }, GATHER_MS);
+  };
+
+  const lease: KeptLease = keepLease(broker, LEASE, () => {
+    if (stopped) return;
+    unsubscribe ??= changes.subscribe(wakeSoon);
+    poll();
+  });
+
+  return {
+    isSending: () => lease.fence() !== undefined,
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      clearTimeout(soon);
+      unsubscribe?.();
+      const onTheWay = [round, ...[...lanes.values()].map(({ work }) => work)];
+      let late: NodeJS.Timeout | undefined;
+      await Promise.race([
+        Promise.all(onTheWay),
+        new Promise<void>((resolve) => {
+          late = setTimeout(resolve, STOP_MS);
+        }),
+      ]);
+      clearTimeout(late);
+      await lease.stop();
+    },
+  };
+}

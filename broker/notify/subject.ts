@@ -1,0 +1,144 @@
+/** What a notice tells of, as it is now. */
+
+import { sentenceOfHeld } from '../approvals/held-sentence.ts';
+import { statusAt } from '../audit/approval-state.ts';
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import type { Part, Sentence } from '../sentences/part.ts';
+import { valuePart } from '../sentences/readable.ts';
+import { findAccessRequest } from '../store/access-requests.ts';
+import { findAgent } from '../store/agents.ts';
+import { findConnection } from '../store/connections.ts';
+import { findHeldCall } from '../store/held-calls.ts';
+import { findRegistration } from '../store/registrations.ts';
+import type { NoticeEvent } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readable } from './message.ts';
+
+export type Subject = {
+  /** Whether there still is something to do. */
+  waits: boolean;
+  sentence: Sentence;
+  /** `id`: its `agt_` id. */
+  agent: { id: string; name: string } | undefined;
+  platform: string | undefined;
+  until: Instant | undefined;
+  /** Path of the page where an owner decides, or looks. */
+  path: string;
+  /** Once it is over: what became of it. */
+  outcome: string | undefined;
+};
+
+type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
+
+const sentence = (...parts: Part[]): Sentence => ({ parts, template: null });
+
+/** How a decision reads. `by`: e-mail address of whoever decided; null: that is not known any more. */
+function outcomeOf(status: string, by: string | null): string | undefined {
+  if (status === 'pending') return undefined;
+  if (status === 'expired') return 'Expired: nobody decided in time';
+  const verb = status === 'approved' ? 'Approved' : 'Denied';
+  return by === null ? verb : `${verb} by ${readable(by)}`;
+}
+
+/** Reads it; undefined: it is not there any more. */
+export async function readSubject(broker: Broker, db: Db, ref: Ref): Promise<Subject | undefined> {
+  return await READERS[ref.event](broker, db, ref);
+}
+
+type Reader = (broker: Broker, db: Db, ref: Ref) => Promise<Subject | undefined>;
+
+const READERS: Readonly<Record<NoticeEvent, Reader>> = {
+  call_held: async (broker, db, { organisation_id, subject_id }) => {
+    const held = await findHeldCall(db, organisation_id, subject_id);
+    if (!held) return undefined;
+    const status = statusAt(held, broker.clock());
+    return {
+      waits: status === 'pending',
+      sentence: sentenceOfHeld(broker, held),
+      agent: { id: held.agent_public_id, name: held.agent_name },
+      platform: held.platform_id,
+      until: held.expires_at,
+      path: `/approve/${held.id}`,
+      outcome: outcomeOf(status, held.decided_by_email),
+    };
+  },
+  access_requested: async (broker, db, { organisation_id, subject_id }) => {
+    const request = await findAccessRequest(db, organisation_id, subject_id);
+    if (!request) return undefined;
+    const status = statusAt(request, broker.clock());
+    const asked = request.scope === '' ? 'access' : request.scope;
+    return {
+      waits: status === 'pending',
+      sentence: sentence(
+        { text: 'Asks for ' },
+        valuePart(asked, { strong: true }),
+        { text: ' on ' },
+        valuePart(request.platform_id),
+      ),
+      agent: { id: request.agent_public_id, name: request.agent_name },
+      platform: request.platform_id,
+      until: request.expires_at,
+      path: '/console',
+      outcome: outcomeOf(status, request.decided_by_email),
+    };
+  },
+  registration_waiting: async (broker, db, { organisation_id, subject_id }) => {
+    const registration = await findRegistration(db, organisation_id, subject_id);
+    if (!registration) return undefined;
+    const status = statusAt(registration, broker.clock());
+    return {
+      waits: status === 'pending',
+      sentence: sentence(
+        { text: 'Somebody asks to be registered as the agent ' },
+        valuePart(registration.agent_name, { quoted: true }),
+      ),
+      agent: undefined,
+      platform: undefined,
+      until: registration.expires_at,
+      path: '/console',
+      outcome: outcomeOf(status, registration.decided_by_email),
+    };
+  },
+  agent_suspended: async (_broker, db, { organisation_id, subject_id }) => {
+    const agent = await findAgent(db, organisation_id, subject_id);
+    if (!agent) return undefined;
+    const waits = agent.status === 'suspended';
+    const detail =
+      waits && agent.status_detail ? [{ text: ': ' }, valuePart(agent.status_detail, { quoted: true })] : [];
+    return {
+      waits,
+      sentence: sentence(
+        { text: 'The agent ' },
+        valuePart(agent.name, { strong: true }),
+        { text: ' was suspended' },
+        ...detail,
+      ),
+      agent: { id: agent.agent_id, name: agent.name },
+      platform: undefined,
+      until: undefined,
+      path: '/console/agents',
+      outcome: waits ? undefined : `The agent is ${agent.status} now`,
+    };
+  },
+  connection_broken: async (_broker, db, { organisation_id, subject_id }) => {
+    const connection = await findConnection(db, organisation_id, subject_id);
+    if (!connection) return undefined;
+    const waits = connection.status === 'reauth_needed';
+    return {
+      waits,
+      sentence: sentence(
+        { text: 'The connection ' },
+        valuePart(connection.label, { strong: true }),
+        { text: ' to ' },
+        valuePart(connection.platform_id),
+        { text: ' has to be connected again: the platform refused its credential' },
+      ),
+      agent: undefined,
+      platform: connection.platform_id,
+      until: undefined,
+      path: '/console/connections',
+      outcome: waits ? undefined : 'The connection works again',
+    };
+  },
+};

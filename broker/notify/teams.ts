@@ -1,0 +1,49 @@
+/**
+ * Microsoft Teams, by a workflow that posts what a webhook gets
+ * (https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using): an Adaptive Card 1.5 whose texts
+ * are TextRuns, in which Markdown is no markup.
+ */
+import type { ChannelKind, Sending, Sent } from './channel.ts';
+import { cutText, linesOf, type Message } from './message.ts';
+import { judge, post } from './post.ts';
+
+/** A message of more than 28 KB is refused. */
+const MOST_OF_A_LINE = 4_000;
+
+/** `{{DATE(…)}}` and `${…}` are functions of cards, and an address may become a link: U+2060 WORD JOINER, which shows nothing, ends that. */
+const inert = (text: string): string =>
+  text.replace(/\{\{|\$\{|:\/\//g, (found) => `${found[0]}\u2060${found.slice(1)}`);
+
+const line = (text: string, more: object = {}) => ({
+  type: 'RichTextBlock',
+  inlines: [{ type: 'TextRun', text: inert(cutText(text, MOST_OF_A_LINE)), ...more }],
+});
+
+const cardOf = (message: Message): object => ({
+  type: 'AdaptiveCard',
+  $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+  version: '1.5',
+  msteams: { width: 'Full' },
+  body: [line(message.title, { weight: 'Bolder', size: 'Medium' }), ...linesOf(message).map((one) => line(one))],
+  actions: [{ type: 'Action.OpenUrl', title: 'Open in Agent Broker', url: message.link }],
+});
+
+async function send(sending: Sending, message: Message): Promise<Sent> {
+  const { secret, now } = sending;
+  if (secret === undefined) return { kind: 'failed', why: 'It has no address to post to: give it one.' };
+  const answer = await post(sending, {
+    url: new URL(secret.reveal()),
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      type: 'message',
+      attachments: [
+        { contentType: 'application/vnd.microsoft.card.adaptive', contentUrl: null, content: cardOf(message) },
+      ],
+    }),
+  });
+  // A workflow that was deleted. 202: it was taken; whether it was posted, only its owner sees.
+  return judge(answer, { gone: [404, 410], now });
+}
+
+/** A workflow does not say which message it posted: the outcome is not written back. */
+export const teams: ChannelKind = { send };

@@ -1,0 +1,43 @@
+/** Signed webhooks (Standard Webhooks 1.0). */
+import type { ChannelKind, Sending, Sent } from './channel.ts';
+import { type Message, sentenceText } from './message.ts';
+import { judge, post } from './post.ts';
+import { signWebhook } from './sign-webhook.ts';
+
+/** With `type`, `timestamp` and `data`, as the standard wants it. */
+function bodyOf(message: Message, now: number): string {
+  const { event, step, subjectId, title, agent, platform, until, link, outcome } = message;
+  return JSON.stringify({
+    type: event === 'test' ? 'test' : `${event}.${step === 'first' ? 'opened' : step}`,
+    timestamp: new Date(now).toISOString(),
+    data: {
+      id: subjectId,
+      title,
+      sentence: sentenceText(message),
+      agent: agent ?? null,
+      platform: platform ?? null,
+      until: until === undefined ? null : new Date(until).toISOString(),
+      link,
+      outcome: outcome ?? null,
+    },
+  });
+}
+
+async function send(sending: Sending, message: Message): Promise<Sent> {
+  const { settings, secret, now } = sending;
+  if (secret === undefined) return { kind: 'failed', why: 'It has no secret to sign with: give it one.' };
+  const body = bodyOf(message, now);
+  const answer = await post(sending, {
+    url: new URL(String(settings.url)),
+    headers: { 'content-type': 'application/json', ...signWebhook(secret, { id: `msg_${message.id}`, now, body }) },
+    body,
+  });
+  // "410 Gone: the endpoint should be disabled".
+  return judge(answer, { gone: [410], now });
+}
+
+export const webhook: ChannelKind = {
+  send,
+  // The outcome is one more webhook, with an id of its own.
+  edit: (sending, message) => send(sending, message),
+};

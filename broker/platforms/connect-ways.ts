@@ -1,0 +1,164 @@
+/** What connecting a built-in platform takes: where its credentials are made, by which ways, and what stands in the platform's entry. */
+import { BUILTIN_PLATFORMS } from './builtin.ts';
+import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
+import { type GitHubSite, gitHubSite } from './github-site.ts';
+import { presetsOf } from './presets.ts';
+
+export type Way = 'token' | 'oauth' | 'app';
+
+/** What each way is, to whoever chooses. */
+export const WAYS: Readonly<Record<Way, string>> = {
+  token: 'paste a token',
+  oauth: 'OAuth: you consent in the browser, and the broker keeps the tokens fresh',
+  app: 'an App: the broker gets tokens for each call, limited to what it needs',
+};
+
+/** What a credential is called there, and where it is made. */
+const CREDENTIALS: Record<BuiltinName, { what: string; made: string }> = {
+  github: { what: 'a personal access token', made: 'https://github.com/settings/personal-access-tokens/new' },
+  slack: { what: 'a bot or user token', made: 'https://api.slack.com/apps' },
+  gmail: { what: 'an access token', made: 'https://console.cloud.google.com/apis/credentials' },
+  'google-calendar': { what: 'an access token', made: 'https://console.cloud.google.com/apis/credentials' },
+  notion: { what: "an integration's token", made: 'https://www.notion.so/profile/integrations' },
+  linear: { what: 'a personal API key', made: 'https://linear.app/settings/account/security' },
+  jira: { what: '"e-mail:API token"', made: 'https://id.atlassian.com/manage-profile/security/api-tokens' },
+  stripe: { what: 'a restricted or secret key', made: 'https://dashboard.stripe.com/apikeys' },
+  openai: { what: 'an API key', made: 'https://platform.openai.com/api-keys' },
+  anthropic: { what: 'an API key', made: 'https://console.anthropic.com/settings/keys' },
+  npm: { what: 'an access token', made: 'https://www.npmjs.com/settings/~/tokens' },
+  kubernetes: { what: 'a token of a service account', made: 'kubectl create token NAME (docs/platforms.md)' },
+  s3: {
+    what: 'an access key as {"access_key_id": "…", "secret_access_key": "…"}',
+    made: 'https://console.aws.amazon.com/iam',
+  },
+};
+
+/** Where a client for OAuth is registered. */
+const REGISTERED: Partial<Record<BuiltinName, string>> = {
+  github: 'https://github.com/settings/applications/new',
+  slack: 'https://api.slack.com/apps',
+  gmail: 'https://console.cloud.google.com/apis/credentials',
+  'google-calendar': 'https://console.cloud.google.com/apis/credentials',
+  notion: 'https://www.notion.so/profile/integrations',
+  linear: 'https://linear.app/settings/api/applications/new',
+  jira: 'https://developer.atlassian.com/console/myapps',
+};
+
+/** The page at which the broker is registered there as a client; undefined: it takes no OAuth. */
+export const registrationOf = (name: BuiltinName): string | undefined => REGISTERED[name];
+
+/** `site`: of a GitHub that is not github.com. */
+export function credentialOf(name: BuiltinName, site?: GitHubSite | undefined): { what: string; made: string } {
+  const { what, made } = CREDENTIALS[name];
+  return { what, made: site ? `${site.web}/settings/personal-access-tokens/new` : made };
+}
+
+/** The id under which the scopes of a built-in platform are named, such as `codehost`. */
+export const defaultId = (name: BuiltinName): string =>
+  Object.keys(BUILTIN_PLATFORMS[name].scopes)[0]?.split(':')[0] ?? name;
+
+/** The ways that a platform has, the simplest first. */
+export function waysOf(name: BuiltinName): Way[] {
+  const { oauth, app_permissions } = BUILTIN_PLATFORMS[name];
+  return ['token', ...(oauth ? (['oauth'] as const) : []), ...(app_permissions ? (['app'] as const) : [])];
+}
+
+/** Whether the built-in manifest leaves its address to be said. */
+export const needsAddress = (name: BuiltinName): boolean =>
+  URL.parse(BUILTIN_PLATFORMS[name].base_url)?.hostname.endsWith('.invalid') === true;
+
+export const isBuiltin = (name: string): name is BuiltinName => (BUILTIN_NAMES as readonly string[]).includes(name);
+
+/**
+ * The scopes of the platform that presets need, unless named all but that of everything: nobody should consent to what deletes
+ * repositories for reading issues. Of a name that is no preset nothing comes.
+ */
+export function consentFor(name: BuiltinName, names?: readonly string[] | undefined): string[] {
+  const manifest = BUILTIN_PLATFORMS[name];
+  const presets = presetsOf(manifest);
+  const wanted = names ?? presets.map((one) => one.name).filter((one) => one !== 'everything');
+  const scopes = presets.filter((one) => wanted.includes(one.name)).flatMap((one) => one.scopes);
+  const needs: Readonly<Record<string, readonly string[]>> = manifest.needs ?? {};
+  return [...new Set(scopes.flatMap((scope) => needs[scope]?.[0] ?? []))].sort();
+}
+
+/** `overrides`: what stands in the platform's entry for it. */
+export type Place = { baseUrl: string; site: GitHubSite | undefined; overrides: Record<string, unknown> };
+
+/** What was written is no address of such a platform; the message is a phrase for a person. */
+export class NoSuchPlace extends Error {}
+
+/**
+ * Where the platform is. For GitHub a `url` may be that of the web site or of the API, and everything else that is on the same host follows
+ * from it. Throws NoSuchPlace.
+ */
+export function placeOf(name: BuiltinName, url: string | undefined): Place {
+  const own = BUILTIN_PLATFORMS[name].base_url;
+  if (url === undefined) {
+    if (needsAddress(name)) throw new NoSuchPlace(`every customer of ${name} has an address of its own: name it`);
+    return { baseUrl: own, site: undefined, overrides: {} };
+  }
+  const parsed = URL.parse(url);
+  if (!parsed) throw new NoSuchPlace(`${url} is no address; write https://host/path`);
+  const given = parsed.href.replace(/\/+$/, '');
+  if (given === own) return { baseUrl: own, site: undefined, overrides: {} };
+  if (name === 's3') return { baseUrl: given, site: undefined, overrides: { base_url: given, auth: signedAt(parsed) } };
+  if (name !== 'github') return { baseUrl: given, site: undefined, overrides: { base_url: given } };
+  const site = gitHubAt(parsed);
+  if (site.api === own) return { baseUrl: own, site: undefined, overrides: {} };
+  const overrides = {
+    base_url: site.api,
+    git_base_url: site.web,
+    oauth: {
+      ...BUILTIN_PLATFORMS.github.oauth,
+      authorization_endpoint: `${site.web}/login/oauth/authorize`,
+      token_endpoint: `${site.web}/login/oauth/access_token`,
+      account: { url: `${site.api}/user`, pointer: '/login' },
+    },
+  };
+  return { baseUrl: site.api, site, overrides };
+}
+
+/** GitHub Enterprise Cloud with data residency has a host of its own for the API, Enterprise Server a path. */
+function gitHubAt({ origin, hostname, pathname }: URL): GitHubSite {
+  const web = hostname.startsWith('api.') ? origin.replace('//api.', '//') : origin;
+  if (!['', '/', '/api/v3', '/api/v3/'].includes(pathname))
+    throw new NoSuchPlace(`a GitHub has its API at ${origin}/api/v3, or at a host that begins with "api."`);
+  const site = gitHubSite(web);
+  if (!site) throw new NoSuchPlace(`${web} is not the address of a GitHub, such as https://github.acme.example`);
+  return site;
+}
+
+/** The region that requests are signed for stands in the address of AWS; other stores take the first one of AWS. */
+function signedAt({ hostname }: URL): { type: 'aws_sigv4'; region: string; service: 's3' } {
+  const [, region = 'us-east-1'] = /(?:^|\.)s3[.-]([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$/.exec(hostname) ?? [];
+  return { type: 'aws_sigv4', region, service: 's3' };
+}
+
+/** How the broker gets tokens where none is pasted. */
+export type TokenSource =
+  | { way: 'oauth'; clientId: string; scopes: readonly string[] }
+  | { way: 'app'; appId: string; installationId: string };
+
+/** `auth` of a platform's entry; its secrets by the reference under which an exported governance file looks for them. */
+export function authFor(platformId: string, source: TokenSource): Record<string, unknown> {
+  const reference = (what: string) => ({
+    env: `${platformId}_${what}`
+      .toUpperCase()
+      .replaceAll(/[^A-Z0-9]/g, '_')
+      .replace(/^(?=\d)/, '_'),
+  });
+  if (source.way === 'app')
+    return {
+      type: 'app',
+      app_id: source.appId,
+      private_key: reference('private_key'),
+      installation_id: source.installationId,
+    };
+  return {
+    type: 'oauth2',
+    client_id: source.clientId,
+    client_secret: reference('client_secret'),
+    ...(source.scopes.length > 0 && { scopes: [...source.scopes] }),
+  };
+}

@@ -1,0 +1,98 @@
+/** Policies and guardrails are compiled once per version (rules.ts matches them), and checked before they are stored. */
+import { compileCondition } from './condition.ts';
+import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
+import { compilePattern } from './pattern.ts';
+import { present } from './present.ts';
+import { coverageOf } from './rule-coverage.ts';
+import { ruleInWords } from './rule-words.ts';
+
+/** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
+export type RuleProblem = { path: readonly (string | number)[]; message: string };
+
+const MAX_RULES = 500;
+
+/** Compiles a policy version. @throws Error with the first problem; `ruleProblems` lists them all. */
+export function compilePolicy(source: {
+  id: string;
+  name: string;
+  version: number;
+  rules: readonly RuleSource[];
+}): Policy {
+  const { id, name, version } = source;
+  return { id, name, version, ...ruleSet(source.rules, 'policy') };
+}
+
+/** Compiles a version of the guardrails. @throws Error with the first problem; `ruleProblems` lists them all. */
+export function compileGuardrails(source: { version: number; rules: readonly RuleSource[] }): Guardrails {
+  return { version: source.version, ...ruleSet(source.rules, 'guardrail') };
+}
+
+/** Everything that is wrong with a list of rules; empty when it compiles. */
+export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['source']): RuleProblem[] {
+  return readRules(rules, kind).problems;
+}
+
+function ruleSet(sources: readonly RuleSource[], kind: MatchedRule['source']) {
+  const rules = compileRules(sources, kind);
+  return { rules, readsFirstTimes: rules.some(({ when }) => when?.readsFirstTimes === true) };
+}
+
+function compileRules(sources: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
+  const { rules, problems } = readRules(sources, kind);
+  const [problem] = problems;
+  if (problem !== undefined) throw new Error(`${kind} rule ${problem.path.join('/')}: ${problem.message}`);
+  return rules;
+}
+
+function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) {
+  const problems: RuleProblem[] = [];
+  if (sources.length > MAX_RULES) problems.push({ path: [], message: `there are at most ${MAX_RULES} rules` });
+  const rules = sources.map((source, i): Rule => {
+    const note = (message: string, ...path: (string | number)[]) => problems.push({ path: [i, ...path], message });
+    if (kind === 'policy' && source.effect === 'suspend') note('only a guardrail suspends; write `deny`', 'effect');
+    if (kind === 'guardrail') checkGuardrail(sources, i, note);
+    if (source.remember !== undefined && (kind === 'policy' || source.effect !== 'require_approval'))
+      note('only a guardrail that requires an approval can say so; leave it out', 'remember');
+    if (source.decide_in !== undefined && source.effect !== 'require_approval')
+      note('only a rule that requires an approval can say so; leave it out', 'decide_in');
+    const patterns = (field: 'platforms' | 'scopes' | 'endpoints', form: 'text' | 'path') =>
+      source[field]?.flatMap((text, j) => {
+        try {
+          return [compilePattern(text, form)];
+        } catch (error) {
+          note(error instanceof Error ? error.message : 'not a pattern', field, j);
+          return [];
+        }
+      });
+    const [platforms, scopes] = [patterns('platforms', 'text'), patterns('scopes', 'text')];
+    const endpoints = patterns('endpoints', 'path');
+    const condition = source.when === undefined ? undefined : compileCondition(source.when);
+    if (condition?.ok === false) note(condition.error, 'when');
+    return {
+      name: source.name ?? `rule ${i + 1}`,
+      place: i,
+      lasting: kind === 'policy' || source.remember === true,
+      ...(source.decide_in && { decideIn: source.decide_in }),
+      ...(source.name === undefined && { says: ruleInWords(source) }),
+      effect: source.effect,
+      ...(platforms && { platforms }),
+      ...(scopes && { scopes }),
+      ...(source.methods && { methods: source.methods }),
+      ...(endpoints && { endpoints }),
+      ...(condition?.ok && { when: condition.condition }),
+      coverage: coverageOf({ effect: source.effect, methods: source.methods, endpoints }),
+    };
+  });
+  return { rules, problems };
+}
+
+function checkGuardrail(
+  sources: readonly RuleSource[],
+  i: number,
+  note: (message: string, ...path: (string | number)[]) => void,
+): void {
+  const { effect, name } = present(sources[i], 'rule');
+  if (effect === 'allow') note('a guardrail never allows; write `deny`, `require_approval` or `suspend`', 'effect');
+  if (!name) note('a guardrail has a name', 'name');
+  else if (sources.findIndex((other) => other.name === name) < i) note(`there are two guardrails "${name}"`, 'name');
+}

@@ -1,0 +1,58 @@
+/**
+ * What a call does for which it may be the first time (`first_time` in conditions): its operations, the recipients that it names,
+ * the repository that it is about.
+ */
+import type { CallAsk, DeedKind } from './call-ask.ts';
+import { classify, isGraphql } from './operation.ts';
+import type { PlatformRules } from './platform-rules.ts';
+import { recipientsOf } from './recipients.ts';
+import { repositoryOf } from './repos.ts';
+import { toolOf } from './tool-endpoint.ts';
+
+/** `value`: with its platform, so that it tells one deed of this kind from every other. */
+export type Deed = { kind: DeedKind; value: string };
+
+/**
+ * `isChange`: what was only read before is done for the first time by a call that changes something. `unknown`: of these kinds
+ * nobody can tell what the call does, so it counts as a first time, and is not remembered.
+ */
+export type Deeds = { isChange: boolean; known: readonly Deed[]; unknown: readonly DeedKind[] };
+
+/** What a call does. `rules`: of its platform, `platformId`. Pure; never throws. */
+export function deedsOf(platformId: string, rules: PlatformRules, call: CallAsk): Deeds {
+  const known: Deed[] = [];
+  const unknown: DeedKind[] = [];
+  const note = (kind: DeedKind, value: string) => known.push({ kind, value: `${platformId} ${value}` });
+  const operations = operationsOf(rules, call);
+  if (operations.length === 0) unknown.push('operation');
+  for (const operation of operations) note('operation', operation);
+  const { named, isClear } = recipientsOf(rules, call);
+  if (!isClear) unknown.push('recipient');
+  for (const recipient of named) note('recipient', recipient);
+  const repository = isGraphql(rules, call) ? namelessRepository(rules) : repositoryOf(call);
+  if (repository === 'unknown') unknown.push('repository');
+  else if (repository !== undefined) note('repository', repository.name);
+  return { isChange: !isRead(call, operations), known, unknown };
+}
+
+/** The operation of the manifest; of an MCP server the tool itself, since a manifest may name many with one pattern. */
+function operationsOf(rules: PlatformRules, call: CallAsk): readonly string[] {
+  if (call.git) return [call.git.service];
+  const tool = rules.kind === 'mcp' ? toolOf(call.path) : undefined;
+  if (tool !== undefined) return [`tool ${tool}`];
+  const found = classify(rules, call);
+  return found.kind === 'classified' ? found.operations : [];
+}
+
+function isRead({ method, git }: CallAsk, operations: readonly string[]): boolean {
+  if (git) return git.service === 'git-upload-pack' || method === 'GET';
+  return method === 'GET' || (operations.length > 0 && operations.every((source) => source.startsWith('query ')));
+}
+
+/** A GraphQL document names repositories by ids and variables, where the platform has any. */
+function namelessRepository(rules: PlatformRules): 'unknown' | undefined {
+  for (const operations of rules.scopes.values())
+    for (const operation of operations)
+      if (operation.kind === 'http' && operation.path.source.startsWith('/repos/')) return 'unknown';
+  return undefined;
+}

@@ -1,0 +1,24 @@
+/** How long audit rows are kept: as the API, governance files and the store have it. */
+import { z } from 'zod';
+
+/** Longer than any held call waits, so that no row is deleted that something may still come of. */
+const FEWEST_DAYS = 31;
+const MOST_DAYS = 36_500;
+
+const days = z.number().int().min(FEWEST_DAYS).max(MOST_DAYS).nullable().default(null);
+
+/** Days after which rows of a kind are deleted; null: never. */
+export const Retention = z.strictObject({
+  reads_days: days.describe('how long allowed calls by GET and HEAD are kept; null: for ever'),
+  calls_days: days.describe('how long all other calls are kept; null: for ever'),
+  events_days: days.describe('how long changes, decisions and other events are kept; null: for ever'),
+});
+export type Retention = z.output<typeof Retention>;
+
+export type RetainedKind = 'reads' | 'calls' | 'events';
+export const RETAINED_KINDS: readonly RetainedKind[] = ['reads', 'calls', 'events'];
+
+export const KEEP_ALL: Retention = { reads_days: null, calls_days: null, events_days: null };
+
+/** The reason of the event that says which rows were deleted. It is kept for ever: it proves that they were. */
+export const PURGED = 'audit_purged';

@@ -1,0 +1,38 @@
+/** What the rules alone make of a call: of a policy and the guardrails together, whatever the grant says. */
+import type { Ask, Facts, Instant, MatchedRule } from './facts.ts';
+import { matchRules, questionOf, type RuleFinding } from './rules.ts';
+
+/** `cannot_tell`: it depends on what is not known of the call (`recorded`). */
+export type RuleOutcome = {
+  effect: 'allow' | 'require_approval' | 'deny' | 'cannot_tell';
+  /** The rule that decides; null: none matches, or it cannot be told. */
+  rule: Pick<MatchedRule, 'source' | 'name'> | null;
+};
+
+const LEVELS = ['allow', 'require_approval', 'deny'] as const;
+type Level = 0 | 1 | 2;
+
+/** Pure; never throws. */
+export function ruleOutcome(facts: Facts, ask: Ask, now: Instant): RuleOutcome {
+  const question = questionOf(facts, ask, now);
+  const guardrails = matchRules(facts.guardrails.rules, 'guardrail', question);
+  const policy = matchRules(facts.policy?.rules ?? [], 'policy', question);
+  const least = Math.max(leastOf(guardrails, 0), leastOf(policy, 2)) as Level;
+  const most = Math.max(mostOf(guardrails, 0), mostOf(policy, 2)) as Level;
+  if (least !== most) return { effect: 'cannot_tell', rule: null };
+  // Guardrails are asked first.
+  const source = leastOf(guardrails, 0) === least && guardrails.rule ? 'guardrail' : 'policy';
+  const { rule } = source === 'guardrail' ? guardrails : policy;
+  return { effect: LEVELS[least], rule: rule ? { source, name: rule.name } : null };
+}
+
+const leastOf = ({ effect }: RuleFinding, none: Level): Level => (effect === undefined ? none : level(effect));
+
+const mostOf = (finding: RuleFinding, none: Level): Level =>
+  finding.conditional && finding.worst !== undefined ? level(finding.worst) : leastOf(finding, none);
+
+/** A suspension denies. */
+function level(effect: NonNullable<RuleFinding['effect']>): Level {
+  if (effect === 'allow') return 0;
+  return effect === 'require_approval' ? 1 : 2;
+}

@@ -1,0 +1,78 @@
+/** Whether owners could open the broker's links on another device. It looks at its own address and at who came, and asks nobody. */
+import { isIP } from 'node:net';
+import type { Broker } from './broker.ts';
+import { classifyAddress } from './egress/address.ts';
+import type { Instant } from './policy/facts.ts';
+import { findMeta, putMeta } from './store/meta.ts';
+
+export type ReachWarning = {
+  code: 'loopback' | 'private' | 'plain_http' | 'nobody_from_elsewhere';
+  /** For a person, with what to do. */
+  text: string;
+};
+
+const LAST_VISIT = 'last_visit_from_elsewhere';
+const DAY_MS = 24 * 3600 * 1000;
+const NOTED_EVERY_MS = 60_000;
+/** Names that no public server answers to (RFC 6762, RFC 8375, RFC 6761, and what routers make up). */
+const LOCAL_NAME = /(?:^[^.]+|\.(?:local|home\.arpa|internal|lan|home|intranet|test))$/;
+
+/** What is wrong with an address as one that others should open; undefined: nothing that can be told from its text. */
+export function addressWarning(baseUrl: string): ReachWarning | undefined {
+  const { hostname, protocol } = new URL(baseUrl);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const kind = isIP(host) === 0 ? undefined : classifyAddress(host);
+  if (host === 'localhost' || host.endsWith('.localhost') || (typeof kind === 'object' && kind.refused === 'loopback'))
+    return {
+      code: 'loopback',
+      text: `Links lead to ${hostname}, which only this machine can open: set BASE_URL to an address that your phone can open.`,
+    };
+  if (typeof kind === 'object' || (kind === undefined && LOCAL_NAME.test(host)))
+    return {
+      code: 'private',
+      text: `Links lead to ${hostname}, which can be opened in its own network only: where your phone is elsewhere, set BASE_URL to an address that it can open.`,
+    };
+  if (protocol === 'http:')
+    return {
+      code: 'plain_http',
+      text: 'Links lead to plain http: whoever is on the way reads along, and browsers offer neither passkeys nor notices there. Put https in front, and set BASE_URL to it.',
+    };
+  return undefined;
+}
+
+/** Everything that there is to say, for the owners. */
+export async function reachWarnings({
+  store,
+  clock,
+  baseUrl,
+}: Pick<Broker, 'store' | 'clock' | 'baseUrl'>): Promise<ReachWarning[]> {
+  const address = addressWarning(baseUrl);
+  const last = Number((await findMeta(store.db, LAST_VISIT)) ?? 0);
+  if (last > clock() - DAY_MS) return address ? [address] : [];
+  const nobody: ReachWarning = {
+    code: 'nobody_from_elsewhere',
+    text: 'Within a day nobody opened a page of the console from another machine. Try it: open the link on your phone. Behind a proxy or tunnel on this machine set TRUSTED_PROXIES=127.0.0.1, or everybody seems to come from here.',
+  };
+  // What only this machine can open nobody opens from elsewhere.
+  return address?.code === 'loopback' ? [address] : [...(address ? [address] : []), nobody];
+}
+
+/** `::1` as `clientKey` writes it (auth/client-address.ts). */
+const isThisMachine = (source: string): boolean => source.startsWith('127.') || source === '0:0:0:0::/64';
+
+/**
+ * Notes, at most once a minute, when somebody came from another machine. To be called where pages are served, never where calls
+ * are. `source`: the client's address as limits know it. What the store throws is dropped: it is noted the next time.
+ */
+export function makeVisitNote(): (broker: Pick<Broker, 'store' | 'clock'>, source: string) => void {
+  let notedAt: Instant = 0;
+  return ({ store, clock }, source) => {
+    if (isThisMachine(source)) return;
+    const now = clock();
+    if (now - notedAt < NOTED_EVERY_MS) return;
+    notedAt = now;
+    putMeta(store.db, LAST_VISIT, `${now}`).catch(() => {
+      notedAt = 0;
+    });
+  };
+}

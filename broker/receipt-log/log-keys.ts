@@ -1,0 +1,58 @@
+/** The keys that sign checkpoints of receipt logs: one for all of them, under the name of each (C2SP signed-note). */
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import { present } from '../policy/present.ts';
+import { listLogKeys, putLogKey, retireLogKeys } from '../store/log-keys.ts';
+import type { LogKeyTable } from '../store/schema.ts';
+import { WHOLE_BROKER } from '../store/sealed.ts';
+import { generateNoteKey, logKey, type NoteKey } from './note.ts';
+
+type HasKeys = Pick<Broker, 'store' | 'vault' | 'clock'>;
+
+/** A key that can sign. */
+export type LogSigner = { id: string; publicKey: Buffer; privateKey: KeyObject };
+
+const placeOf = (id: string) => ({ table: 'log_keys', organisationId: WHOLE_BROKER, rowId: id }) as const;
+
+/** The name of an organisation's log that begins now: `<host>/orgs/<uuid>`, below which it is served (C2SP tlog-checkpoint, origin). */
+export const newOrigin = (baseUrl: string, organisationId: string): string =>
+  `${new URL(baseUrl).host}/orgs/${organisationId}`;
+
+/** The keys of the log of this name, newest first. */
+export async function logKeysOf({ store }: Pick<Broker, 'store'>, origin: string) {
+  return (await listLogKeys(store.db)).map((row): NoteKey & { retiredAt: number | null } => ({
+    ...logKey(origin, Buffer.from(row.public_key, 'base64')),
+    retiredAt: row.retired_at,
+  }));
+}
+
+/** The key that signs now; makes one where there is none: at first, and after a restore. Throws SealError when it was altered in the store. */
+export async function logSigner({ store, vault, clock }: HasKeys): Promise<LogSigner> {
+  const able = (await listLogKeys(store.db)).find((key) => key.private_key !== null);
+  const { id, public_key, private_key } = able ?? (await makeKey({ store, vault, clock }));
+  const der = vault.open(placeOf(id), present(private_key, 'private half of the log key'));
+  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  return { id, publicKey: Buffer.from(public_key, 'base64'), privateKey };
+}
+
+async function makeKey({ store, vault, clock }: HasKeys): Promise<LogKeyTable> {
+  const { publicKey, privatePkcs8 } = generateNoteKey();
+  const id = sha256Hex(publicKey);
+  const row: LogKeyTable = {
+    id,
+    public_key: publicKey.toString('base64'),
+    private_key: vault.seal(placeOf(id), privatePkcs8),
+    created_at: clock(),
+    retired_at: null,
+  };
+  await putLogKey(store.db, row);
+  return row;
+}
+
+/** Makes a key that signs from the next checkpoint on, and destroys the private halves of those before. Answers its id. */
+export async function rotateLogKey(broker: HasKeys): Promise<string> {
+  const { id } = await makeKey(broker);
+  await retireLogKeys(broker.store.db, id, broker.clock());
+  return id;
+}

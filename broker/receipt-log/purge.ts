@@ -1,0 +1,155 @@
+/**
+ * Deletes audit rows that their organisation keeps no longer, oldest first, in small steps beside the calls. Their hashes stay in the
+ * receipt log. An event says which rows go, and they go when a checkpoint covers it, so that a verifier can always tell them from rows that
+ * somebody removed.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import { PURGED, RETAINED_KINDS, type RetainedKind, Retention } from '../policy/retention.ts';
+import { findAuditRow } from '../store/audit.ts';
+import {
+  deleteRowsOf,
+  findPurge,
+  findRowsOf,
+  listRetentions,
+  moveAnnounced,
+  moveDeleted,
+} from '../store/audit-purges.ts';
+import { pushedTo } from '../store/audit-sinks.ts';
+import { findReceiptLog, listEntriesSince } from '../store/receipt-logs.ts';
+import type { AuditPurgeTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
+import { findIndex } from './find-place.ts';
+import { TILE_WIDTH } from './merkle.ts';
+import { entriesIn } from './tree.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+/** In one transaction: calls wait for it where the store has one writer. */
+const TILES_AT_ONCE = 2;
+/** Between two steps, for the calls. */
+const PAUSE_MS = 20;
+/** Other chores wait for this one; the next round goes on where this one ended. */
+const ROUND_MS = 10_000;
+
+/** `isAnnouncing`: what was announced before this round is deleted; what is announced in it is deleted in the next one. */
+type Owed = { organisationId: string; kind: RetainedKind; before: Instant; isAnnouncing: boolean };
+
+/** One round of the chore. */
+export async function purgeAudit(services: Changing, now: Instant): Promise<void> {
+  const { db } = services.broker.store;
+  const until = performance.now() + ROUND_MS;
+  const owed = (await listRetentions(db)).flatMap(({ id, retention }) => {
+    const kept = readStored(Retention, retention, 'retention');
+    return RETAINED_KINDS.flatMap((kind): Owed[] => {
+      const days = kept[`${kind}_days`];
+      return days === null ? [] : [{ organisationId: id, kind, before: now - days * DAY_MS, isAnnouncing: false }];
+    });
+  });
+  // In turns, so that an organisation with much to delete does not keep the others waiting.
+  for (let turn = owed; turn.length > 0; ) {
+    const more: Owed[] = [];
+    for (const one of turn) {
+      if (performance.now() > until) return;
+      const next = await purgeStep(services, one);
+      if (!next) continue;
+      more.push(next);
+      await pause(PAUSE_MS);
+    }
+    turn = more;
+  }
+}
+
+/** Deletes some of what was announced and is proved by a checkpoint; when all of it is gone, announces more. Undefined: nothing is left to do in this round. */
+async function purgeStep(services: Changing, owed: Owed): Promise<Owed | undefined> {
+  const { organisationId, kind, isAnnouncing } = owed;
+  const purge = await findPurge(services.broker.store.db, organisationId, kind);
+  if (!isAnnouncing && purge.next_index < purge.announced_index) {
+    if (!(await isProved(services.broker, purge))) return undefined;
+    return (await deleteAnnounced(services.broker, purge)) ? owed : undefined;
+  }
+  return (await announce(services, purge, owed.before)) ? { ...owed, isAnnouncing: true } : undefined;
+}
+
+/** Whether a checkpoint covers the events: until then an export could not tell that rows were deleted for their time. */
+async function isProved(broker: Broker, { organisation_id, event_id }: AuditPurgeTable): Promise<boolean> {
+  const { db } = broker.store;
+  // No event: none of the rows so far was of the kind.
+  if (event_id === null) return true;
+  const event = await findAuditRow(db, organisation_id, event_id);
+  const index = event && (await findIndex(broker, event));
+  return index !== undefined && index < ((await findReceiptLog(db, organisation_id))?.checkpoint_size ?? 0);
+}
+
+async function deleteAnnounced({ store: { db } }: Broker, purge: AuditPurgeTable): Promise<boolean> {
+  const { organisation_id, kind, next_index: from, announced_index: end } = purge;
+  const places = (await placesFrom(db, organisation_id, from)).filter(({ index }) => index < end);
+  const last = places.at(-1);
+  if (last === undefined) return false;
+  return await db.transaction().execute(async (tx) => {
+    if (!(await moveDeleted(tx, purge, last.index + 1))) return false;
+    await deleteRowsOf(tx, organisation_id, idsOf(places), kind);
+    return true;
+  });
+}
+
+async function announce(services: Changing, purge: AuditPurgeTable, before: Instant): Promise<boolean> {
+  const { db } = services.broker.store;
+  const { organisation_id: organisationId, kind, announced_index: from } = purge;
+  const pushed = (await pushedTo(db, organisationId)) ?? Number.POSITIVE_INFINITY;
+  const places = (await placesFrom(db, organisationId, from, before)).filter(({ index }) => index < pushed);
+  const last = places.at(-1);
+  if (last === undefined) return false;
+  const to = last.index + 1;
+  const old = new Set(await findRowsOf(db, organisationId, idsOf(places), kind));
+  if (old.size === 0) return await moveAnnounced(db, purge, { to, eventId: null });
+  const by = byBroker(organisationId);
+  const announced = await recordChange(services, by, { reason: PURGED }, async (tx, note, eventId) => {
+    if (!(await moveAnnounced(tx, purge, { to, eventId }))) return rollback('another process purges');
+    note({
+      kind,
+      before: new Date(before).toISOString(),
+      rows: old.size,
+      purged: bitsByTile(places.filter(({ id }) => old.has(id)).map(({ index }) => index)),
+    });
+    return true;
+  });
+  return !(announced instanceof RolledBack);
+}
+
+type Place = { id: string; index: number };
+const idsOf = (places: readonly Place[]): string[] => places.map(({ id }) => id);
+
+/** The next places of the log from an index on, up to the first tile with a row that ended at `before` or later. */
+async function placesFrom(
+  db: Db,
+  organisationId: string,
+  from: number,
+  before = Number.POSITIVE_INFINITY,
+): Promise<Place[]> {
+  const first = Math.floor(from / TILE_WIDTH);
+  const tiles = await listEntriesSince(db, organisationId, { since: 0, from: first, limit: TILES_AT_ONCE });
+  const young = tiles.findIndex(({ last_at }) => last_at >= before);
+  return tiles
+    .slice(0, young === -1 ? tiles.length : young)
+    .flatMap((tile) => entriesIn(tile).map(({ id }, at) => ({ id, index: tile.tile_index * TILE_WIDTH + at })))
+    .filter(({ index }) => index >= from);
+}
+
+/** Which rows of each tile: base64 of 32 bytes, row `i` of the tile being bit `i % 8`, from the lowest, of byte `i / 8`. */
+function bitsByTile(indexes: readonly number[]): Record<string, string> {
+  const tiles = Map.groupBy(indexes, (index) => Math.floor(index / TILE_WIDTH));
+  return Object.fromEntries(
+    [...tiles].map(([tile, within]) => {
+      const bits = Buffer.alloc(TILE_WIDTH / 8);
+      for (const index of within) {
+        const at = index % TILE_WIDTH;
+        bits.writeUInt8(bits.readUInt8(at >> 3) | (1 << (at & 7)), at >> 3);
+      }
+      return [String(tile), bits.toString('base64')];
+    }),
+  );
+}

@@ -1,0 +1,179 @@
+/**
+ * Gives final audit rows their places in the receipt logs, and signs checkpoints: one process on a store at a time, by lease. A
+ * row's place is the order in which it was taken, never its time or id: replicas commit in any order.
+ */
+import type { Broker } from '../broker.ts';
+import { type KeptLease, keepLease } from '../lease.ts';
+import { renewLease } from '../store/leases.ts';
+import {
+  findReceiptLog,
+  hasPending,
+  listUnsigned,
+  moveHead,
+  putCheckpoint,
+  takePending,
+} from '../store/receipt-logs.ts';
+import type { LogPendingTable, ReceiptLogTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import type { LogHeads } from './heads.ts';
+import { logSigner, newOrigin } from './log-keys.ts';
+import { rootOfEdge } from './merkle.ts';
+import { logKey, signHead, vkeyOf } from './note.ts';
+import { appendRows, type LogEdge, readEdge } from './tree.ts';
+import type { Witnesses } from './witnesses.ts';
+
+const LEASE = 'receipt log';
+const EVERY_MS = 1_000;
+/** In one transaction: calls wait for it where the store has one writer. */
+const AT_ONCE = 1_024;
+/** A log gets at most one checkpoint in this time. */
+const CHECKPOINT_MS = 5_000;
+const CHECKPOINTS_AT_ONCE = 100;
+/** How often checkpoints of other processes are looked for. */
+const REFRESH_MS = 3_000;
+/** Edges that are kept: 48 KiB each at most. */
+const EDGES = 200;
+
+export type Sequencer = {
+  stop(): Promise<void>;
+};
+
+/** `heads`: what is read again after each round. `announce`: puts on record that a log is signed by another key from now on. */
+export function startSequencer(
+  broker: Broker,
+  heads: LogHeads,
+  witnesses: Witnesses,
+  announce: (organisationId: string, vkey: string) => Promise<void>,
+): Sequencer {
+  const { store, clock, log, storeOutage, baseUrl } = broker;
+  const { db } = store;
+  const edges = new Map<string, LogEdge>();
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let turn: Promise<void> = Promise.resolve();
+
+  /** Whether there may be logs whose newest rows no checkpoint covers. */
+  let isOwed = true;
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+
+  const lease: KeptLease = keepLease(broker, LEASE, () => {
+    edges.clear();
+    isOwed = true;
+  });
+
+  const edgeOf = async (tx: Db, organisationId: string, size: number): Promise<LogEdge> => {
+    const known = edges.get(organisationId);
+    // Out of the map until it is committed: what is appended to it may be rolled back.
+    edges.delete(organisationId);
+    return known?.size === size ? known : await readEdge(tx, organisationId, size);
+  };
+
+  const append = async (tx: Db, organisationId: string, rows: readonly LogPendingTable[]): Promise<LogEdge> => {
+    const log = await findReceiptLog(tx, organisationId);
+    const { size: from, origin } = log ?? { size: 0, origin: newOrigin(baseUrl, organisationId) };
+    const edge = await edgeOf(tx, organisationId, from);
+    await appendRows(tx, organisationId, edge, rows);
+    const root = Buffer.from(rootOfEdge(edge)).toString('base64');
+    if (!(await moveHead(tx, { organisation_id: organisationId, origin, size: edge.size, root, from })))
+      throw new Error(`The receipt log of organisation ${organisationId} was appended to by another process.`);
+    return edge;
+  };
+
+  /** Answers whether there may be more. */
+  const sequence = async (fence: number): Promise<boolean> => {
+    if (!(await hasPending(db))) return false;
+    const done = await db.transaction().execute(async (tx) => {
+      // Locks the lease until the end: whoever takes it over reads what was committed here.
+      if (!(await renewLease(tx, { name: LEASE, fence }))) return undefined;
+      const pending = await takePending(tx, store, AT_ONCE);
+      const appended = new Map<string, LogEdge>();
+      for (const [organisationId, rows] of Map.groupBy(pending, (row) => row.organisation_id))
+        appended.set(organisationId, await append(tx, organisationId, rows.toSorted(byId)));
+      return { appended, isFull: pending.length === AT_ONCE };
+    });
+    if (!done) {
+      lease.lose();
+      edges.clear();
+      return false;
+    }
+    isOwed = true;
+    for (const [organisationId, edge] of done.appended) edges.set(organisationId, edge);
+    for (const organisationId of edges.keys()) {
+      if (edges.size <= EDGES) break;
+      edges.delete(organisationId);
+    }
+    return done.isFull;
+  };
+
+  const isDue = ({ checkpoint_at }: ReceiptLogTable) =>
+    checkpoint_at === null || Math.abs(clock() - checkpoint_at) >= CHECKPOINT_MS;
+
+  const sign = async (fence: number): Promise<void> => {
+    if (!isOwed) return;
+    const behind = await listUnsigned(db, CHECKPOINTS_AT_ONCE);
+    isOwed = behind.length > 0;
+    const unsigned = behind.filter(isDue);
+    if (unsigned.length === 0) return;
+    refreshedAt = Number.NEGATIVE_INFINITY;
+    const signer = await logSigner(broker);
+    for (const head of unsigned) {
+      const { organisation_id, origin, size, root, signed_with } = head;
+      const key = logKey(origin, signer.publicKey);
+      // Before it signs: after a crash in between it is announced twice, and never left out.
+      if (signed_with !== null && signed_with !== signer.id) await announce(organisation_id, vkeyOf(key));
+      const treeHead = { origin, size, root: Buffer.from(root, 'base64') };
+      const signature = signHead(treeHead, key, signer.privateKey);
+      const isSigned = await db.transaction().execute(async (tx) => {
+        if (!(await renewLease(tx, { name: LEASE, fence }))) return false;
+        await putCheckpoint(tx, { organisation_id, size, root, at: clock(), signature }, signer.id);
+        return true;
+      });
+      if (!isSigned) return lease.lose();
+      witnesses.ask({ ...treeHead, organisationId: organisation_id, signature });
+    }
+  };
+
+  const work = async (): Promise<void> => {
+    for (let more = true; more; ) {
+      const fence = lease.fence();
+      if (fence === undefined || stopped) return;
+      more = await sequence(fence);
+    }
+    const fence = lease.fence();
+    if (fence !== undefined) await sign(fence);
+  };
+
+  const round = async (): Promise<void> => {
+    await work();
+    if (performance.now() - refreshedAt < REFRESH_MS) return;
+    refreshedAt = performance.now();
+    await heads.refresh();
+  };
+
+  const tick = () => {
+    turn = round()
+      .catch((error) => {
+        edges.clear();
+        isOwed = true;
+        if (!storeOutage.isLasting()) log.error({ err: error }, 'the receipt log could not be continued; retrying');
+      })
+      .then(() => {
+        if (!stopped) timer = setTimeout(tick, EVERY_MS);
+      });
+  };
+  tick();
+
+  return {
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await turn;
+      clearTimeout(timer);
+      await witnesses.stop();
+      await lease.stop();
+    },
+  };
+}
+
+/** Ids hold the time, so rows that were taken together stand about as they came. */
+const byId = (a: LogPendingTable, b: LogPendingTable): number => (a.row_id < b.row_id ? -1 : 1);

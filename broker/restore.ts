@@ -1,0 +1,146 @@
+/** Brings a backup back, so that nothing of what was done since is done again: see store/end-what-waited.ts. */
+import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { readBuild } from './build.ts';
+import type { Config } from './config.ts';
+import { readMasterKeys } from './crypto/master-key-file.ts';
+import { newestSeen, rememberGeneration } from './generation.ts';
+import type { Log } from './log.ts';
+import { hasMasterKey, masterKeySource, refuseKeyOfOther, refuseWrongMasterKey } from './master-key-rotation.ts';
+import { openPlainStore } from './start.ts';
+import { type BackupManifest, hashFile, readManifest, synchronise } from './store/backup-manifest.ts';
+import { endWhatWaited } from './store/end-what-waited.ts';
+import { findGeneration, settleGeneration } from './store/generation.ts';
+import { refuseLiveInstances } from './store/instances.ts';
+import { lockFolder } from './store/lock.ts';
+import { isMigrated, migrate } from './store/migrate.ts';
+import { loadDump, type PostgresPrograms } from './store/postgres-backup.ts';
+import { openSqlite } from './store/sqlite.ts';
+import type { Store } from './store/store.ts';
+import { postgresTime } from './store/store-time.ts';
+
+export type Restored = {
+  /** When the backup was made; null: of a store that was brought back by other means. */
+  made_at: string | null;
+  generation: number;
+  /** Where the store that was there before is now. */
+  replaced: string | null;
+};
+
+/**
+ * Restores a backup into an empty place, or with `replace` (SQLite) into the place of a store, which is kept beside it. Everything is
+ * checked first. Throws, in words; then nothing is changed.
+ */
+export async function restoreBackup(
+  file: string,
+  { config, log, programs, replace }: { config: Config; log: Log; programs: PostgresPrograms; replace: boolean },
+): Promise<Restored> {
+  const manifest = await readChecked(file, config);
+  const number = rememberNext(config, manifest, log);
+  const madeAt = Date.parse(manifest.made_at);
+  const settled = { made_at: manifest.made_at, generation: number };
+  const url = config.databaseUrl?.reveal();
+  if (url !== undefined) {
+    if (replace) throw new Error('A database is not replaced. Make an empty one, and name it in DATABASE_URL.');
+    await loadDump(url, file, manifest.rows, programs);
+    const store = openPlainStore(config, log);
+    try {
+      await settle(store, { madeAt, number });
+    } finally {
+      await store.close();
+    }
+    return { ...settled, replaced: null };
+  }
+  const place = join(config.dataFolder, 'store');
+  const isThere = existsSync(join(place, 'broker.db'));
+  if (isThere && !replace)
+    throw new Error(`There is a store in ${place}. To put the backup in its place, and keep it beside, add --replace.`);
+  const lock = existsSync(place) ? lockFolder(place) : undefined;
+  try {
+    const next = `${place}.restoring`;
+    rmSync(next, { recursive: true, force: true });
+    mkdirSync(next, { recursive: true, mode: 0o700 });
+    copyFileSync(file, join(next, 'broker.db'), constants.COPYFILE_FICLONE);
+    const store = openSqlite(next);
+    try {
+      await settle(store, { madeAt, number });
+    } finally {
+      await store.close();
+    }
+    synchronise(join(next, 'broker.db'));
+    const replaced = isThere ? `${place}.replaced-${Date.now()}` : null;
+    if (replaced !== null) renameSync(place, replaced);
+    else rmSync(place, { recursive: true, force: true });
+    renameSync(next, place);
+    synchronise(config.dataFolder);
+    return { ...settled, replaced };
+  } finally {
+    lock?.release();
+  }
+}
+
+/**
+ * Treats the store that is in place as restored: one that was brought back by other means, as a snapshot of a disk or of a database.
+ * Throws, in words, when a broker runs on it, or when it is of another master key; then nothing is changed.
+ */
+export async function restoreInPlace({ config, log }: { config: Config; log: Log }): Promise<Restored> {
+  const store = openPlainStore(config, log);
+  try {
+    if (!(await isMigrated(store)) || !(await hasMasterKey(store)))
+      throw new Error('There is no store of a broker to be treated as restored.');
+    await refuseWrongMasterKey(store, readMasterKeys(masterKeySource(config), { allowCreate: false }).keys);
+    if (store.dialect === 'postgres') await refuseLiveInstances(store.db, await postgresTime(store.db));
+    const found = await findGeneration(store.db);
+    const seen = { store_id: found?.storeId ?? null, generation: found?.number ?? 0 };
+    const number = rememberNext(config, seen, log);
+    await settle(store, { madeAt: null, number });
+    return { made_at: null, generation: number, replaced: null };
+  } finally {
+    await store.close();
+  }
+}
+
+/** Refuses a file that is not whole, not for this kind of store, or not for this master key. */
+async function readChecked(file: string, config: Config): Promise<BackupManifest> {
+  if (!existsSync(file)) throw new Error(`There is no file ${file}.`);
+  const manifest = readManifest(file);
+  const kind = config.databaseUrl ? 'postgres' : 'sqlite';
+  if (manifest.store !== kind)
+    throw new Error(
+      `This is a backup of ${manifest.store === 'postgres' ? 'PostgreSQL: name the database in DATABASE_URL' : 'SQLite: take DATABASE_URL away'}.`,
+    );
+  if (statSync(file).size !== manifest.bytes || (await hashFile(file)) !== manifest.sha256)
+    throw new Error(`${file} is damaged: it is not the file that its manifest describes. Take another backup.`);
+  if (manifest.master_key_check_value !== null)
+    refuseKeyOfOther(
+      readMasterKeys(masterKeySource(config), { allowCreate: false }).keys,
+      manifest.master_key_check_value,
+    );
+  return manifest;
+}
+
+/**
+ * Beyond all that any replica has seen of the store, which counts by ones from 1: seconds since 1970. Remembered first, so that a restore that is
+ * cut off leaves nothing that could be started.
+ */
+function rememberNext(
+  config: Config,
+  { store_id: storeId, generation }: Pick<BackupManifest, 'store_id' | 'generation'>,
+  log: Log,
+): number {
+  const seen = storeId === null ? 0 : newestSeen(config, storeId);
+  const number = Math.max(generation, seen, Math.floor(Date.now() / 1000)) + 1;
+  if (storeId === null) return number;
+  mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 });
+  rememberGeneration(config, { storeId, number }, log);
+  return number;
+}
+
+async function settle(store: Store, { madeAt, number }: { madeAt: number | null; number: number }): Promise<void> {
+  await migrate(store, readBuild().version);
+  const now = store.dialect === 'postgres' ? await postgresTime(store.db) : Date.now();
+  await store.db.transaction().execute(async (tx) => {
+    await endWhatWaited(tx, { now: Math.floor(now), madeAt });
+    await settleGeneration(tx, number);
+  });
+}

@@ -1,0 +1,211 @@
+/**
+ * Counts per key within a window of fixed length, by which limits are kept: of this process, or of all processes that share a counter.
+ *
+ * With a shared counter each process has an allowance per key: uses that it grants from memory before the shared counter knows of
+ * them. They are reported in the background, of all keys in one request at a time. Only a use beyond the allowance waits for the
+ * shared counter, whose answer is exact; and the allowance shrinks to nothing as a key comes close to its limit. So no use is refused
+ * before the limit is reached, and at most `limit + processes × allowance` are granted within a window. While the shared counter does
+ * not answer, each process counts for itself, from what it knew: a limit is never lifted, and nobody waits.
+ */
+import { performance } from 'node:perf_hooks';
+
+/** Uses of a key that the shared counter does not know of yet. */
+export type Use = { key: string; count: number };
+/** `count`: within the window, of all processes. `leftMs`: until it ends, by the shared counter's clock. */
+export type Counted = { count: number; leftMs: number };
+
+/** Where the counts of all processes come together. */
+export type SharedCounter = {
+  /** Adds uses, each of another key. A key without a window begins one of `windowMs`. Answers in the same order. */
+  add(uses: readonly Use[], windowMs: number): Promise<Counted[]>;
+  close(): Promise<void>;
+};
+
+/** Told whether the shared counter answers. */
+type Watch = { failed(error: unknown): void; worked(): void };
+export type Shared = { counter: SharedCounter; watch: Watch };
+
+/** `left`: uses until the limit, as far as known. `leftMs`: until the window ends. */
+export type Taken = { allowed: boolean; left: number; leftMs: number };
+
+export type WindowCounts = {
+  /** Counts `count` uses of a key, if `limit` permits them; 0 tells what is left. Rejects never. */
+  take(key: string, limit: number, count: number): Taken | Promise<Taken>;
+  /** Reports what was not reported yet, and closes the shared counter. */
+  stop(): Promise<void>;
+};
+
+/** Of its limit, what a process may grant of a key before the shared counter knows of it. */
+export const ALLOWANCE = 0.05;
+/** Of what is left until the limit. */
+const ALLOWANCE_OF_LEFT = 0.1;
+/** How long a use may stay unreported. */
+const REPORT_EVERY_MS = 1_000;
+/** How long a use waits for the shared counter at most. */
+const PATIENCE_MS = 1_000;
+const RETRY_MS = 1_000;
+/** Keys in one report. */
+const MOST_KEYS = 500;
+
+/** `at`: which use of the key in this process it is the last of. */
+type Waiter = { at: number; decide(allowed: boolean): void };
+
+type Count = {
+  readonly key: string;
+  limit: number;
+  /** Of the window, by performance.now(). */
+  end: number;
+  /** As the shared counter said last; without an answer of it, of this process alone. */
+  known: number;
+  /** Uses in this process, since this was made, that are in `known`. */
+  counted: number;
+  /** In the report that is under way. */
+  sent: number;
+  /** Not reported yet. */
+  fresh: number;
+  waiting: Waiter[];
+};
+
+/** `windowMs`: from the first use of a key. Without a shared counter this process counts for itself. */
+export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
+  const counts = new Map<string, Count>();
+  const unreported = new Set<Count>();
+  let underWay: Promise<void> | undefined;
+  let isAway = false;
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const forget = setInterval(() => {
+    const now = performance.now();
+    for (const [key, { end, sent }] of counts) if (end <= now && sent === 0) counts.delete(key);
+  }, windowMs).unref();
+
+  const countOf = (key: string, limit: number): Count => {
+    const now = performance.now();
+    const found = counts.get(key);
+    if (!found) {
+      const made = { key, limit, end: now + windowMs, known: 0, counted: 0, sent: 0, fresh: 0, waiting: [] };
+      counts.set(key, made);
+      return made;
+    }
+    if (found.end <= now && found.waiting.length === 0) {
+      found.end = now + windowMs;
+      found.known = 0;
+      found.fresh = 0;
+    }
+    return found;
+  };
+
+  const answer = (count: Count, allowed: boolean): Taken => ({
+    allowed,
+    left: Math.max(0, count.limit - count.known - count.sent - count.fresh),
+    leftMs: Math.max(0, count.end - performance.now()),
+  });
+
+  /** `at`: as that of a waiter. Uses of other processes stand before all that are not counted yet. */
+  const isWithin = ({ known, counted, limit }: Count, at: number): boolean => known - counted + at <= limit;
+
+  /** `known`: with what was sent. */
+  const settle = (count: Count, known: number, waiting: readonly Waiter[]): void => {
+    count.known = known;
+    count.counted += count.sent;
+    count.sent = 0;
+    for (const { at, decide } of waiting) decide(isWithin(count, at));
+  };
+
+  const report = async ({ counter, watch }: Shared): Promise<void> => {
+    const now = performance.now();
+    const batch: { count: Count; waiting: readonly Waiter[] }[] = [];
+    for (const count of unreported) {
+      if (batch.length === MOST_KEYS) break;
+      unreported.delete(count);
+      const { fresh, end, waiting } = count;
+      if (fresh === 0 || (end <= now && waiting.length === 0)) continue;
+      batch.push({ count, waiting });
+      count.sent = fresh;
+      count.fresh = 0;
+      count.waiting = [];
+    }
+    if (batch.length === 0) return;
+    try {
+      const uses = batch.map(({ count: { key, sent } }) => ({ key, count: sent }));
+      const answers = await counter.add(uses, windowMs);
+      for (const [index, { count, waiting }] of batch.entries()) {
+        const answer = answers[index];
+        if (!answer) throw new Error('The shared counter left out a key.');
+        count.end = performance.now() + answer.leftMs;
+        settle(count, answer.count, waiting);
+      }
+      isAway = false;
+      watch.worked();
+    } catch (error) {
+      isAway = true;
+      // Not reported again: it may have been counted all the same, and nobody is to be charged twice.
+      for (const { count, waiting } of batch) settle(count, count.known + count.sent, waiting);
+      for (const count of unreported) for (const { at, decide } of count.waiting.splice(0)) decide(isWithin(count, at));
+      watch.failed(error);
+    }
+  };
+
+  const isUrgent = (): boolean =>
+    unreported.size >= MOST_KEYS || [...unreported].some(({ waiting }) => waiting.length > 0);
+
+  /** One report after the other, so that they take one connection at most. */
+  const reportNow = (to: Shared): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    underWay ??= report(to).finally(() => {
+      underWay = undefined;
+      if (stopped || unreported.size === 0) return;
+      if (!isAway && isUrgent()) reportNow(to);
+      else reportSoon(to);
+    });
+  };
+  const reportSoon = (to: Shared): void => {
+    if (underWay || stopped) return;
+    timer ??= setTimeout(() => reportNow(to), isAway ? RETRY_MS : REPORT_EVERY_MS).unref();
+  };
+
+  const decided = (count: Count, to: Shared): Promise<Taken> =>
+    new Promise((resolve) => {
+      const patience = setTimeout(() => {
+        isAway = true;
+        waiter.decide(isWithin(count, waiter.at));
+      }, PATIENCE_MS);
+      const waiter: Waiter = {
+        at: count.counted + count.sent + count.fresh,
+        decide: (allowed) => {
+          clearTimeout(patience);
+          resolve(answer(count, allowed));
+        },
+      };
+      count.waiting.push(waiter);
+      reportNow(to);
+    });
+
+  return {
+    take: (key, limit, uses) => {
+      const count = countOf(key, limit);
+      count.limit = limit;
+      const before = count.known + count.sent + count.fresh;
+      if (uses === 0 || before >= limit) return answer(count, uses === 0 && before <= limit);
+      count.fresh += uses;
+      const fits = before + uses <= limit;
+      if (!shared) return answer(count, fits);
+      unreported.add(count);
+      const allowance = Math.floor(Math.min(limit * ALLOWANCE, (limit - count.known) * ALLOWANCE_OF_LEFT));
+      if (!isAway && count.sent + count.fresh > allowance) return decided(count, shared);
+      if (!isAway && count.fresh * 2 >= allowance) reportNow(shared);
+      else reportSoon(shared);
+      return answer(count, fits);
+    },
+    stop: async () => {
+      stopped = true;
+      clearInterval(forget);
+      clearTimeout(timer);
+      await underWay;
+      if (shared && !isAway) await report(shared);
+      await shared?.counter.close();
+    },
+  };
+}

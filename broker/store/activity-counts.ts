@@ -1,0 +1,160 @@
+/** Counts of calls for plots: a small table that is filled from audit rows beside the calls (admin/count-activity.ts). */
+import { sql } from 'kysely';
+import type { AuditRow } from './audit.ts';
+import { firstIdOf } from './audit-search.ts';
+import type { ActivityCountTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type Dimension = ActivityCountTable['dimension'];
+export type Outcome = ActivityCountTable['outcome'];
+
+/** What of a row is counted. */
+export type CountedRow = Pick<
+  AuditRow,
+  'id' | 'state' | 'kind' | 'result' | 'agent_public_id' | 'platform_id' | 'approval_id' | 'upstream_status' | 'flags'
+>;
+
+/** Up to `limit` rows of an organisation above an id (exclusive) and below another one, oldest first. */
+export async function rowsToCount(
+  db: Db,
+  organisationId: string,
+  { above, below, limit }: { above: string; below: string; limit: number },
+): Promise<CountedRow[]> {
+  return await db
+    .selectFrom('audit_rows')
+    .select([
+      'id',
+      'state',
+      'kind',
+      'result',
+      'agent_public_id',
+      'platform_id',
+      'approval_id',
+      'upstream_status',
+      'flags',
+    ])
+    .where('organisation_id', '=', organisationId)
+    .where('id', '>', above)
+    .where('id', '<', below)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** The id of the last row that was counted; '' before the first. */
+export async function countedTo(db: Db, organisationId: string): Promise<string> {
+  const row = await db
+    .selectFrom('activity_counted')
+    .select('row_id')
+    .where('organisation_id', '=', organisationId)
+    .executeTakeFirst();
+  return row?.row_id ?? '';
+}
+
+/** Moves the mark from one row to a later one; false: another process has moved it. */
+export async function moveMark(db: Db, organisationId: string, from: string, to: string): Promise<boolean> {
+  if (from === '') {
+    const made = await db
+      .insertInto('activity_counted')
+      .values({ organisation_id: organisationId, row_id: to })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('row_id')
+      .executeTakeFirst();
+    return made !== undefined;
+  }
+  const moved = await db
+    .updateTable('activity_counted')
+    .set({ row_id: to })
+    .where('organisation_id', '=', organisationId)
+    .where('row_id', '=', from)
+    .returning('row_id')
+    .executeTakeFirst();
+  return moved !== undefined;
+}
+
+/** Rows of one statement: PostgreSQL and SQLite take 65,535 and 32,766 parameters at most. */
+const MOST_AT_ONCE = 500;
+
+/** Adds to what was counted. */
+export async function addCounts(db: Db, counts: readonly ActivityCountTable[]): Promise<void> {
+  for (let at = 0; at < counts.length; at += MOST_AT_ONCE)
+    await db
+      .insertInto('activity_counts')
+      .values(counts.slice(at, at + MOST_AT_ONCE))
+      .onConflict((conflict) =>
+        conflict
+          .columns(['organisation_id', 'dimension', 'at', 'name', 'outcome'])
+          .doUpdateSet((eb) => ({ calls: eb('activity_counts.calls', '+', eb.ref('excluded.calls')) })),
+      )
+      .execute();
+}
+
+export type Span = { since: number; until: number };
+type Sum = { outcome: Outcome; calls: number };
+
+const within = (db: Db, organisationId: string, dimension: Dimension, { since, until }: Span) =>
+  db
+    .selectFrom('activity_counts')
+    .where('organisation_id', '=', organisationId)
+    .where('dimension', '=', dimension)
+    .where('at', '>=', since)
+    .where('at', '<', until);
+
+/** Calls of an organisation by stretches of `unit` milliseconds, a whole number of hours. */
+export async function countsByTime(
+  db: Db,
+  organisationId: string,
+  span: Span,
+  unit: number,
+): Promise<(Sum & { at: number })[]> {
+  const at = sql<number>`at - at % ${sql.lit(unit)}`;
+  const rows = await within(db, organisationId, 'platform_hour', span)
+    .select([at.as('begins'), 'outcome', (eb) => eb.fn.sum('calls').as('calls')])
+    .groupBy([at, 'outcome'])
+    .execute();
+  return rows.map(({ begins, outcome, calls }) => ({ at: Number(begins), outcome, calls: Number(calls) }));
+}
+
+/** Calls of an organisation by the name in a dimension. */
+export async function countsByName(
+  db: Db,
+  organisationId: string,
+  dimension: Dimension,
+  span: Span,
+): Promise<(Sum & { name: string })[]> {
+  const rows = await within(db, organisationId, dimension, span)
+    .select(['name', 'outcome', (eb) => eb.fn.sum('calls').as('calls')])
+    .groupBy(['name', 'outcome'])
+    .execute();
+  return rows.map(({ name, outcome, calls }) => ({ name, outcome, calls: Number(calls) }));
+}
+
+/** Held calls that were decided by a person, newest first: when they were held, and how long that took, in milliseconds. */
+export async function decisionTimes(
+  db: Db,
+  organisationId: string,
+  { since, until }: Span,
+  limit: number,
+): Promise<{ heldAt: number; tookMs: number }[]> {
+  const rows = await db
+    .selectFrom('approvals')
+    .select(['created_at', 'decided_at'])
+    .where('organisation_id', '=', organisationId)
+    .where('created_at', '>=', since)
+    .where('created_at', '<', until)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ created_at, decided_at }) =>
+    decided_at === null ? [] : [{ heldAt: Number(created_at), tookMs: Number(decided_at) - Number(created_at) }],
+  );
+}
+
+/** Forgets counts of a dimension before a moment. */
+export async function forgetCounts(db: Db, dimension: Dimension, before: number): Promise<void> {
+  await db.deleteFrom('activity_counts').where('dimension', '=', dimension).where('at', '<', before).execute();
+}
+
+/** The id below which all rows of an earlier moment are. */
+export const rowsBefore = (instant: number): string => firstIdOf(instant);

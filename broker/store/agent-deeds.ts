@@ -1,0 +1,35 @@
+/** What agents did, each thing once: nothing but hashes. */
+import type { AgentDeedTable, Bit } from './schema.ts';
+import type { Db } from './store.ts';
+
+type Place = Pick<AgentDeedTable, 'organisation_id' | 'agent_id'>;
+
+/** Which of these an agent did, by hash, and whether by a call that changed something. */
+export async function findDeeds(
+  db: Db,
+  { organisation_id, agent_id }: Place,
+  hashes: readonly string[],
+): Promise<Map<string, Bit>> {
+  const rows = await db
+    .selectFrom('agent_deeds')
+    .select(['hash', 'changed'])
+    .where('organisation_id', '=', organisation_id)
+    .where('agent_id', '=', agent_id)
+    .where('hash', 'in', hashes)
+    .execute();
+  return new Map(rows.map(({ hash, changed }) => [hash, changed]));
+}
+
+/** Stores deeds, in the order of their hashes, so that no two transactions wait for each other. What was changed once stays so. */
+export async function putDeeds(tx: Db, rows: readonly AgentDeedTable[]): Promise<void> {
+  await tx
+    .insertInto('agent_deeds')
+    .values(rows.toSorted((a, b) => (a.hash < b.hash ? -1 : 1)))
+    .onConflict((c) =>
+      c
+        .columns(['organisation_id', 'agent_id', 'hash'])
+        .doUpdateSet({ changed: 1 })
+        .whereRef('excluded.changed', '>', 'agent_deeds.changed'),
+    )
+    .execute();
+}

@@ -1,0 +1,65 @@
+/** What became of held calls: the rows of the hold, of the decision, and of the call that was made of it. */
+import type { AuditRow } from './audit.ts';
+import type { ApprovalTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type HistoryRow = Pick<
+  AuditRow,
+  'id' | 'state' | 'created_at' | 'result' | 'reason' | 'upstream_status' | 'flags' | 'receipt_kid'
+>;
+
+/** A held call, with those of its rows that are there. */
+export type CallHistory = Pick<
+  ApprovalTable,
+  'id' | 'status' | 'created_at' | 'expires_at' | 'decided_at' | 'decided_by' | 'decided_how' | 'decided_on' | 'note'
+> & { held?: HistoryRow | undefined; decision?: HistoryRow | undefined; made?: HistoryRow | undefined };
+
+/** By the id of the approval: those of an organisation. Two statements, by primary keys. */
+export async function findCallHistories(
+  db: Db,
+  organisationId: string,
+  approvalIds: readonly string[],
+): Promise<ReadonlyMap<string, CallHistory>> {
+  if (approvalIds.length === 0) return new Map();
+  const calls = await db
+    .selectFrom('approvals')
+    .select([
+      'id',
+      'status',
+      'created_at',
+      'expires_at',
+      'decided_at',
+      'decided_by',
+      'decided_how',
+      'decided_on',
+      'note',
+      'audit_id',
+      'decision_audit_id',
+      'replay_audit_id',
+    ])
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', approvalIds)
+    .execute();
+  const ids = calls.flatMap((call) => [call.audit_id, call.decision_audit_id ?? [], call.replay_audit_id ?? []].flat());
+  const rows =
+    ids.length === 0
+      ? []
+      : await db
+          .selectFrom('audit_rows')
+          .select(['id', 'state', 'created_at', 'result', 'reason', 'upstream_status', 'flags', 'receipt_kid'])
+          .where('organisation_id', '=', organisationId)
+          .where('id', 'in', ids)
+          .execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return new Map(
+    calls.map(({ audit_id, decision_audit_id, replay_audit_id, ...call }) => [
+      call.id,
+      {
+        ...call,
+        held: byId.get(audit_id),
+        decision: byId.get(decision_audit_id ?? ''),
+        made: byId.get(replay_audit_id ?? ''),
+      },
+    ]),
+  );
+}

@@ -1,0 +1,178 @@
+/** The outbox of notices, which the database itself writes (migration 0034), and what becomes of it on each channel. */
+import type { AgentTable, NoticeChannelTable, NoticeDeliveryTable, NoticeEvent, NoticeTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** The oldest notices that nobody made deliveries of. */
+export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]> {
+  return await db.selectFrom('notices').selectAll().orderBy('created_at').orderBy('id').limit(limit).execute();
+}
+
+/** Takes notices out of the outbox. */
+export async function deleteNotices(db: Db, notices: readonly Pick<NoticeTable, 'id'>[]): Promise<void> {
+  if (notices.length === 0) return;
+  await db
+    .deleteFrom('notices')
+    .where(
+      'id',
+      'in',
+      notices.map(({ id }) => id),
+    )
+    .execute();
+}
+
+/** The channels of these organisations on which anything is sent. */
+export async function listChannelsOf(db: Db, organisationIds: readonly string[]): Promise<NoticeChannelTable[]> {
+  if (organisationIds.length === 0) return [];
+  return await db
+    .selectFrom('notice_channels')
+    .selectAll()
+    .where('organisation_id', 'in', organisationIds)
+    .where('status', '<>', 'gone')
+    .execute();
+}
+
+/** The agents that these notices are about, by uuid. */
+export async function findAgentsOf(
+  db: Db,
+  notices: readonly Pick<NoticeTable, 'agent_id'>[],
+): Promise<Map<string, Pick<AgentTable, 'id' | 'agent_id' | 'name'>>> {
+  const ids = [...new Set(notices.flatMap(({ agent_id }) => (agent_id === null ? [] : [agent_id])))];
+  if (ids.length === 0) return new Map();
+  const agents = await db.selectFrom('agents').select(['id', 'agent_id', 'name']).where('id', 'in', ids).execute();
+  return new Map(agents.map((agent) => [agent.id, agent]));
+}
+
+/** At once in one statement: databases bind only so many values. */
+const ROWS_AT_ONCE = 500;
+
+/** Stores deliveries. One that is there already, of the same notice, channel and step, stays as it is. */
+export async function putDeliveries(db: Db, deliveries: readonly NoticeDeliveryTable[]): Promise<void> {
+  for (let at = 0; at < deliveries.length; at += ROWS_AT_ONCE)
+    await db
+      .insertInto('notice_deliveries')
+      .values(deliveries.slice(at, at + ROWS_AT_ONCE))
+      .onConflict((c) => c.columns(['organisation_id', 'channel_id', 'notice_id', 'step']).doNothing())
+      .execute();
+}
+
+type Subject = { organisation_id: string; event: NoticeEvent; subject_id: string };
+
+/** What was to be told of this, and was not yet, is not told any more. */
+export async function dropDue(db: Db, { organisation_id, event, subject_id }: Subject): Promise<void> {
+  await db
+    .updateTable('notice_deliveries')
+    .set({ state: 'over' })
+    .where('organisation_id', '=', organisation_id)
+    .where('subject_id', '=', subject_id)
+    .where('event', '=', event)
+    .where('step', 'in', ['first', 'reminder'])
+    .where('state', '=', 'due')
+    .execute();
+}
+
+/** The messages that were sent of this, with the kind of their channel. `noticeId`: of one notice only. */
+export async function listSent(
+  db: Db,
+  { organisation_id, event, subject_id }: Subject,
+  notice?: { notice_id: string; channel_id: string },
+): Promise<(NoticeDeliveryTable & { kind: string })[]> {
+  let query = db
+    .selectFrom('notice_deliveries as d')
+    .innerJoin('notice_channels as c', (j) =>
+      j.onRef('c.organisation_id', '=', 'd.organisation_id').onRef('c.id', '=', 'd.channel_id'),
+    )
+    .selectAll('d')
+    .select('c.kind')
+    .where('d.organisation_id', '=', organisation_id)
+    .where('d.subject_id', '=', subject_id)
+    .where('d.event', '=', event)
+    .where('d.step', 'in', ['first', 'reminder'])
+    .where('d.state', '=', 'sent');
+  if (notice) query = query.where('d.notice_id', '=', notice.notice_id).where('d.channel_id', '=', notice.channel_id);
+  return await query.execute();
+}
+
+/** Whether a message of this was sent, or is to be, that was made since then. */
+export async function wasToldSince(
+  db: Db,
+  { organisation_id, event, subject_id }: Pick<NoticeTable, 'organisation_id' | 'event' | 'subject_id'>,
+  since: number,
+): Promise<boolean> {
+  const found = await db
+    .selectFrom('notice_deliveries')
+    .select('id')
+    .where('organisation_id', '=', organisation_id)
+    .where('subject_id', '=', subject_id)
+    .where('event', '=', event as NoticeEvent)
+    .where('step', '=', 'first')
+    .where('state', 'in', ['due', 'sent'])
+    .where('created_at', '>', since)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/** The channels that have something to send by now. */
+export async function listDueChannels(
+  db: Db,
+  now: number,
+): Promise<Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>[]> {
+  return await db
+    .selectFrom('notice_deliveries')
+    .select(['organisation_id', 'channel_id'])
+    .distinct()
+    .where('state', '=', 'due')
+    .where('due_at', '<=', now)
+    .execute();
+}
+
+/** What a channel is to send by now, the longest due first. */
+export async function listDue(
+  db: Db,
+  { organisation_id, channel_id }: Pick<NoticeDeliveryTable, 'organisation_id' | 'channel_id'>,
+  { now, limit }: { now: number; limit: number },
+): Promise<NoticeDeliveryTable[]> {
+  return await db
+    .selectFrom('notice_deliveries')
+    .selectAll()
+    .where('organisation_id', '=', organisation_id)
+    .where('channel_id', '=', channel_id)
+    .where('state', '=', 'due')
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
+    .limit(limit)
+    .execute();
+}
+
+/** One delivery of an organisation, or undefined. */
+export async function findDelivery(
+  db: Db,
+  organisationId: string,
+  id: string,
+): Promise<NoticeDeliveryTable | undefined> {
+  return await db
+    .selectFrom('notice_deliveries')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** What became of a delivery. */
+export async function markDelivery(
+  db: Db,
+  { organisation_id, id }: Pick<NoticeDeliveryTable, 'organisation_id' | 'id'>,
+  mark: Partial<Pick<NoticeDeliveryTable, 'state' | 'due_at' | 'attempts' | 'external_ref' | 'last_error'>>,
+): Promise<void> {
+  await db
+    .updateTable('notice_deliveries')
+    .set(mark)
+    .where('organisation_id', '=', organisation_id)
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Forgets deliveries that are older than `before`. */
+export async function purgeDeliveries(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('notice_deliveries').where('created_at', '<', before).where('state', '<>', 'due').execute();
+}

@@ -1,0 +1,53 @@
+/** Numbers about all organisations, for whoever runs the broker. */
+import { sql } from 'kysely';
+import type { Instant } from '../policy/facts.ts';
+import type { Db } from './store.ts';
+
+export type OperatorNumbers = {
+  /** Calls that wait for a person. */
+  pending: number;
+  /** When the first of them was held; undefined: none waits. */
+  oldestPending: Instant | undefined;
+  openBreakers: number;
+  /** Calls in flight for longer than `stalled`. */
+  stalledIntents: number;
+  /** Notices that no channel got yet. */
+  notices: number;
+  /** Audit rows without a place in their receipt log, 10,000 at most. */
+  unlogged: number;
+  /** When the call of the first of them ended; undefined: there is none. */
+  oldestUnlogged: Instant | undefined;
+};
+
+/** There may be millions after an upgrade, and SQLite counts them while everything else waits. */
+const MOST_UNLOGGED = 10_000;
+
+type Column = 'pending' | 'oldest' | 'breakers' | 'stalled' | 'notices' | 'unlogged' | 'unlogged_since';
+
+/** Counts in one statement, by indexes. `stalledBefore`: intents of calls that began earlier are counted. */
+export async function operatorNumbers(
+  db: Db,
+  { now, stalledBefore }: { now: Instant; stalledBefore: Instant },
+): Promise<OperatorNumbers> {
+  const { rows } = await sql<Record<Column, number | string | null>>`
+    select (select count(*) from approvals where status = 'pending' and expires_at > ${now}) as pending,
+      (select min(created_at) from approvals where status = 'pending' and expires_at > ${now}) as oldest,
+      (select count(*) from breakers where open_until > ${now}) as breakers,
+      (select count(*) from audit_rows where state = 'intent' and created_at < ${stalledBefore}) as stalled,
+      (select count(*) from notices) as notices,
+      (select count(*) from (select 1 from log_pending limit ${MOST_UNLOGGED}) as some_rows) as unlogged,
+      (select min(finished_at) from (select finished_at from log_pending limit ${MOST_UNLOGGED}) as some_rows) as unlogged_since`.execute(
+    db,
+  );
+  const [row] = rows;
+  const number = (value: number | string | null | undefined): number => Number(value ?? 0);
+  return {
+    pending: number(row?.pending),
+    oldestPending: row?.oldest == null ? undefined : number(row.oldest),
+    openBreakers: number(row?.breakers),
+    stalledIntents: number(row?.stalled),
+    notices: number(row?.notices),
+    unlogged: number(row?.unlogged),
+    oldestUnlogged: row?.unlogged_since == null ? undefined : number(row.unlogged_since),
+  };
+}

@@ -1,0 +1,237 @@
+/** The receipt log of each organisation (migration 0041): rows that wait for their place, entries, tiles, heads and checkpoints. */
+import { sql } from 'kysely';
+import type { LogCheckpointTable, LogEntriesTable, LogPendingTable, LogTileTable, ReceiptLogTable } from './schema.ts';
+import type { Db, Store } from './store.ts';
+
+/** Whether any row waits for its place. */
+export async function hasPending(db: Db): Promise<boolean> {
+  return (await db.selectFrom('log_pending').select('row_id').limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Takes up to `limit` committed rows out, in any order, in the transaction that gives them their places. */
+export async function takePending(
+  db: Db,
+  { dialect }: Pick<Store, 'dialect'>,
+  limit: number,
+): Promise<LogPendingTable[]> {
+  // Both are where a row is in its table: no index has to be kept for rows that stay for a second.
+  const place = sql.raw(dialect === 'sqlite' ? 'rowid' : 'ctid');
+  const { rows } = await sql<LogPendingTable>`delete from log_pending
+    where ${place} in (select ${place} from log_pending limit ${limit})
+    returning organisation_id, row_id, row_hash, finished_at`.execute(db);
+  return rows.map((row) => ({ ...row, finished_at: Number(row.finished_at) }));
+}
+
+/** How many rows of an organisation wait, and since when the one does that waits longest, by the end of its call. */
+export async function countPending(db: Db, organisationId: string): Promise<{ rows: number; since: number | null }> {
+  const { rows, since } = await db
+    .selectFrom('log_pending')
+    .select((eb) => [eb.fn.countAll<number>().as('rows'), eb.fn.min('finished_at').as('since')])
+    .where('organisation_id', '=', organisationId)
+    .executeTakeFirstOrThrow();
+  return { rows: Number(rows), since: since === null ? null : Number(since) };
+}
+
+/** Where the log of an organisation stands; undefined: nothing is in it. */
+export async function findReceiptLog(db: Db, organisationId: string): Promise<ReceiptLogTable | undefined> {
+  return await db
+    .selectFrom('receipt_logs')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .executeTakeFirst();
+}
+
+/** Logs whose newest rows no checkpoint covers. */
+export async function listUnsigned(db: Db, limit: number): Promise<ReceiptLogTable[]> {
+  return await db
+    .selectFrom('receipt_logs')
+    .selectAll()
+    .where((eb) => eb.or([eb('checkpoint_size', 'is', null), eb('checkpoint_size', '<', eb.ref('size'))]))
+    .limit(limit)
+    .execute();
+}
+
+/** Logs with a checkpoint since then, by the clock of whoever made it. */
+export async function listSignedSince(db: Db, since: number): Promise<ReceiptLogTable[]> {
+  return await db.selectFrom('receipt_logs').selectAll().where('checkpoint_at', '>=', since).execute();
+}
+
+/** Moves the head from one size to the next; `origin` is what a log that begins is called. False: it was not there, so that somebody else has appended. */
+export async function moveHead(
+  db: Db,
+  head: Pick<ReceiptLogTable, 'organisation_id' | 'origin' | 'size' | 'root'> & { from: number },
+): Promise<boolean> {
+  const { organisation_id, origin, size, root, from } = head;
+  if (from === 0) {
+    const made = await db
+      .insertInto('receipt_logs')
+      .values({
+        organisation_id,
+        origin,
+        size,
+        root,
+        signed_with: null,
+        checkpoint_size: null,
+        checkpoint_root: null,
+        checkpoint_at: null,
+        signature: null,
+      })
+      .onConflict((c) => c.doNothing())
+      .returning('size')
+      .executeTakeFirst();
+    return made !== undefined;
+  }
+  const moved = await db
+    .updateTable('receipt_logs')
+    .set({ size, root })
+    .where('organisation_id', '=', organisation_id)
+    .where('size', '=', from)
+    .returning('size')
+    .executeTakeFirst();
+  return moved !== undefined;
+}
+
+/** Writes the entries of a tile, which grows until it is full. */
+export async function putEntries(db: Db, entries: LogEntriesTable): Promise<void> {
+  const { ids, row_hashes, last_at } = entries;
+  await db
+    .insertInto('log_entries')
+    .values(entries)
+    .onConflict((c) => c.columns(['organisation_id', 'tile_index']).doUpdateSet({ ids, row_hashes, last_at }))
+    .execute();
+}
+
+/** Writes a tile, which grows until it is full. */
+export async function putTile(db: Db, tile: LogTileTable): Promise<void> {
+  await db
+    .insertInto('log_tiles')
+    .values(tile)
+    .onConflict((c) => c.columns(['organisation_id', 'level', 'tile_index']).doUpdateSet({ hashes: tile.hashes }))
+    .execute();
+}
+
+/** The entries of one tile, or undefined. */
+export async function findEntries(db: Db, organisationId: string, index: number): Promise<LogEntriesTable | undefined> {
+  return await db
+    .selectFrom('log_entries')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('tile_index', '=', index)
+    .executeTakeFirst();
+}
+
+/** Up to `limit` tiles of entries in their order, whose rows ended up to `since` or later, from tile `from` on. */
+export async function listEntriesSince(
+  db: Db,
+  organisationId: string,
+  { since, from, limit }: { since: number; from: number; limit: number },
+): Promise<LogEntriesTable[]> {
+  return await db
+    .selectFrom('log_entries')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('last_at', '>=', since)
+    .where('tile_index', '>=', from)
+    .orderBy('tile_index')
+    .limit(limit)
+    .execute();
+}
+
+/** A tile of level 1 or above, or undefined. */
+export async function findTile(
+  db: Db,
+  organisationId: string,
+  level: number,
+  index: number,
+): Promise<LogTileTable | undefined> {
+  return await db
+    .selectFrom('log_tiles')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('level', '=', level)
+    .where('tile_index', '=', index)
+    .executeTakeFirst();
+}
+
+/** Keeps a checkpoint, and that it is the newest one, signed with this key. */
+export async function putCheckpoint(
+  db: Db,
+  { organisation_id, size, root, at, signature }: Omit<LogCheckpointTable, 'cosignatures'>,
+  keyId: string,
+): Promise<void> {
+  await db
+    .insertInto('log_checkpoints')
+    .values({ organisation_id, size, root, at, signature, cosignatures: null })
+    .onConflict((c) => c.columns(['organisation_id', 'size']).doNothing())
+    .execute();
+  await db
+    .updateTable('receipt_logs')
+    .set({ signed_with: keyId, checkpoint_size: size, checkpoint_root: root, checkpoint_at: at, signature })
+    .where('organisation_id', '=', organisation_id)
+    .execute();
+}
+
+/** Adds the line of a witness, with its newline, to a checkpoint. */
+export async function addCosignature(
+  db: Db,
+  { organisation_id, size }: Pick<LogCheckpointTable, 'organisation_id' | 'size'>,
+  line: string,
+): Promise<void> {
+  await db
+    .updateTable('log_checkpoints')
+    .set({ cosignatures: sql`coalesce(cosignatures, '') || ${line}` })
+    .where('organisation_id', '=', organisation_id)
+    .where('size', '=', size)
+    .execute();
+}
+
+/** The oldest checkpoint that covers the entry at `size` - 1, or undefined. */
+export async function findCheckpointFrom(
+  db: Db,
+  organisationId: string,
+  size: number,
+): Promise<LogCheckpointTable | undefined> {
+  return await db
+    .selectFrom('log_checkpoints')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('size', '>=', size)
+    .orderBy('size')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/**
+ * Deletes checkpoints made from `from` until `until` that the same log has another one after in the same hour. Proofs need one that
+ * covers their row, any one: tiles prove consistency with those that somebody kept.
+ */
+export async function thinCheckpoints(db: Db, { from, until }: { from: number; until: number }): Promise<void> {
+  const hour = (at: string) => sql`${sql.ref(at)} - ${sql.ref(at)} % ${sql.lit(3_600_000)}`;
+  await db
+    .deleteFrom('log_checkpoints')
+    .where('at', '>=', from)
+    .where('at', '<', until)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('log_checkpoints as later')
+          .select('later.size')
+          .whereRef('later.organisation_id', '=', 'log_checkpoints.organisation_id')
+          .whereRef('later.size', '>', 'log_checkpoints.size')
+          .where('later.at', '>=', from)
+          .where(sql<boolean>`${hour('later.at')} = ${hour('log_checkpoints.at')}`),
+      ),
+    )
+    .execute();
+}
+
+/** The newest checkpoint, or undefined. */
+export async function findNewestCheckpoint(db: Db, organisationId: string): Promise<LogCheckpointTable | undefined> {
+  return await db
+    .selectFrom('log_checkpoints')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .orderBy('size', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}

@@ -1,0 +1,102 @@
+/**
+ * What is counted and timed, as Prometheus reads it. One registry, from which everything else that shows numbers takes them. No label
+ * says who asked, for whom, or about which repository: those are in the audit.
+ */
+import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+
+/** Seconds. From a refusal on SQLite to a platform that takes its two minutes. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
+const ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/** A registry with all instruments that calls and chores write to. Gauges that are read when somebody asks come by `addGauge`. */
+export function makeInstruments() {
+  const registers = [new Registry()] as const;
+  const [registry] = registers;
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Counter({ name: `agent_broker_${name}`, help, labelNames, registers: [...registers] });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[] = [],
+    buckets = SECONDS,
+  ) => new Histogram({ name: `agent_broker_${name}`, help, labelNames, buckets, registers: [...registers] });
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Gauge({ name: `agent_broker_${name}`, help, labelNames, registers: [...registers] });
+  return {
+    registry,
+    calls: counter('calls_total', 'Governed calls that are on record, by how they ended.', [
+      'result',
+      'reason',
+      'platform',
+    ]),
+    callSeconds: histogram(
+      'call_duration_seconds',
+      'Time of a governed call after authentication: all of it, what it waited for the audit, and what the broker itself took.',
+      ['part'],
+    ),
+    upstreamSeconds: histogram(
+      'upstream_duration_seconds',
+      'Time from sending a call to a platform until its answer was read or passed on.',
+      ['platform'],
+    ),
+    upstreamFailures: counter('upstream_failures_total', 'Calls that a platform did not answer, or with a 5xx.', [
+      'platform',
+      'code',
+    ]),
+    unknownOutcomes: counter(
+      'outcome_unknown_total',
+      'Calls that may have been made, and of which nobody knows how they ended.',
+    ),
+    auditWriteSeconds: histogram('audit_write_duration_seconds', 'Time to store a group of audit rows durably.'),
+    auditGroupRows: histogram('audit_group_rows', 'Audit rows that were stored together.', [], ROWS),
+    auditFailures: counter('audit_write_failures_total', 'Groups of audit rows that could not be stored.'),
+    unavailable: counter('unavailable_answers_total', 'Answers with status 503, by their code.', ['code']),
+    limited: counter('limited_answers_total', 'Answers with status 429, by their code.', ['code']),
+    build: gauge('build_info', 'Always 1. What runs here.', ['version', 'commit', 'store']),
+    lastBeat: gauge('last_beat_timestamp_seconds', 'When the last heartbeat was stored, in seconds since the epoch.'),
+    lastRecovery: gauge(
+      'last_recovery_timestamp_seconds',
+      'When the last sweep for calls of dead processes was finished, in seconds since the epoch.',
+    ),
+    recoverySeconds: histogram('recovery_duration_seconds', 'Time of a sweep for calls of dead processes.'),
+    lastChore: gauge('last_chore_timestamp_seconds', 'When each chore was last done, in seconds since the epoch.', [
+      'chore',
+    ]),
+    choreSeconds: gauge('chore_duration_seconds', 'How long each chore took last.', ['chore']),
+    choreFailures: counter('chore_failures_total', 'Chores that failed.', ['chore']),
+  };
+}
+
+export type Instruments = ReturnType<typeof makeInstruments>;
+
+/** A number, or one for each value of a label; undefined while it is not known. */
+export type Reading = number | ReadonlyMap<string, number> | undefined;
+
+/**
+ * Adds a gauge that is read when somebody asks for the metrics; what cannot be read is NaN, or has no samples.
+ *
+ * @param label the label that a reading of several numbers is told apart by
+ */
+export function addGauge(
+  { registry }: Pick<Instruments, 'registry'>,
+  name: string,
+  help: string,
+  read: () => Reading | Promise<Reading>,
+  label?: string,
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: label === undefined ? [] : [label],
+    registers: [registry],
+    async collect() {
+      const reading = await Promise.resolve()
+        .then(read)
+        .catch(() => undefined);
+      if (label !== undefined) {
+        this.reset();
+        if (reading instanceof Map) for (const [value, number] of reading) this.set({ [label]: value }, number);
+      } else this.set(typeof reading === 'number' ? reading : Number.NaN);
+    },
+  });
+}

@@ -1,0 +1,46 @@
+/** The way to the collector: our own client, by the rules of everything that leaves. */
+import type { ExportResponse, IExporterTransport } from '@opentelemetry/otlp-exporter-base';
+import type { Secret } from '../crypto/secret.ts';
+import type { Outbound } from '../egress/dispatcher.ts';
+import type { OutageWatch } from '../egress/origin-pool.ts';
+
+/** Nothing of what a collector answers is needed. */
+const MOST_BYTES = 64 * 1024;
+
+/** What a collector cannot take now may be sent again (OTLP, Failures). */
+const PASSING = new Set([429, 502, 503, 504]);
+
+export type Collector = { url: URL; headers: Readonly<Record<string, Secret>>; type: string };
+
+/** `watch`: is told whether the collector takes what it is sent. */
+export function otlpTransport(
+  outbound: Pick<Outbound, 'send'>,
+  { url, headers, type }: Collector,
+  watch: OutageWatch,
+): IExporterTransport {
+  return {
+    send: async (data, timeoutMillis): Promise<ExportResponse> => {
+      const revealed = Object.entries(headers).map(([name, value]) => [name, value.reveal()]);
+      const answer = await outbound.send({
+        url,
+        method: 'POST',
+        headers: { ...Object.fromEntries(revealed), 'content-type': type },
+        body: Buffer.from(data.buffer, data.byteOffset, data.byteLength),
+        maxResponseBytes: MOST_BYTES,
+        idleTimeoutMs: timeoutMillis,
+        totalTimeoutMs: timeoutMillis,
+      });
+      if (answer.kind === 'answer' && answer.status >= 200 && answer.status < 300) {
+        watch.worked();
+        return { status: 'success' };
+      }
+      const why = answer.kind === 'unreachable' ? answer.detail : `The collector answered ${answer.status}.`;
+      const error = new Error(why);
+      watch.failed(error);
+      return answer.kind === 'unreachable' || PASSING.has(answer.status)
+        ? { status: 'retryable', error }
+        : { status: 'failure', error };
+    },
+    shutdown: () => {},
+  };
+}

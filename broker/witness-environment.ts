@@ -1,0 +1,24 @@
+/** Witnesses of the receipt logs, as the environment names them. */
+import { z } from 'zod';
+import { listed } from './environment-forms.ts';
+
+/** `vkey`: a verifier key (C2SP signed-note); `url`: without `/add-checkpoint`. */
+export type WitnessAddress = { vkey: string; url: string };
+
+const WITNESS = /^[^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/=]+ https?:\/\/\S+$/;
+
+function addressIn(text: string): WitnessAddress {
+  const [vkey = '', url = ''] = text.split(' ');
+  return { vkey, url: url.replace(/\/$/, '') };
+}
+
+export const Witnesses = z
+  .string()
+  .default('')
+  .transform(listed)
+  .pipe(
+    z.array(
+      z.string().regex(WITNESS, 'must be a verifier key, a space, and the address of its witness').transform(addressIn),
+    ),
+  )
+  .describe('comma-separated witnesses that co-sign checkpoints of receipt logs: verifier key, a space, address');

@@ -1,0 +1,129 @@
+/** Finding rows by words, what became of a held call beside its rows, and the export as a table. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { csvLine } from '../../broker/http/csv.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+type Row = { id: string; reason: string; history?: Record<string, unknown>[] | null };
+
+/** Records of RFC 4180, read by its grammar and nothing of ours. */
+function readCsv(text: string): string[][] {
+  const records: string[][] = [[]];
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y;
+  while (cell.lastIndex < text.length) {
+    const found = cell.exec(text);
+    if (!found) throw new Error(`no CSV: ${JSON.stringify(text.slice(0, 200))}`);
+    records.at(-1)!.push(found[1]?.replaceAll('""', '"') ?? found[2]!);
+    if (found[3] === '\r\n') records.push([]);
+  }
+  return records.slice(0, -1);
+}
+
+describe('a line of a table', () => {
+  test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '=HYPERLINK("http://x","y")'])(
+    '%j is no formula',
+    (cell) => {
+      const [[read]] = readCsv(csvLine([cell])) as [[string]];
+      expect(read).toBe(`'${cell}`);
+    },
+  );
+
+  test.each(['a,b', 'a"b', 'a\r\nb', ' a', 'ü "x", y\n', '', 'a=b'])('%j comes out as it went in', (cell) => {
+    expect(readCsv(csvLine([cell, 'after']))).toEqual([[cell, 'after']]);
+  });
+
+  test('a number stays one, null is empty', () => expect(csvLine([-1, null, undefined, 0])).toBe('-1,,,0\r\n'));
+});
+
+describe.each(STORES)(`finding what is on record, on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent({ name: 'Triage_100%' }));
+  const other = shared(() => organisation.agent({ name: '=cmd|calc' }));
+  const ids: Record<string, string> = {};
+  const ask = async (query: string): Promise<Row[]> => {
+    const { status, body, text } = await organisation.ask('GET', `/owner/audit?${query}`);
+    expect(status, text).toBe(200);
+    return body.rows;
+  };
+  const hold = async (by: TestAgent): Promise<string> => {
+    const held = await by.act(WRITE);
+    expect(held.status, held.text).toBe(202);
+    return held.body.approval_id;
+  };
+  let [approved, denied, waiting] = ['', '', ''];
+  beforeAll(async () => {
+    ids.read = auditIdOf(await agent.act(READ));
+    ids.refused = auditIdOf(await agent.act({ ...READ, scope: 'demo:nonsense' }));
+    ids.formula = auditIdOf(await other.act({ ...READ, reason: '=HYPERLINK("http://evil.example","look")' }));
+    [approved, denied, waiting] = [await hold(agent), await hold(agent), await hold(agent)];
+    for (const [id, verb] of [
+      [approved, 'approve'],
+      [denied, 'deny'],
+    ]) {
+      const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+      const answer = await organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {
+        ...(verb === 'approve' ? { request_hash: body.request_hash } : { note: 'Not now' }),
+      });
+      expect(answer.status, answer.text).toBe(200);
+    }
+  });
+
+  test.each([
+    ['a part of a reason, in capitals', 'NONSENSE', () => ['refused']],
+    ['the name of an agent, whose signs are no wildcards', 'age_100%', () => ['read', 'refused']],
+    ['an agent’s own words', 'evil.example', () => ['formula']],
+    ['nothing that is there', 'nowhere-at-all', () => []],
+    ['a wildcard that is none', 'demo%nonsense', () => []],
+  ])('by %s', async (_what, text, expected) => {
+    const found = (await ask(`kind=action&text=${encodeURIComponent(text)}`)).map(({ id }) => id);
+    const wanted = expected().map((name) => ids[name]!);
+    expect(found.filter((id) => Object.values(ids).includes(id)).sort()).toEqual(wanted.sort());
+  });
+
+  test('an audit id finds its row alone, an approval id all that became of the call', async () => {
+    expect((await ask(`text=${ids.read}`)).map(({ id }) => id)).toEqual([ids.read]);
+    expect((await ask(`text=${approved}`)).map(({ reason }) => reason)).toEqual(
+      expect.arrayContaining(['approval_required_by_policy', 'approval_approved', 'approved']),
+    );
+    const stranger = await world.organisation();
+    expect((await stranger.ask('GET', `/owner/audit?text=${ids.read}`)).body.rows).toEqual([]);
+  });
+
+  test('each row of a held call says what became of it, when that is asked for', async () => {
+    expect((await ask('limit=1'))[0]).not.toHaveProperty('history');
+    const rows = await ask(`history=true&text=${approved}`);
+    expect(rows).toHaveLength(3);
+    for (const { history } of rows) {
+      expect(history).toMatchObject([
+        { step: 'held', result: 'held', receipt_kid: expect.any(String) },
+        { step: 'approved', by: organisation.owner.id, how: 'api', receipt_kid: expect.any(String) },
+        { step: 'made', result: 'allowed', upstream_status: 200, state: 'final' },
+      ]);
+    }
+    const [no] = await ask(`history=true&result=held&text=${denied}`);
+    expect(no?.history).toMatchObject([{ step: 'held' }, { step: 'denied', note: 'Not now' }]);
+    const [open] = await ask(`history=true&text=${waiting}`);
+    expect(open?.history).toMatchObject([{ step: 'held' }]);
+    expect((await ask(`history=true&text=${ids.read}`))[0]?.history).toBeNull();
+  });
+
+  test('the table holds what the filter passes, with names, and no formula', async () => {
+    const { text, headers } = await organisation.ask('GET', '/owner/audit/export?format=csv&kind=action');
+    expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    const [head, ...records] = readCsv(text);
+    const column = (name: string) => records.map((record) => record[head!.indexOf(name)]);
+    expect(records.every(({ length }) => length === head!.length)).toBe(true);
+    expect(column('audit_id')).toEqual(expect.arrayContaining(Object.values(ids)));
+    const at = column('audit_id').indexOf(ids.formula!);
+    expect(column('agent_name')[at]).toBe("'=cmd|calc");
+    expect(column('agent_reason')[at]).toBe('\'=HYPERLINK("http://evil.example","look")');
+    const made = records.find((record) => record[head!.indexOf('approval_id')] === approved && record.includes('200'));
+    expect(made).toContain(organisation.owner.email);
+    const few = await organisation.ask('GET', '/owner/audit/export?format=csv&text=nonsense');
+    expect(readCsv(few.text)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,125 @@
+/** POST /owner/simulate/recorded: what other rules would have made of the calls on record, and of which that cannot be told. */
+import { describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DAY_MS } from '../world/times.ts';
+import { DEMO_RULES } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { amount: 40 } };
+const EDIT = {
+  platform: 'demo',
+  endpoint: '/items/7?hard=1',
+  method: 'PATCH',
+  scope: 'demo:write',
+  data: { amount: 40 },
+};
+
+describe.each(STORES)(`POST /owner/simulate/recorded on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const tryOut = (body: Record<string, unknown>) => organisation.ask('POST', '/owner/simulate/recorded', body);
+
+  /** An agent under a policy of its own, which reads, edits, and has a held write. */
+  const given = async (): Promise<{ agent: TestAgent; policy: string }> => {
+    const policy = await organisation.policy(DEMO_RULES);
+    const agent = await organisation.agent({ policy });
+    for (const call of [READ, READ, EDIT]) expect((await agent.act(call)).status).toBe(200);
+    expect((await agent.act(WRITE)).status).toBe(202);
+    // What no rule refused stays refused, whatever the rules say.
+    expect((await agent.act({ ...READ, scope: 'demo:write' })).status).toBe(403);
+    return { agent, policy };
+  };
+
+  test('counts what changes by a rule without a condition, with examples', async () => {
+    const { agent, policy } = await given();
+    const other = await organisation.agent();
+    await other.act(READ);
+    const answer = await withoutCalls(world, () =>
+      tryOut({
+        policy,
+        policy_rules: [
+          { name: 'reads', effect: 'allow', methods: ['GET'] },
+          { name: 'rest', effect: 'require_approval', methods: ['PATCH', 'POST'] },
+        ],
+      }),
+    );
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body).toMatchObject({ complete: true, calls: 4, same: 3, changed: 1, cannot_tell: 0 });
+    expect(answer.body.changes).toEqual([
+      {
+        before: 'allow',
+        after: 'require_approval',
+        calls: 1,
+        examples: [
+          expect.objectContaining({
+            agent_id: agent.agentId,
+            agent_name: expect.any(String),
+            method: 'PATCH',
+            path: '/items/7',
+            result: 'allowed',
+            rule_before: { source: 'policy', name: 'rule 1' },
+            rule_after: { source: 'policy', name: 'rest' },
+          }),
+        ],
+      },
+    ]);
+  });
+
+  test('what a row does not hold is never guessed; a held call is judged by its sealed request', async () => {
+    const { policy } = await given();
+    const rules = (when: string) => [...DEMO_RULES, { name: 'big', effect: 'deny', when }];
+    const big = await tryOut({ policy, policy_rules: rules('has(request.body.amount) && request.body.amount > 30') });
+    expect(big.body).toMatchObject({ calls: 4, same: 0, changed: 1, cannot_tell: 3 });
+    expect(big.body.changes[0]).toMatchObject({ before: 'require_approval', after: 'deny', calls: 1 });
+    const small = await tryOut({ policy, policy_rules: rules('has(request.body.amount) && request.body.amount > 50') });
+    expect(small.body).toMatchObject({ calls: 4, same: 1, changed: 0, cannot_tell: 3 });
+    // What is known decides: methods, endpoints, scopes, the agent, the time; a query is not.
+    const known = await tryOut({
+      policy,
+      policy_rules: rules('request.method == "PATCH" && request.endpoint.startsWith("/items/")'),
+    });
+    expect(known.body).toMatchObject({ changed: 1, cannot_tell: 0 });
+    const query = await tryOut({ policy, policy_rules: rules('request.query.exists(name, name == "hard")') });
+    expect(query.body).toMatchObject({ changed: 0, cannot_tell: 3 });
+    const first = await tryOut({ policy, policy_rules: rules('first_time.operation') });
+    expect(first.body).toMatchObject({ changed: 0, cannot_tell: 4 });
+    // A rule that cannot make it any worse does not matter.
+    const mild = await tryOut({
+      policy,
+      policy_rules: [{ effect: 'deny' }, { effect: 'require_approval', when: 'request.body.x == 1' }],
+    });
+    expect(mild.body).toMatchObject({ changed: 4, cannot_tell: 0 });
+  });
+
+  test('guardrails are tried on every agent', async () => {
+    await given();
+    const answer = await tryOut({ guardrails: [{ name: 'no edits', effect: 'deny', methods: ['PATCH'] }] });
+    expect(answer.body).toMatchObject({ calls: 4, changed: 1 });
+    expect(answer.body.changes[0].examples[0].rule_after).toEqual({ source: 'guardrail', name: 'no edits' });
+  });
+
+  test('only the days that are asked for', async () => {
+    const { policy } = await given();
+    world.clock.skewMs = 3 * DAY_MS;
+    const rules = { policy, policy_rules: [{ effect: 'deny' }] };
+    expect((await tryOut({ ...rules, days: 2 })).body).toMatchObject({ calls: 0, changed: 0, complete: true });
+    expect((await tryOut({ ...rules, days: 4 })).body).toMatchObject({ calls: 4, changed: 4 });
+  });
+
+  test('rules that cannot be taken, and a policy of another organisation', async () => {
+    const { policy } = await given();
+    expectEnvelope(
+      await tryOut({ policy, policy_rules: [{ effect: 'allow', when: '1 +' }] }),
+      400,
+      'invalid_governance',
+    );
+    expectEnvelope(await tryOut({ policy }), 400, 'invalid_request');
+    expectEnvelope(await tryOut({}), 400, 'invalid_request');
+    const other = await world.demoOrganisation();
+    const theirs = await other.policy(DEMO_RULES);
+    expectEnvelope(await tryOut({ policy: theirs, policy_rules: [] }), 404, 'not_found');
+  });
+});

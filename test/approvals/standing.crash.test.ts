@@ -1,0 +1,67 @@
+/** Uses of a standing approval around kill -9, with real processes: never more than there are, and each on record. */
+import { afterAll, describe, expect, test } from 'vitest';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { query } from '../world/stored.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const USES = 9;
+const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { to: 'ann' } };
+
+describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (store) => {
+  const children = new Set<BrokerProcess>();
+  afterAll(() => {
+    for (const child of children) child.signal('SIGKILL');
+  });
+
+  test('what was used stays used, on record, and no call more is sent', async () => {
+    const world = await startWorld(store, { LOG_LEVEL: 'warn' });
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent();
+    const { approval_id } = (await agent.act(CALL)).body;
+    const standing = { count: USES, for_seconds: 3600, free: [] };
+    const made = await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, { standing });
+    expect(made.status, made.text).toBe(200);
+    await world.running.stop();
+    const environment = {
+      ...world.environment,
+      PORT: new URL(world.running.baseUrl).port,
+      NODE_COMPILE_CACHE: newFolder(),
+      TEST_BEAT_MS: '250',
+    };
+    world.upstream.seen.length = 0;
+    const spawn = async () => {
+      const child = spawnBroker(environment);
+      children.add(child);
+      expect(await child.serve(), child.output().stderr).toBeDefined();
+      return child;
+    };
+    for (const killAt of [1, 3]) {
+      const child = await spawn();
+      let here = 0;
+      world.upstream.answer = (request, response) => {
+        if (++here >= killAt) {
+          child.signal('SIGKILL');
+          request.socket.destroy();
+        } else response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      };
+      await Promise.all(Array.from({ length: 4 }, () => agent.act(CALL).catch(() => undefined)));
+      await child.ended;
+    }
+    world.upstream.answer = undefined;
+    const last = await spawn();
+    const codes: number[] = [];
+    while (!codes.includes(202) && codes.length <= USES) codes.push((await agent.act(CALL)).status);
+    expect(codes.at(-1)).toBe(202);
+    expect(world.upstream.seen.length).toBeLessThanOrEqual(USES);
+    // Those of the processes that were killed are closed as unknown by the next one.
+    const rows = async () =>
+      (await query(environment, `select state, flags from audit_rows where kind = 'action'`)).filter(({ flags }) =>
+        String(flags ?? '').includes('"standing_approval":{'),
+      );
+    const left = (await rows()).map(({ flags }) => JSON.parse(String(flags)).standing_approval.left as number);
+    expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: USES }, (_, i) => i));
+    last.signal('SIGTERM');
+    await last.ended;
+  }, 60_000);
+});

@@ -1,0 +1,179 @@
+/** The audit in files: rotation, a line that was cut off, a process that is killed, a disk that does not take it, a restored store. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { file } from '../../broker/audit-push/file.ts';
+import type { Batch, Delivering, Line } from '../../broker/audit-push/sink.ts';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { newFolder, ONE_STORE } from '../world/stores.ts';
+
+const ORGANISATION = '11111111-1111-4111-8111-111111111111';
+const outbound = makeOutbound({ allowPrivate: [] });
+
+const lineOf = (index: number, id = `row-${index}`): Line => ({
+  index,
+  id,
+  at: 0,
+  reason: 'allowed',
+  text: JSON.stringify({ type: 'row', index, row: { id }, filling: 'x'.repeat(100) }),
+});
+const batchOf = (first: number, end: number, id?: (index: number) => string): Batch => ({
+  id: `${first}`,
+  first,
+  end,
+  lines: Array.from({ length: end - first }, (_, at) => lineOf(first + at, id?.(first + at))) as [Line, ...Line[]],
+});
+
+describe('a file', () => {
+  let folder: string;
+  let delivering: Delivering<{ max_bytes?: number }>;
+  beforeEach(() => {
+    folder = newFolder();
+    delivering = {
+      sinkId: 's',
+      name: 'audit',
+      organisationId: ORGANISATION,
+      format: 'json',
+      settings: {},
+      secret: undefined,
+      outbound,
+      folder,
+      now: Date.now(),
+      idAt: async (index) => `row-${index}`,
+    };
+  });
+  const own = () => join(folder, ORGANISATION);
+  const live = () => join(own(), 'audit.jsonl');
+  const deliver = (batch: Batch, more: object = {}) => file.deliver({ ...delivering, ...more }, batch);
+  const linesOf = (path: string) => readFileSync(path, 'utf8').split('\n').filter(Boolean);
+  /** Over all files, those that were renamed first. */
+  const indexes = () =>
+    readdirSync(own())
+      .toSorted((a, b) => (a === 'audit.jsonl' ? 1 : b === 'audit.jsonl' ? -1 : a < b ? -1 : 1))
+      .flatMap((name) => linesOf(join(own(), name)).map((line) => JSON.parse(line).index));
+
+  test('is begun with rights for its group, and appended to', async () => {
+    expect(await deliver(batchOf(0, 3))).toEqual({ kind: 'arrived' });
+    expect(await deliver(batchOf(3, 5))).toEqual({ kind: 'arrived' });
+    expect(indexes()).toEqual([0, 1, 2, 3, 4]);
+    expect(statSync(live()).mode & 0o777 & ~0o640).toBe(0);
+    expect(statSync(own()).mode & 0o777 & ~0o750).toBe(0);
+  });
+
+  test('a batch that is there already, or in part, is not written again', async () => {
+    await deliver(batchOf(0, 3));
+    await deliver(batchOf(0, 3));
+    await deliver(batchOf(0, 5));
+    expect(indexes()).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test.each([
+    ['in the middle of a line', (text: string) => text.slice(0, -40)],
+    ['before its newline', (text: string) => text.slice(0, -1)],
+    ['with zeros after it, as after a loss of power', (text: string) => `${text.slice(0, -20)}${'\0'.repeat(300)}`],
+    ['in the only line', (text: string) => text.slice(0, 10)],
+  ])('a last line that was cut off %s is taken away, and written whole', async (_where, cut) => {
+    await deliver(batchOf(0, 3));
+    writeFileSync(live(), cut(readFileSync(live(), 'utf8')));
+    await deliver(batchOf(0, 4));
+    expect(indexes()).toEqual([0, 1, 2, 3]);
+    expect(readFileSync(live(), 'utf8')).not.toContain('\0');
+  });
+
+  test('is renamed when it is large, and on another day, also over many restarts, and no row is lost or doubled', async () => {
+    const max_bytes = 1_024;
+    for (let first = 0; first < 60; first += 3) {
+      // Each batch comes twice, as after a crash before the cursor moved.
+      for (let twice = 0; twice < 2; twice++)
+        expect(await deliver(batchOf(first, first + 3), { settings: { max_bytes } })).toEqual({ kind: 'arrived' });
+      if (first === 30) utimesSync(live(), new Date(), new Date(Date.now() - 86_400_000));
+    }
+    expect(indexes()).toEqual(Array.from({ length: 60 }, (_, at) => at));
+    const renamed = readdirSync(own()).filter((name) => name !== 'audit.jsonl');
+    expect(renamed.length).toBeGreaterThan(5);
+    for (const name of renamed)
+      expect(Number(name.split('.').at(-1))).toBe(JSON.parse(linesOf(join(own(), name)).at(-1)!).index);
+  });
+
+  test('killed between renaming and the new file: goes on after the last row of the renamed one', async () => {
+    await deliver(batchOf(0, 10), { settings: { max_bytes: 1_024 } });
+    await deliver(batchOf(10, 12), { settings: { max_bytes: 1_024 } });
+    rmSync(live());
+    await deliver(batchOf(8, 12), { settings: { max_bytes: 1_024 } });
+    expect(indexes()).toEqual(Array.from({ length: 12 }, (_, at) => at));
+  });
+
+  test('of a store that was restored: other rows have these indexes, and the file of before is put aside', async () => {
+    await deliver(batchOf(0, 6));
+    const idAt = async (index: number) => `other-${index}`;
+    await deliver(
+      batchOf(4, 7, (index) => `other-${index}`),
+      { idAt },
+    );
+    expect(linesOf(live()).map((line) => JSON.parse(line).row.id)).toEqual(['other-4', 'other-5', 'other-6']);
+    expect(linesOf(join(own(), 'audit.jsonl.000000000005')).length).toBe(6);
+  });
+
+  test('what cannot be written is a failure in words', async () => {
+    expect(await deliver(batchOf(0, 1), { folder: undefined })).toMatchObject({
+      kind: 'failed',
+      why: expect.stringContaining('AUDIT_FOLDER'),
+    });
+    mkdirSync(join(own(), 'audit.jsonl'), { recursive: true });
+    expect(await deliver(batchOf(0, 1))).toEqual({ kind: 'failed', why: 'The file cannot be written (EISDIR).' });
+    expect(await deliver(batchOf(0, 1), { folder: '/dev/full/x' })).toMatchObject({ kind: 'failed' });
+  });
+
+  test.runIf(existsSync('/dev/full'))('a full disk is a failure, and nothing is lost', async () => {
+    mkdirSync(own(), { recursive: true });
+    const { symlinkSync, unlinkSync } = await import('node:fs');
+    symlinkSync('/dev/full', live());
+    expect(await deliver(batchOf(0, 2))).toEqual({
+      kind: 'failed',
+      why: 'The file cannot be written (ENOSPC). The disk is full.',
+    });
+    unlinkSync(live());
+    expect(await deliver(batchOf(0, 2))).toEqual({ kind: 'arrived' });
+    expect(indexes()).toEqual([0, 1]);
+  });
+});
+
+describe.each(ONE_STORE)('a sink of the kind file on %s', (store) => {
+  const folder = newFolder();
+  const world = givenWorld(store, { AUDIT_FOLDER: folder });
+
+  test('writes below AUDIT_FOLDER only, in either format, and goes on after a restart', async () => {
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent();
+    const add = (name: string, more: object) =>
+      organisation.ask('POST', '/owner/audit-sinks', { name, kind: 'file', from: 'beginning', ...more });
+    for (const name of ['../up', 'a/b', '.hidden', 'a\u0000b', '']) expect((await add(name, {})).status).toBe(400);
+    expect((await add('events', { max_bytes: 1_024 })).status).toBe(201);
+    expect((await add('lines', { format: 'json' })).status).toBe(201);
+    const read = (name: string) => {
+      const own = join(folder, organisation.id);
+      const names = existsSync(own) ? readdirSync(own).filter((one) => one.startsWith(`${name}.jsonl`)) : [];
+      return names.flatMap((one) =>
+        readFileSync(join(own, one), 'utf8')
+          .split('\n')
+          .filter(Boolean)
+          .map((line) => JSON.parse(line)),
+      );
+    };
+    const sequences = () =>
+      read('events')
+        .map(({ metadata }) => metadata.sequence)
+        .toSorted((a, b) => a - b);
+    for (let round = 1; round <= 2; round++) {
+      for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(200);
+      const all = Array.from({ length: 2 + 3 * round }, (_, at) => at);
+      await expect.poll(sequences).toEqual(all);
+      await expect.poll(() => read('lines').map(({ index }) => index)).toEqual(all);
+      if (round === 1) await world.restart();
+    }
+    expect(readdirSync(folder)).toEqual([organisation.id]);
+    expect(readdirSync(join(folder, organisation.id)).length).toBeGreaterThan(2);
+  });
+});

@@ -1,0 +1,204 @@
+/** The audit is pushed to a webhook and to a collector: what is sent, how it is signed, what is on record of it. */
+import { Webhook } from 'standardwebhooks';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { changeSink } from '../../broker/store/audit-sinks.ts';
+import { afterFile } from '../world/after-file.ts';
+import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { type S3Server, startS3Server } from '../world/s3-server.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+
+const REGION = 'eu-central-1';
+const KEY = { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' };
+
+let receiver: AuditReceiver;
+let s3: S3Server;
+beforeAll(async () => {
+  s3 = await startS3Server(KEY, REGION);
+  receiver = await startAuditReceiver();
+  afterFile(() => receiver.close());
+});
+beforeEach(() => {
+  receiver.status = 204;
+  receiver.forget();
+  s3.objects.clear();
+  s3.puts.length = 0;
+});
+
+describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: `${receiver.address},${s3.address}` }));
+  const organisation = fresh(() => world.demoOrganisation(receiver.platform));
+  const agent = fresh(() => organisation.agent());
+
+  const add = async (sink: object) => {
+    const made = await organisation.ask('POST', '/owner/audit-sinks', { name: 'siem', from: 'beginning', ...sink });
+    expect(made.status, made.text).toBe(201);
+    return made.body;
+  };
+  const sinks = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks;
+
+  test('JSON lines on a webhook: signed, each row once and in order, as the export of the log has it', async () => {
+    const { secret } = await add({ kind: 'webhook', format: 'json', url: `${receiver.url}/in` });
+    for (let i = 0; i < 5; i++) expect((await agent.act(READ)).status).toBe(200);
+    const rows = await receiver.waitFor(6);
+    expect(rows.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5]);
+    for (const { body, headers } of receiver.seen) {
+      expect(headers['content-type']).toBe('application/x-ndjson');
+      const [first, ...more] = body.split('\n').filter(Boolean);
+      // The library reads the body as JSON, which one line is.
+      const signed = headers as Record<string, string>;
+      if (more.length === 0) expect(() => new Webhook(secret).verify(body, signed)).not.toThrow();
+      expect(() => new Webhook(secret).verify(body.replace(/row/, 'raw'), signed)).toThrow('No matching signature');
+      expect(signed['webhook-id']).toMatch(new RegExp(`^audit_.*_${JSON.parse(first!).index}-`));
+    }
+    const exported = async () =>
+      (await organisation.ask('GET', '/owner/log/export')).text
+        .split('\n')
+        .filter((one) => one.includes('"type":"row"'));
+    // Up to its newest checkpoint.
+    await expect.poll(async () => (await exported()).length).toBe(6);
+    expect(receiver.seen.flatMap(({ body }) => body.trim().split('\n'))).toEqual(await exported());
+    await expect.poll(async () => (await sinks())[0].rows_behind).toBe(0);
+    const [sink] = await sinks();
+    expect(sink).toMatchObject({ next_index: 6, rows_behind: 0, failing_since: null, last_error: null });
+  });
+  test('events of OCSF on a webhook: an array, with a header in place of a signature; a test has no row', async () => {
+    const header = { header: 'Authorization', secret: 'Splunk 0123456789-abcdef' };
+    const { id } = await add({ kind: 'webhook', url: `${receiver.url}/in`, ...header });
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await agent.act({ ...READ, method: 'DELETE', scope: 'demo:read' })).status).toBe(403);
+    const rows = await receiver.waitFor(3);
+    expect(rows.map(({ reason }) => reason)).toEqual([
+      'audit_sink_created',
+      'approved',
+      expect.stringMatching(/scope/),
+    ]);
+    for (const { headers, body } of receiver.seen) {
+      expect(headers).toMatchObject({ authorization: header.secret, 'content-type': 'application/json' });
+      expect(headers).not.toHaveProperty('webhook-signature');
+      for (const event of JSON.parse(body))
+        expect(event).toMatchObject({ class_uid: 6003, metadata: { version: '1.9.0' } });
+      expect(body).not.toContain(header.secret);
+    }
+    const tested = await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {});
+    expect(tested.body).toEqual({ ok: true, detail: 'It would take rows.' });
+    expect(receiver.seen.at(-1)!.body).toBe('[]');
+    receiver.status = 401;
+    expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body).toEqual({
+      ok: false,
+      detail: 'It answered 401.',
+    });
+    // Also what looks as if it stayed so is tried again.
+    await expect.poll(async () => (await sinks())[0].last_error, { timeout: 5_000 }).toBe('It answered 401.');
+    receiver.status = 204;
+    await expect.poll(async () => (await sinks())[0].rows_behind, { timeout: 10_000 }).toBe(0);
+  });
+
+  test('log records at a collector: each row once, and what it rejects is counted and not sent again', async () => {
+    const collected: { records: LogRecord[]; resource: unknown }[] = [];
+    let answer = '{}';
+    const before = receiver.answer;
+    receiver.answer = (request, response, body) => {
+      if (request.url !== '/v1/logs') return before!(request, response, body);
+      for (const { resource, scopeLogs } of JSON.parse(body).resourceLogs)
+        collected.push({ resource, records: scopeLogs[0].logRecords });
+      response.writeHead(200, { 'content-type': 'application/json' }).end(answer);
+    };
+    const { id } = await add({ kind: 'otlp', url: receiver.url, secret: 'Bearer collector-token', header: 'x-token' });
+    expect((await agent.act(READ)).status).toBe(200);
+    const records = () => collected.flatMap((one) => one.records);
+    await expect.poll(() => records().length, { timeout: 10_000 }).toBe(2);
+    expect(receiver.seen.at(-1)!.headers['x-token']).toBe('Bearer collector-token');
+    const [, record] = records();
+    const attribute = (name: string) => record!.attributes.find(({ key }) => key === name)?.value;
+    expect(attribute('agent_broker.log_index')).toEqual({ intValue: '1' });
+    expect(attribute('agent_broker.reason')).toEqual({ stringValue: 'approved' });
+    expect(record!.timeUnixNano).toMatch(/^\d{13}000000$/);
+    const members = record!.body.kvlistValue.values;
+    expect(members.find(({ key }) => key === 'class_uid')?.value).toEqual({ intValue: '6003' });
+    answer = JSON.stringify({ partialSuccess: { rejectedLogRecords: '1', errorMessage: 'SECRET-OF-THE-COLLECTOR' } });
+    expect((await agent.act(READ)).status).toBe(200);
+    await expect.poll(async () => (await sinks())[0].rejected_rows, { timeout: 10_000 }).toBe(1);
+    expect((await sinks())[0]).toMatchObject({
+      rows_behind: 0,
+      last_error: 'It rejected 1 of 1 rows (partial success).',
+    });
+    expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.ok).toBe(true);
+    expect(records()).toHaveLength(3);
+    receiver.answer = before;
+  });
+
+  test('objects in S3: signed, gzipped, and a batch that is sent again is the same object', async () => {
+    const where = { url: s3.url, region: REGION, bucket: 'acme-audit', prefix: 'broker/audit' };
+    const { id } = await add({ kind: 's3', format: 'json', ...where, secret: KEY });
+    expect((await agent.act(READ)).status).toBe(200);
+    const rows = () =>
+      [...s3.objects.keys()]
+        .filter((key) => key.endsWith('.gz'))
+        .toSorted()
+        .flatMap((key) => s3.lines(key))
+        .map((line) => JSON.parse(line).index);
+    await expect.poll(rows, { timeout: 10_000 }).toEqual([0, 1]);
+    for (const key of s3.objects.keys())
+      expect(key).toMatch(/^\/acme-audit\/broker\/audit\/\d{4}\/\d\d\/\d\d\/\d{12}-\d{12}-[0-9a-f]{8}\.jsonl\.gz$/);
+    const before = new Map(s3.objects);
+    expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.ok).toBe(true);
+    expect([...s3.objects.keys()].at(-1)).toBe('/acme-audit/broker/audit/agent-broker-test.txt');
+    // As a crash before the cursor moved would have it.
+    const { db } = world.running.broker.store;
+    const [key] = before.keys();
+    const [, first, last] = /(\d{12})-(\d{12})/.exec(key!)!;
+    await changeSink(
+      db,
+      { organisation_id: organisation.id, id },
+      { next_index: Number(first), batch_end: Number(last) + 1 },
+    );
+    await expect.poll(() => s3.puts.filter((put) => put === key).length, { timeout: 10_000 }).toBe(2);
+    expect(s3.objects.get(key!)).toEqual(before.get(key!));
+    const wrong = { secret: { ...KEY, secret_access_key: 'another-key-0123456789' } };
+    expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/settings`, wrong)).status).toBe(200);
+    expect((await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {})).body.detail).toBe('It answered 403.');
+  });
+
+  test('sinks are changed by admins only, on record, and no secret comes out', async () => {
+    const { id, secret } = await add({ kind: 'webhook', url: `${receiver.url}/in`, from: 'now' });
+    const change = (body: object) => organisation.ask('POST', `/owner/audit-sinks/${id}/settings`, body);
+    expect((await change({ status: 'paused' })).body.status).toBe('paused');
+    for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(200);
+    await expect.poll(async () => (await sinks())[0].rows_behind, { timeout: 10_000 }).toBeGreaterThan(3);
+    expect(receiver.rows(true).filter(({ reason }) => reason === 'approved')).toEqual([]);
+    expect((await change({ status: 'active', from: 'beginning', format: 'json' })).body.next_index).toBe(0);
+    await receiver.waitFor(6);
+    expect(receiver.seen.at(-1)!.headers['content-type']).toBe('application/x-ndjson');
+    expect((await change({ from: 1_000_000 })).body.detail).toMatch(/the receipt log has \d+ rows/);
+    expect((await change({ settings: { kind: 'otlp', url: receiver.url } })).status).toBe(400);
+    const hostile = [
+      { kind: 'webhook', url: 'http://169.254.169.254/latest', name: 'meta' },
+      { kind: 's3', url: s3.url, region: REGION, bucket: '../x', secret: KEY },
+      { kind: 's3', url: s3.url, region: REGION, bucket: 'abc', prefix: 'a/../b', secret: KEY },
+      { kind: 's3', url: s3.url, region: REGION, bucket: 'abc' },
+      { kind: 'webhook', url: receiver.url, header: 'x-token' },
+      { kind: 'file' },
+      { kind: 'syslog' },
+    ];
+    for (const sink of hostile.slice(1))
+      expect((await organisation.ask('POST', '/owner/audit-sinks', { name: 'other', ...sink })).status).toBe(400);
+    const meta = await organisation.ask('POST', '/owner/audit-sinks', hostile[0]);
+    if (meta.status === 201)
+      expect((await organisation.ask('POST', `/owner/audit-sinks/${meta.body.id}/test`, {})).body.ok).toBe(false);
+    expect((await organisation.ask('DELETE', `/owner/audit-sinks/${id}`)).status).toBe(200);
+    expect((await organisation.ask('DELETE', `/owner/audit-sinks/${id}`)).status).toBe(404);
+    const { text, body } = await organisation.ask('GET', '/owner/audit?limit=200');
+    const reasons = new Set(body.rows.map(({ reason }: { reason: string }) => reason));
+    for (const reason of ['audit_sink_created', 'audit_sink_changed', 'audit_sink_removed'])
+      expect(reasons).toContain(reason);
+    expect(text + JSON.stringify(await sinks())).not.toContain(secret);
+  });
+});
+
+type LogRecord = {
+  timeUnixNano: string;
+  attributes: { key: string; value: unknown }[];
+  body: { kvlistValue: { values: { key: string; value: unknown }[] } };
+};

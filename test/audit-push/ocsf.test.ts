@@ -1,0 +1,221 @@
+/** Events of OCSF: what every kind of row becomes, held to the schema of the class. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ocsfEvent } from '../../broker/audit-push/ocsf.ts';
+import type { AuditRow } from '../../broker/store/audit.ts';
+import { ROOT } from '../world/checkout.ts';
+import { furnish } from '../world/furnished.ts';
+import { readOcsf } from '../world/ocsf-sources.ts';
+import { ONE_STORE } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const schema = JSON.parse(readFileSync(join(ROOT, 'test/audit-push/ocsf-6003.schema.json'), 'utf8'));
+const valid = new Ajv({ allErrors: true, strictRequired: false }).compile(schema);
+const SOURCE = { issuer: 'did:web:localhost', chain: 'localhost/orgs/1' };
+const checkout = process.env.OCSF_SCHEMA;
+const sources = checkout
+  ? readOcsf(checkout, 'api_activity', ['ai_operation', 'record_integrity', 'security_control'])
+  : () => [];
+
+// biome-ignore lint/suspicious/noExplicitAny: what it is, is what is tested.
+function eventOf(row: AuditRow, index = 7): any {
+  const event = JSON.parse(JSON.stringify(ocsfEvent({ index, row }, SOURCE)));
+  expect(valid(event), JSON.stringify(valid.errors)).toBe(true);
+  expect(sources(event)).toEqual([]);
+  return event;
+}
+
+const ROW: AuditRow = {
+  organisation_id: '2dcfd88e-39cf-4339-af4b-8ac9c078bb9f',
+  id: '01a1f7f2-7347-73d4-80b3-7a1b98655fba',
+  state: 'final',
+  kind: 'action',
+  created_at: 1_795_000_000_000,
+  finished_at: 1_795_000_000_250,
+  agent_id: '11111111-1111-4111-8111-111111111111',
+  agent_public_id: 'agt_su3yjjeo7ert43mfwpef',
+  platform_id: 'github',
+  connection_id: '22222222-2222-4222-8222-222222222222',
+  scope: 'github:issues.write',
+  method: 'DELETE',
+  path: '/issues/1',
+  result: 'allowed',
+  reason: 'allowed',
+  detail: null,
+  decision: JSON.stringify({
+    policy: { id: 'p', name: 'careful', version: 3 },
+    guardrails: { version: 0 },
+    matched: [],
+  }),
+  approval_id: null,
+  session_id: 's-1',
+  agent_reason: 'cleaning up',
+  violating: null,
+  upstream_status: 204,
+  flags: null,
+  pii: null,
+  correlation_id: 'c-1',
+  row_hash: 'c44dec5f',
+  receipt_kid: 'kid',
+  receipt: 'a.b.c',
+  receipt_format: null,
+  receipt_issuer: null,
+  instance_id: '',
+};
+
+describe('an event', () => {
+  test('of a call says who did what on which platform, and how it ended', () => {
+    expect(eventOf(ROW)).toMatchObject({
+      metadata: { version: '1.9.0', uid: ROW.id, sequence: 7, tenant_uid: ROW.organisation_id, event_code: 'allowed' },
+      class_uid: 6003,
+      type_uid: 600_304,
+      activity_name: 'Delete',
+      time: ROW.finished_at,
+      duration: 250,
+      status_id: 1,
+      action_id: 1,
+      disposition_id: 1,
+      policy: { name: 'careful', version: '3' },
+      actor: { user: { uid: ROW.agent_id, name: ROW.agent_public_id, type_id: 4 }, session: { uid: 's-1' } },
+      ai_agent: { uid: ROW.agent_id },
+      api: { operation: 'DELETE /issues/1', service: { name: 'github' }, response: { code: 204 } },
+      http_request: { http_method: 'DELETE', url: { path: '/issues/1' } },
+      message: 'agt_su3yjjeo7ert43mfwpef: DELETE /issues/1 on github, allowed (allowed)',
+      attestation_list: [{ uid: ROW.id, fingerprint: { value: 'c44dec5f' } }],
+      unmapped: { receipt: 'a.b.c', agent_reason: 'cleaning up', scope: 'github:issues.write' },
+    });
+    expect(eventOf(ROW)).not.toHaveProperty('delegation');
+    expect(JSON.stringify(eventOf(ROW))).not.toContain('app_name');
+  });
+
+  test.each([
+    ['held', 99, 99, 14],
+    ['denied', 2, 2, 2],
+    ['blocked', 2, 2, 2],
+    ['errored', 2, 1, 27],
+  ] as const)('of a call that was %s', (result, status_id, action_id, disposition_id) => {
+    expect(eventOf({ ...ROW, result })).toMatchObject({ status_id, action_id, disposition_id });
+  });
+
+  test('delegation: of an approval, of a standing approval, of a child, and of a child with an approval', () => {
+    const of = (more: Partial<AuditRow>, flags: object) =>
+      eventOf({ ...ROW, ...more, flags: JSON.stringify(flags) }).delegation;
+    const approval = { decided_by: 'o', decided_at: '2026-11-01T00:00:00.000Z', how: 'passkey' };
+    const issuer_uid = SOURCE.issuer;
+    const created_time = Date.parse(approval.decided_at);
+    expect(of({ approval_id: 'ap' }, { approval })).toEqual({ uid: 'ap', issuer_uid, created_time });
+    expect(of({}, { standing_approval: { id: 'st', left: 2 } })).toEqual({ uid: 'st', issuer_uid });
+    expect(of({}, { parent: 'agt_parent' })).toEqual({
+      uid: ROW.agent_public_id,
+      parent_uid: 'agt_parent',
+      issuer_uid,
+    });
+    expect(of({ approval_id: 'ap' }, { approval, parent: 'agt_parent' })).toMatchObject({
+      uid: 'ap',
+      parent_uid: 'agt_parent',
+    });
+    // A call that is held has no approval yet.
+    expect(of({ approval_id: 'ap', result: 'held' }, {})).toBeUndefined();
+  });
+
+  test('of a change names who made it', () => {
+    const of = (by: string) =>
+      eventOf({
+        ...ROW,
+        kind: 'event',
+        agent_id: null,
+        agent_public_id: null,
+        result: null,
+        reason: 'policy_changed',
+        flags: JSON.stringify({ change: { by, how: 'api' } }),
+      });
+    expect(of('owner-uuid')).toMatchObject({ activity_id: 3, actor: { user: { uid: 'owner-uuid', type_id: 1 } } });
+    expect(of('operator').actor.user).toMatchObject({ name: 'operator', type_id: 3 });
+  });
+
+  test('any row makes one that the schema takes, whatever stands in its columns', () => {
+    const text = fc.option(
+      fc.oneof(fc.string({ minLength: 1 }), fc.constantFrom('{}', '[]', 'null', '{"parent":1}', '/a')),
+      {
+        nil: null,
+      },
+    );
+    const column = {
+      result: fc.option(fc.constantFrom('allowed', 'held', 'denied', 'blocked', 'errored'), { nil: null }),
+      kind: fc.constantFrom('action', 'event'),
+      method: fc.option(fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', ''), { nil: null }),
+      reason: fc.oneof(
+        fc.constantFrom('policy_created', 'grant_removed', 'connection_changed'),
+        fc.string({ minLength: 1 }),
+      ),
+      finished_at: fc.option(fc.nat(), { nil: null }),
+      upstream_status: fc.option(fc.integer({ min: 100, max: 599 }), { nil: null }),
+      ...Object.fromEntries(
+        (
+          [
+            'agent_id',
+            'agent_public_id',
+            'platform_id',
+            'connection_id',
+            'scope',
+            'path',
+            'detail',
+            'decision',
+            'approval_id',
+            'session_id',
+            'agent_reason',
+            'violating',
+            'flags',
+            'pii',
+            'row_hash',
+            'receipt_kid',
+            'receipt',
+          ] as const
+        ).map((name) => [name, text]),
+      ),
+    };
+    fc.assert(
+      fc.property(fc.record(column), (columns) => {
+        eventOf({ ...ROW, ...(columns as Partial<AuditRow>) });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('what is no attribute of the class is refused by the check', () => {
+    const event = eventOf(ROW);
+    for (const wrong of [
+      { ...event, secret: 1 },
+      { ...event, actor: { ...event.actor, app_name: 'x' } },
+      { ...event, severity_id: 7 },
+      { ...event, status_id: 2, status: 'Success' },
+      { ...event, metadata: { ...event.metadata, version: '1.8.0' } },
+      { ...event, src_endpoint: {} },
+      { ...event, src_endpoint: undefined },
+    ])
+      expect(valid(JSON.parse(JSON.stringify(wrong)))).toBe(false);
+  });
+});
+
+test.each(ONE_STORE)('everything that an organisation puts on record becomes an event, on %s', async (store) => {
+  const world = await startWorld(store);
+  const { organisation, agent } = await furnish(world, 'alpha');
+  const { approvals } = (await organisation.ask('GET', '/owner/approvals')).body;
+  expect((await organisation.ask('POST', `/owner/approvals/${approvals[0].approval_id}/approve`, {})).status).toBe(200);
+  expect((await organisation.ask('POST', `/owner/approvals/${approvals[1].approval_id}/deny`, {})).status).toBe(200);
+  await organisation.ask('POST', '/owner/policies', { name: 'new', rules: [{ effect: 'allow' }] });
+  await agent.act({ platform: 'alpha-platform', endpoint: '/items', method: 'DELETE', scope: 'demo:delete' });
+  await agent.act({ platform: 'nowhere', endpoint: '/items', method: 'GET', scope: 'demo:read' });
+  await agent.request('POST', '/v1/actions', { body: '{', headers: { 'content-type': 'application/json' } });
+  const rows = await world.running.broker.store.db
+    .selectFrom('audit_rows')
+    .selectAll()
+    .where('state', '=', 'final')
+    .execute();
+  const reasons = new Set(rows.map((row) => eventOf(row).metadata.event_code));
+  expect(reasons.size).toBeGreaterThan(8);
+  for (const row of rows) expect(eventOf(row).unmapped.receipt !== undefined).toBe(row.receipt !== null);
+});

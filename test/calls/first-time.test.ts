@@ -1,0 +1,122 @@
+/** `first_time` in conditions: what an agent never did before is held, and once it was approved and sent it is no first time. */
+import { describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { givenReplica } from '../world/replica.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const SCOPES = {
+  'codehost:read': ['GET /repos/*/*/issues', 'GET /repos/*/*/issues/*'],
+  'codehost:write': ['POST /repos/*/*/issues', 'PATCH /repos/*/*/issues/*', 'POST /mail'],
+};
+const ALL = Object.keys(SCOPES);
+const held = (kind: string) => [
+  { effect: 'allow' },
+  { name: 'new', effect: 'require_approval', when: `first_time.${kind}` },
+];
+
+describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = shared(async () => {
+    const made = await world.organisation();
+    await made.platform({ id: 'codehost', manifest: { scopes: SCOPES, recipients: { 'POST /mail': ['/to'] } } });
+    return made;
+  });
+  const agentBy = async (rules: readonly unknown[]) =>
+    organisation.agent({ policy: await organisation.policy(rules), grants: { codehost: { scopeList: ALL } } });
+  const send = (agent: TestAgent, line: string, data?: object) => {
+    const [method, endpoint] = line.split(' ');
+    const scope = method === 'GET' ? 'codehost:read' : 'codehost:write';
+    return agent.act({ platform: 'codehost', scope, method, endpoint, ...(data && { data }) });
+  };
+  const expectSent = async (...call: Parameters<typeof send>) => expect((await send(...call)).status).toBe(200);
+  const expectHeld = async (...call: Parameters<typeof send>): Promise<string> => {
+    const answer = await send(...call);
+    expect(answer.status, answer.text).toBe(202);
+    return answer.body.approval_id;
+  };
+  const approve = async (id: string) => {
+    const decided = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    expect(decided.status, decided.text).toBe(200);
+    await expect
+      .poll(async () => (await organisation.ask('GET', `/owner/approvals/${id}`)).body.executed_at)
+      .toBeTruthy();
+  };
+
+  test('an operation, until it was approved and sent', async () => {
+    const agent = await agentBy(held('operation'));
+    const id = await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' });
+    // Nothing was sent: it is still the first.
+    await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'b' });
+    await approve(id);
+    await expectSent(agent, 'POST /repos/acme/other/issues', { title: 'c' });
+    await expectHeld(agent, 'PATCH /repos/acme/app/issues/1', { title: 'd' });
+    // Another agent did not.
+    await expectHeld(await agentBy(held('operation')), 'POST /repos/acme/app/issues', { title: 'a' });
+  });
+
+  test('a repository: who only read there changes something for the first time', async () => {
+    const agent = await agentBy(held('repository && request.method != "GET"'));
+    await expectSent(agent, 'GET /repos/acme/app/issues');
+    await approve(await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' }));
+    await expectSent(agent, 'PATCH /repos/ACME/App/issues/1', { title: 'b' });
+    await expectHeld(agent, 'POST /repos/acme/other/issues', { title: 'c' });
+  });
+
+  test('a recipient, in any spelling; two at once are both needed', async () => {
+    const agent = await agentBy(held('recipient'));
+    await expectSent(agent, 'GET /repos/acme/app/issues');
+    await approve(await expectHeld(agent, 'POST /mail', { to: 'ann@x.example' }));
+    await expectSent(agent, 'POST /mail', { to: 'Ann <ann@X.example>' });
+    await expectHeld(agent, 'POST /mail', { to: 'ann@x.example, bob@x.example' });
+    await expectHeld(agent, 'POST /mail', {});
+  });
+
+  test('what was done before there was such a rule counts, and so does what a parent did', async () => {
+    const agent = await agentBy([{ effect: 'allow' }]);
+    await expectSent(agent, 'POST /repos/acme/app/issues', { title: 'a' });
+    const guarded = await organisation.ask('POST', '/owner/guardrails', {
+      guardrails: [{ name: 'new operations wait', effect: 'require_approval', when: 'first_time.operation' }],
+    });
+    expect(guarded.status, guarded.text).toBe(200);
+    await expectSent(agent, 'POST /repos/acme/app/issues', { title: 'b' });
+    await expectHeld(agent, 'PATCH /repos/acme/app/issues/1', { title: 'c' });
+    const child = await childOf(world, organisation, agent, { grants: [{ platform: 'codehost', scopes: ALL }] });
+    await expectSent(child, 'POST /repos/acme/app/issues', { title: 'd' });
+    await expectHeld(child, 'PATCH /repos/acme/app/issues/1', { title: 'e' });
+    await organisation.ask('POST', '/owner/guardrails', { guardrails: [] });
+  });
+
+  test('a refused call is no deed, and the simulation says what is so', async () => {
+    const agent = await agentBy([...held('repository'), { effect: 'deny', when: 'request.method == "PATCH"' }]);
+    expect((await send(agent, 'PATCH /repos/acme/app/issues/1', { title: 'a' })).status).toBe(403);
+    const call = { platform: 'codehost', scope: 'codehost:read', method: 'GET', endpoint: '/repos/acme/app/issues' };
+    const simulate = async () => {
+      const { body, text } = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, call });
+      return body.decision ?? text;
+    };
+    const before = await simulate();
+    await approve(await expectHeld(agent, 'GET /repos/acme/app/issues'));
+    expect(await simulate()).not.toEqual(before);
+    await expectSent(agent, 'GET /repos/acme/app/issues');
+  });
+
+  test('hashes are stored, and nothing of what was done', async () => {
+    const agent = await agentBy(held('recipient'));
+    await approve(await expectHeld(agent, 'POST /mail', { to: 'carol@secret.example' }));
+    const rows = await world.running.broker.store.db.selectFrom('agent_deeds').selectAll().execute();
+    expect(rows.length).toBeGreaterThan(1);
+    expect(JSON.stringify(rows)).not.toMatch(/carol|mail|issues/);
+  });
+
+  if (store === 'postgres') {
+    const replica = givenReplica(world);
+    test('another replica knows it at once', async () => {
+      const agent = await agentBy(held('operation'));
+      await expectHeld(replica.asks(agent), 'POST /repos/acme/app/issues', { title: 'a' });
+      await approve(await expectHeld(agent, 'POST /repos/acme/app/issues', { title: 'a' }));
+      await expectSent(replica.asks(agent), 'POST /repos/acme/app/issues', { title: 'b' });
+    });
+  }
+});

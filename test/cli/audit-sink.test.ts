@@ -1,0 +1,47 @@
+/** Audit sinks from the terminal: added, listed, tried, paused, moved and removed; a secret never comes back. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { type AuditReceiver, startAuditReceiver } from '../world/audit-receiver.ts';
+import { runCommand, startServe } from '../world/command.ts';
+import { newFolder } from '../world/stores.ts';
+
+const folder = newFolder();
+const env = { AGENT_BROKER_DATA: folder };
+const run = (words: string[], more: Record<string, string> = {}) =>
+  runCommand(['audit-sink', ...words], { cwd: folder, env: { ...env, ...more } });
+
+let receiver: AuditReceiver;
+beforeAll(async () => {
+  receiver = await startAuditReceiver();
+  afterFile(() => receiver.close());
+  await startServe([], {
+    cwd: folder,
+    env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: receiver.address, AUDIT_FOLDER: join(folder, 'audit') },
+  });
+});
+
+test('a sink is added, listed, tried, paused, moved and removed', async () => {
+  const hook = await run(['add', 'siem', 'webhook', `url=${receiver.url}/in`, '--from', 'beginning']);
+  expect(hook.code, hook.stderr).toBe(0);
+  expect(hook.stdout).toMatch(/from row 0 on[\s\S]*shown this once: whsec_/);
+  await receiver.waitFor(1);
+  const secret = JSON.stringify({ access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'SECRET-OF-S3' });
+  const s3 = ['add', 'archive', 's3', `url=${receiver.url}`, 'region=eu-central-1', 'bucket=acme', 'path_style=true'];
+  expect((await run([...s3, '--secret-env', 'S3_SECRET'], { S3_SECRET: secret })).stderr).toBe('');
+  expect((await run(['add', 'disk', 'file', 'max_bytes=2048', '--format', 'json'])).code).toBe(0);
+  const listed = await run(['list']);
+  expect(listed.stdout).toMatch(
+    /archive +s3 +ocsf +\d+ +\S+[\s\S]*disk +file +json +\d+ +working[\s\S]*siem +webhook +ocsf/,
+  );
+  expect((await run(['list', '--json'])).stdout).not.toContain('SECRET-OF-S3');
+  expect((await run(['test', 'siem', 'disk'])).stdout).toMatch(/siem \(webhook\): works[\s\S]*disk \(file\): works/);
+  expect(readdirSync(join(folder, 'audit'))).toHaveLength(1);
+  expect((await run(['pause', 'siem'])).stdout).toContain('siem is paused');
+  expect((await run(['seek', 'siem', '0'])).stdout).toMatch(/the next row is 0, and \d+ wait/);
+  expect((await run(['resume', 'siem'])).stdout).toContain('siem is active');
+  expect((await run(['remove', 'siem'])).stdout).toContain('not pushed to siem any more');
+  const gone = await run(['test', 'seim']);
+  expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no audit sink seim.')]);
+});

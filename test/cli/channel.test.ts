@@ -1,0 +1,80 @@
+/** Channels from the terminal: added, listed, tried, removed; a secret never comes back. */
+import { beforeAll, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { runCommand, startServe } from '../world/command.ts';
+import { newFolder } from '../world/stores.ts';
+
+const folder = newFolder();
+const env = { AGENT_BROKER_DATA: folder };
+const run = (words: string[], input?: string) =>
+  runCommand(['channel', ...words], { cwd: folder, env, ...(input !== undefined && { input }) });
+
+let server: ChannelServer;
+beforeAll(async () => {
+  server = await startChannelServer();
+  afterFile(() => server.close());
+  await startServe([], { cwd: folder, env: { ...env, AGENT_BROKER_ALLOW_PRIVATE: server.address } });
+});
+
+test('a channel is added with its rules, listed, tried and removed', async () => {
+  const hook = await run([
+    'add',
+    'hook',
+    'webhook',
+    `url=${server.url}/hook`,
+    '--quiet',
+    '22:00-07:00',
+    '--zone',
+    'UTC',
+  ]);
+  expect(hook.code, hook.stderr).toBe(0);
+  expect(hook.stdout).toMatch(/shown this once: whsec_/);
+  const token = 'tk_0123456789';
+  const phone = [
+    'add',
+    'phone',
+    'ntfy',
+    `server=${server.url}`,
+    'topic=acme',
+    '--event',
+    'call_held',
+    '--secret-stdin',
+  ];
+  expect((await run(phone, `${token}\n`)).code).toBe(0);
+  const listed = await run(['list']);
+  expect(listed.stdout).toMatch(/hook +webhook +active +everything not 22:00 to 07:00 UTC/);
+  expect(listed.stdout).toMatch(/phone +ntfy +active +call_held/);
+  expect((await run(['list', '--json'])).stdout).not.toContain(token);
+  const tried = await run(['test']);
+  expect(tried.stdout).toMatch(/hook \(webhook\): sent[\s\S]*phone \(ntfy\): sent/);
+  expect(server.seen.map(({ target }) => target)).toEqual(['/hook', '/']);
+  expect(server.seen[1]!.headers.authorization).toBe(`Bearer ${token}`);
+  server.answer = (_request, response) => response.writeHead(503).end();
+  const failed = await run(['test', 'phone']);
+  expect([failed.code, failed.stdout]).toEqual([1, expect.stringContaining('not sent. It answered 503.')]);
+  expect((await run(['list'])).stdout).toContain('failing: It answered 503.');
+  expect((await run(['remove', 'phone'])).stdout).toContain('The channel phone is removed.');
+  const gone = await run(['test', 'fone']);
+  expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no channel fone.')]);
+});
+
+test('a channel in Slack is added with its signing secret and people, and says where clicks are told', async () => {
+  const slack = ['add', 'ops', 'slack', 'channel=C0123456789', 'people=U0123456789:ann@acme.example'];
+  const added = await runCommand(
+    ['channel', ...slack, `server=${server.url}`, '--secret-env', 'TOKEN', '--signing-secret-env', 'SIGNING'],
+    { cwd: folder, env: { ...env, TOKEN: 'xoxb-1111111111', SIGNING: 'c'.repeat(32) } },
+  );
+  expect(added.code, added.stderr).toBe(0);
+  expect(added.stdout).toMatch(/Clicks on buttons are told at \S+\/notify\/slack\/[0-9a-f-]{36}/);
+  expect(added.stdout).not.toMatch(/xoxb|cccc/);
+  expect((await run(['add', 'x', 'slack', 'people=ann'])).stderr).toContain('Write people as id:address');
+  expect((await run(['remove', 'ops'])).code).toBe(0);
+});
+
+test('what is wrong is said with what to write', async () => {
+  const usage = await run(['add', 'x', 'ntfy', 'acme']);
+  expect(usage.stderr).toContain('write key=value');
+  const unknown = await run(['add', 'x', 'pigeon']);
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('kind')]);
+});

@@ -1,0 +1,105 @@
+/** The table of agents and the page of one: found, ordered, read, stopped and linked to. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { childOf } from '../world/child.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
+
+describe.skipIf(withoutChromium)(
+  `agents in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const triage = shared(() => organisation.agent({ name: 'triage' }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+    const go = async (path: string) => {
+      await page.open(world.running.baseUrl + path);
+      await isLive(page);
+    };
+    const has = (selector: string, words: string) =>
+      page.until(
+        `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
+      );
+    const names = () =>
+      page.value<string[]>(`[...document.querySelectorAll('#agents .name strong')].map((one) => one.innerText)`);
+
+    beforeAll(async () => {
+      await organisation.agent({ name: 'Idle' });
+      await triage.act(READ);
+      await triage.act({ ...READ, scope: 'demo:nonsense' });
+      expect((await triage.act(WRITE)).status).toBe(202);
+    });
+
+    test('the table says what each did in the last day and what waits, and is ordered by a head', async () => {
+      await go('/console/agents');
+      const row = `[data-agent="${triage.agentId}"]`;
+      await has(row, '3 · 1 refused · 1 held');
+      expect(await names()).toEqual(['Idle', 'triage']);
+      await page.click('#sort-last_call');
+      await page.until(`location.search === '?sort=-last_call'`);
+      await page.until(`document.querySelector('#agents .row').dataset.agent === '${triage.agentId}'`);
+      expect(await page.value(`document.querySelector('#sort-last_call').parentElement.ariaSort`)).toBe('descending');
+      await page.click('#sort-last_call');
+      await page.until(`document.querySelector('#agents .row').dataset.agent !== '${triage.agentId}'`);
+      await page.click(`${row} td[data-label="Waits"] a`);
+      await page.until(
+        `location.search === '?agent=${triage.agentId}' && document.querySelectorAll('.card').length === 1`,
+      );
+    });
+
+    test('a name leads to the page of the agent: who it is, its grants, what waits, what it did', async () => {
+      await go('/console/agents');
+      await page.click(`[data-agent="${triage.agentId}"] .name a`);
+      await page.until(`location.pathname === '/console/agents/${triage.agentId}'`);
+      await has('h1', 'triage Active');
+      expect(await page.value(`document.querySelector('nav [aria-current]').innerText`)).toBe('Agents');
+      await has('.facts', `Owner ${organisation.owner.email}`);
+      await has('.facts', '3 · 1 refused · 1 held');
+      await has('#waits', 'It wants to');
+      await has('#grants', 'demo:read');
+      await has('#grants', 'last call there');
+      await page.until(`document.querySelectorAll('#activity .row').length === 3`);
+      await page.click('#all-activity');
+      await page.until(`location.search === '?agent=${triage.agentId}'`);
+    });
+
+    test('it is suspended and resumed there; who is no admin reads why not', async () => {
+      await go(`/console/agents/${triage.agentId}`);
+      await page.click('.page-head [data-verb="suspend"]');
+      await page.until(`document.querySelector('dialog')?.innerText.includes('Suspend triage?')`);
+      await page.press('Enter');
+      await says(page, 'triage is suspended.');
+      await has('h1', 'Suspended');
+      expect((await triage.act(READ)).status).toBe(403);
+      await page.click('.page-head [data-verb="resume"]');
+      await page.click('#move');
+      await has('h1', 'Active');
+      expect((await triage.act(READ)).status).toBe(200);
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+      await viewer.open(`${world.running.baseUrl}/console/agents/${triage.agentId}`);
+      await viewer.until(
+        `document.querySelector('.agent-page')?.innerText.includes('an admin can change and stop agents')`,
+      );
+      expect(await viewer.value(`document.querySelectorAll('.page-head .buttons').length`)).toBe(0);
+    });
+
+    test('children stand on the page of their parent, and lead to it', async () => {
+      const parent = await organisation.agent({ name: 'planner' });
+      const child = await childOf(world, organisation, parent, { name: 'reader' });
+      await go(`/console/agents/${parent.agentId}`);
+      await page.click(`[data-child="${child.agentId}"] a`);
+      await has('h1', 'reader');
+      await page.click(`.facts a[href="/console/agents/${parent.agentId}"]`);
+      await has('h1', 'planner');
+    });
+
+    test('an unknown agent is a page that says so, with the way back', async () => {
+      await go('/console/agents/agt_00000000000000000000');
+      await has('.empty', 'There is no such agent');
+      await page.click('.empty a');
+      await page.until(`location.pathname === '/console/agents'`);
+    });
+  },
+);

@@ -1,0 +1,216 @@
+/** Connecting a platform from an empty organisation, with the mouse and with the keyboard alone, until an agent is granted it. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+
+const TOKEN = 'CANARY-pasted-0123456789-abcdef';
+const NEWER = 'CANARY-newer-9876543210-fedcba';
+const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
+
+describe.skipIf(withoutChromium)(
+  `connecting a platform in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const browser = shared(() => startBrowser());
+    const has = (page: Page, selector: string, words: string) =>
+      page.until(
+        `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
+      );
+    const tabTo = async (page: Page, selector: string) => {
+      for (let step = 0; step < 60; step++) {
+        if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
+        await page.press('Tab');
+      }
+      throw new Error(`Tab never came to ${selector}`);
+    };
+    const write = async (page: Page, selector: string, text: string) => {
+      await page.click(selector);
+      await page.type(text);
+    };
+    /** The page, its address and what the browser keeps hold nothing of a secret. */
+    const expectNothingOf = async (page: Page, secret: string) =>
+      expect(
+        await page.value(
+          `document.documentElement.outerHTML + location.href + JSON.stringify({...localStorage, ...sessionStorage}) + [...document.querySelectorAll('input')].map((one) => one.value)`,
+        ),
+      ).not.toContain(secret);
+
+    test('with the mouse: a refused token keeps nothing; one that works is tested and given to an agent', async () => {
+      const organisation = await world.organisation();
+      const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }], 'default') });
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.click('nav a[href="/console/connections"]');
+      await page.click('#first-connection');
+      await page.until(`document.querySelectorAll('#gallery a').length === 13`);
+      await has(page, '[data-builtin="github"]', 'Token, OAuth or App');
+      await expectAccessible(page, 'the gallery');
+      await page.resize(DESKTOP);
+      await page.screenshot('gallery');
+      await page.click('[data-builtin="npm"]');
+      await page.until(`document.activeElement.matches('h1')`);
+      await has(page, '.grantable', 'publish');
+      await page.click('.elsewhere summary');
+      await write(page, '[data-part="address"]', `${world.upstream.url}/npm`);
+      await write(page, '[data-part="secret"]', TOKEN);
+      expect(await page.value(`document.querySelector('[data-part="secret"]').type`)).toBe('password');
+      await expectAccessible(page, 'the form of a platform');
+      await page.resize(DESKTOP);
+      await page.screenshot('gallery-form');
+      world.upstream.answer = (_, response) => response.writeHead(401).end();
+      await page.click('#connect');
+      await has(page, '#refused', 'Nothing was kept');
+      expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
+      await expectNothingOf(page, TOKEN);
+      world.upstream.answer = undefined;
+      world.upstream.seen.length = 0;
+      await write(page, '[data-part="secret"]', TOKEN);
+      await page.click('#connect');
+      await has(page, '#done', 'npm is connected Worked');
+      expect(world.upstream.seen.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${TOKEN}`]);
+      await expectNothingOf(page, TOKEN);
+      await expectAccessible(page, 'what came of connecting');
+      await page.resize(DESKTOP);
+      await page.screenshot('gallery-done');
+      await page.click('#give');
+      await page.until(`location.pathname === '/console/agents/${agent.agentId}' && location.search === ''`);
+      await page.click('dialog [data-preset="read"]');
+      await page.click('#save-grant');
+      await page.until(`document.querySelector('[data-grant="npm"]') !== null`);
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('by keyboard alone: parts of a secret, a newer secret that must work first, settings, and removing', async () => {
+      const organisation = await world.organisation();
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/connections`);
+      await page.until(`document.querySelector('#first-connection') !== null`);
+      await tabTo(page, '#first-connection');
+      await page.press('Enter');
+      await page.until(`document.querySelector('[data-builtin="s3"]') !== null`);
+      await tabTo(page, '[data-builtin="s3"]');
+      await page.press('Enter');
+      await page.until(
+        `document.activeElement.matches('h1') && document.querySelector('[data-part="address"]') !== null`,
+      );
+      for (const [part, text] of [
+        ['address', world.upstream.url],
+        ['access_key_id', 'AKIACANARY0123456789'],
+        ['secret_access_key', TOKEN],
+      ] as const) {
+        await tabTo(page, `[data-part="${part}"]`);
+        await page.type(text);
+      }
+      expect(await page.value(`document.querySelector('[data-part="access_key_id"]').type`)).toBe('text');
+      await page.press('Enter');
+      await has(page, '#done', 's3 is connected');
+      await has(page, '#done', 'No agent may use it yet');
+      await tabTo(page, '#to-connections');
+      await page.press('Enter');
+      await has(page, '#connections', 's3');
+
+      await tabTo(page, '.replace');
+      await page.press('Enter');
+      await page.until(`document.querySelector('dialog [data-part="secret_access_key"]') !== null`);
+      world.upstream.answer = (_, response) => response.writeHead(403).end();
+      await tabTo(page, '[data-part="access_key_id"]');
+      await page.type('AKIACANARY0123456789');
+      await tabTo(page, '[data-part="secret_access_key"]');
+      await page.type(NEWER);
+      await page.press('Enter');
+      await has(page, '#refused', 'The old secret is still in use');
+      const one = async () => (await organisation.ask('GET', '/owner/connections')).body.connections;
+      expect(await one()).toMatchObject([{ label: 's3', revision: 1 }]);
+      await expectAccessible(page, 'replacing a secret');
+      await page.resize(DESKTOP);
+      await page.screenshot('gallery-replace');
+      world.upstream.answer = undefined;
+      await tabTo(page, '#replace');
+      await page.press('Enter');
+      await says(page, '“s3” uses the new secret.');
+      expect(await one()).toMatchObject([{ label: 's3', revision: 2, last_test: { ok: true } }]);
+      await expectNothingOf(page, NEWER);
+
+      await page.until(`document.querySelector('dialog') === null`);
+      await tabTo(page, '.settings');
+      await page.press('Enter');
+      await tabTo(page, '[data-setting="idle"]');
+      await page.type('300');
+      await page.press('Enter');
+      await says(page, 'The settings of “s3” are changed.');
+      expect(await one()).toMatchObject([{ idle_seconds: 300, wait_seconds: null }]);
+      await page.resize({ width: 360, height: 740 }, 'phone');
+      await page.screenshot('gallery-row-phone');
+      await page.resize(DESKTOP);
+
+      await tabTo(page, '.remove');
+      await page.press('Enter');
+      await tabTo(page, '#remove');
+      await page.press('Enter');
+      await says(page, '“s3” is removed.');
+      await page.until(`document.querySelector('#first-connection') !== null`);
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('OAuth: where to register, and the way to the page of consent; another account on what is there', async () => {
+      const organisation = await world.organisation();
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/connections/new?platform=github`);
+      await page.click('input[value="oauth"]');
+      await has(page, '#connect-form', `${world.running.baseUrl}/console/connections/callback`);
+      await write(page, '[data-part="client_id"]', 'Iv1.abc');
+      await write(page, '[data-part="client_secret"]', TOKEN);
+      await page.screenshot('gallery-oauth');
+      await page.click('#connect');
+      await page.until(`document.querySelector('dialog .host')?.innerText === 'github.com'`);
+      await expectNothingOf(page, TOKEN);
+      await page.press('Escape');
+      await page.until(`location.pathname === '/console/connections'`);
+      await has(page, '#connections', 'github Not connected');
+      await page.click('#to-gallery');
+      await page.click('[data-builtin="github"]');
+      await has(page, '#connect-form', 'is registered at GitHub already');
+      expect(await page.value(`document.querySelector('[data-part="label"]').value`)).toBe('github-2');
+      await page.click('#which');
+      await page.press('Escape');
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('who is no admin reads why not; hostile names are text', async () => {
+      const organisation = await world.organisation();
+      await organisation.platform({ id: 'demo', manifest: { name: HOSTILE } });
+      const page = await openConsole(world, browser, await organisation.addOwner('approver'));
+      await page.open(`${world.running.baseUrl}/console/connections/new?platform=stripe`);
+      await isLive(page);
+      await has(page, 'main', 'Your role is approver: an admin connects platforms.');
+      await has(page, '.grantable', 'refunds');
+      expect(await page.value(`document.querySelector('#connect-form')`)).toBeNull();
+      await page.open(`${world.running.baseUrl}/console/connections`);
+      await isLive(page);
+      expect(await page.value(`document.querySelector('main img, #to-gallery')`)).toBeNull();
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('what stands in the entry is what the command line writes', async () => {
+      const organisation = await world.organisation();
+      const at = '/owner/built-in-platforms/github/entry?platform=hub';
+      const oauth = await organisation.ask('GET', `${at}&client_id=x&base_url=https://github.acme.example`);
+      expect(oauth.body).toMatchObject({
+        entry: {
+          use: 'github',
+          base_url: 'https://github.acme.example/api/v3',
+          auth: { type: 'oauth2', client_id: 'x', client_secret: { env: 'HUB_CLIENT_SECRET' } },
+        },
+        secrets: ['client_secret'],
+      });
+      expect((await organisation.ask('GET', `${at}&app_id=7`)).body.error).toBe('invalid_request');
+      expect((await organisation.ask('GET', `${at}&base_url=nonsense`)).body.detail).toContain('is no address');
+      const jira = await organisation.ask('GET', '/owner/built-in-platforms/jira/entry');
+      expect([jira.status, jira.body.detail]).toEqual([400, expect.stringContaining('an address of its own')]);
+      const stripe = await organisation.ask('GET', '/owner/built-in-platforms/stripe/entry?client_id=x');
+      expect(stripe.status).toBe(400);
+      expect((await organisation.ask('GET', '/owner/built-in-platforms/nothing/entry')).status).toBe(404);
+    });
+  },
+);

@@ -1,0 +1,118 @@
+/** Inviting an agent from an empty organisation, with the mouse and with the keyboard alone, until it makes its first call. */
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { clientNamed } from '../../bin/client-config.ts';
+import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
+import { expectAccessible } from '../world/accessible.ts';
+import { send } from '../world/agent.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+
+test('the clients are those of the command line, by its names', () => {
+  for (const [id, title] of CLIENTS) expect(clientNamed(id).title).toBe(title);
+});
+
+describe.skipIf(withoutChromium)(
+  `inviting an agent in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const browser = shared(() => startBrowser());
+    const has = (page: Page, selector: string, words: string) =>
+      page.until(
+        `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
+      );
+    const line = (page: Page) => page.value<string>(`document.querySelector('#invited .command pre').innerText`);
+    const bind = async (token: string) => {
+      const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+      const answer = await send(`${world.running.baseUrl}/v1/invites/bind`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ bind_secret: token, public_key_pem: publicKey.export({ format: 'pem', type: 'spki' }) }),
+      });
+      expect(answer.status, answer.text).toBe(200);
+    };
+
+    test('with the mouse: from no agents to one that has brought its key, with what was granted', async () => {
+      const organisation = await world.demoOrganisation();
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.click('nav a[href="/console/agents"]');
+      await page.click('.empty a.primary');
+      await page.until(`location.pathname === '/console/agents/new'`);
+      await page.click('#agent-name');
+      await page.type('triage bot');
+      await page.until(`document.querySelectorAll('#add-platform option').length === 2`);
+      await page.value(`(() => {
+        const found = document.querySelector('#add-platform');
+        found.value = 'demo';
+        found.dispatchEvent(new Event('change', { bubbles: true }));
+      })()`);
+      await has(page, '#invite-form', 'Choose what it may do on demo');
+      expect(await page.value(`document.querySelector('#invite').disabled`)).toBe(true);
+      await page.click('input[name="demo:read"]');
+      await expectAccessible(page, 'the form of a new agent');
+      await page.click('#invite');
+      await page.until(`document.querySelector('#invited .command') !== null`);
+      expect(await line(page)).toMatch(
+        /^npx agent-broker connect claude-code --name triage-bot --url http:\/\/\S+ --invite inv_\S+$/,
+      );
+      for (const [id] of CLIENTS) {
+        await page.click(`[data-client="${id}"]`);
+        expect(await line(page)).toContain(`connect ${id} `);
+      }
+      await page.click('[data-client="sdk"]');
+      await has(page, '#invited', 'AGENT_BROKER_PROFILE="$HOME/.agent-broker/profiles/triage-bot.json"');
+      await page.click('[data-client="plain"]');
+      await expectAccessible(page, 'the lines of a new agent');
+      await bind((await line(page)).split('--invite ')[1] ?? '');
+      await has(page, '#bound', 'triage bot is there');
+      await page.click('#bound a');
+      await has(page, 'h1', 'triage bot Active');
+      await has(page, '#grants', 'demo:read');
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('by keyboard alone, without a platform; an open invite is listed and revoked', async () => {
+      const organisation = await world.organisation();
+      await organisation.policy([{ effect: 'allow' }], 'default');
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/agents`);
+      await isLive(page);
+      const tabTo = async (selector: string) => {
+        for (let step = 0; step < 60; step++) {
+          if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
+          await page.press('Tab');
+        }
+        throw new Error(`Tab never came to ${selector}`);
+      };
+      await page.until(`document.querySelector('.empty a.primary') !== null`);
+      await tabTo('.empty a.primary');
+      await page.press('Enter');
+      await page.until(`document.querySelector('#agent-name') !== null`);
+      await tabTo('#agent-name');
+      await page.type('helper');
+      await has(page, '#invite-form', 'There is no platform yet');
+      await page.press('Enter');
+      await page.until(`document.querySelector('#invited .command') !== null`);
+      const secret = (await line(page)).split('--invite ')[1] ?? '';
+      await page.open(`${world.running.baseUrl}/console/agents/new`);
+      await isLive(page);
+      await has(page, '[data-invite]', 'helper');
+      expect(await page.value('document.body.innerText')).not.toContain(secret);
+      await tabTo('[data-invite] button');
+      await page.press('Enter');
+      await says(page, 'The invite for helper is revoked.');
+      await page.until(`document.querySelector('[data-invite]') === null`);
+      expect((await organisation.ask('GET', '/owner/invites')).body.invites).toEqual([]);
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('who is no admin reads why not', async () => {
+      const organisation = await world.organisation();
+      const page = await openConsole(world, browser, await organisation.addOwner('viewer'));
+      await page.open(`${world.running.baseUrl}/console/agents/new`);
+      await has(page, 'main', 'an admin can invite agents');
+      expect(await page.value(`document.querySelector('#invite')`)).toBeNull();
+    });
+  },
+);

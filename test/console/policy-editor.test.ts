@@ -1,0 +1,221 @@
+/** The editor of rules: text and cards, leaving, roles, hostile texts, 500 rules, and everybody's eyes. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
+
+const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';
+const RULES = [
+  { name: 'reads', effect: 'allow', methods: ['GET'] },
+  { name: 'odd', effect: 'deny', scopes: ['demo:write', '<b>:*'], when: HOSTILE },
+];
+
+describe.skipIf(withoutChromium)(
+  `the editor of rules in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation({ name: 'acme' }));
+    const made = shared(() => organisation.ask('POST', '/owner/policies', { name: 'careful', rules: RULES }));
+    const agent = shared(() => organisation.agent({ name: 'triage', policy: made.body.id }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+
+    const go = async (path: string, on = page) => {
+      await on.open(world.running.baseUrl + path);
+      await isLive(on);
+    };
+    const there = (selector: string, on = page) =>
+      on.until(`document.querySelector(${JSON.stringify(selector)}) !== null`);
+    const text = () => page.value<string>(`document.querySelector('#rules-text').value`);
+    const rules = async () => (await organisation.ask('GET', '/owner/policies/careful')).body.rules;
+    const write = async (words: string) => {
+      await page.click('#rules-text');
+      await page.press('Control+a');
+      await page.type(words);
+    };
+
+    test('markup and marks that turn texts around are shown as text, everywhere', async () => {
+      await go('/console/policies/careful');
+      const said = await page.value<string>(`document.querySelector('#rules').innerText`);
+      for (const words of ['<img src=x onerror=alert(1)>⟦U+202E⟧', '<b>:*']) expect(said).toContain(words);
+      await page.click('#edit');
+      await page.click('[data-rule="1"] .rule-opener');
+      await there('.unseen-characters');
+      expect(await page.value(`document.querySelector('.unseen-characters').innerText`)).toContain('⟦U+202E⟧');
+      expect(await page.value(`document.querySelectorAll('main img, main b').length`)).toBe(0);
+      await page.click('#leave-editor');
+    });
+
+    test('text and cards are the same rules both ways, and what is no list of rules yet stays text', async () => {
+      await go('/console/policies/careful?edit');
+      for (const form of ['json', 'yaml']) {
+        await page.click(`input[value="${form}"]`);
+        await page.until(
+          `document.querySelector('#rules-text')?.value.startsWith('${form === 'json' ? '[' : '- name'}')`,
+        );
+      }
+      expect(await page.value(`document.querySelector('#save').disabled`), 'nothing has changed').toBe(true);
+      await write('rules:\n  - effect: allow\n    methods: [GET\n');
+      await there('#text-problem');
+      expect(await page.value(`document.querySelector('input[value="cards"]').disabled`)).toBe(true);
+      expect(await page.value(`document.querySelector('#save').disabled`)).toBe(true);
+      // Not even this is lost over a reload.
+      await page.value('location.reload()');
+      await isLive(page);
+      await there('#text-problem');
+      expect(await text()).toBe('rules:\n  - effect: allow\n    methods: [GET\n');
+      await write('rules:\n  - effect: allow\n    methods: GET\n');
+      await page.until(`document.querySelector('#text-problem')?.innerText.includes('rules[0].methods')`);
+      await write('rules:\n  - effect: allow # all\n    methods: [GET]\n  - { effect: deny, metods: [PUT] }\n');
+      await page.click('input[value="cards"]');
+      await page.until(`document.querySelectorAll('.rule-card').length === 2`);
+      await page.click('#save');
+      await page.click('#save-now');
+      await page.until(`document.querySelector('[data-rule="1"] .wrong')?.innerText.includes('methods')`);
+      await page.click('[data-rule="1"] [data-remove]');
+      await page.click('input[value="json"]');
+      await page.until(`document.querySelector('#rules-text')?.value.includes('"allow"')`);
+      expect(JSON.parse(await text())).toEqual([{ effect: 'allow', methods: ['GET'] }]);
+      expect(await rules(), 'nothing is saved by that').toEqual(RULES);
+    });
+
+    test('leaving asks: one stays, comes back to what was kept, or drops it', async () => {
+      await page.click('nav a[href="/console/agents"]');
+      await page.click('#stay');
+      expect(await page.value('location.search')).toBe('?edit');
+      await page.click('nav a[href="/console/agents"]');
+      await page.click('#keep-draft');
+      await page.until(`location.pathname === '/console/agents'`);
+      await page.value('history.back()');
+      await there('#restored');
+      expect(JSON.parse(await text())).toEqual([{ effect: 'allow', methods: ['GET'] }]);
+      // The step back asks, too.
+      await go('/console/policies/careful');
+      await page.click('#edit');
+      await there('#restored');
+      await page.value('history.back()');
+      await there('#drop-draft');
+      expect(await page.value('location.search')).toBe('?edit');
+      await page.click('#drop-draft');
+      await page.until(`location.search === ''`);
+      await go('/console/policies/careful?edit');
+      await there('#cards');
+      expect(await page.value(`document.querySelector('#restored')`)).toBe(null);
+    });
+
+    test.each(['viewer', 'approver'] as const)(
+      'a %s reads and tries, and is told why nothing is saved',
+      async (role) => {
+        const other = await openConsole(world, browser, await organisation.addOwner(role), PHONE);
+        for (const call of [READ, WRITE]) await agent.act(call);
+        await go('/console/policies', other);
+        expect(await other.value(`document.querySelector('#new-policy')`)).toBe(null);
+        await go('/console/policies/careful?edit', other);
+        await other.click('[data-rule="0"] .rule-opener');
+        await other.click('[data-rule="0"] input[value="deny"]');
+        await other.click('[data-days="1"]');
+        await there('[data-change="allow deny"] a[href^="/console/activity?words="]', other);
+        await other.until(`document.querySelector('#why-not').innerText.includes('Your role is ${role}')`);
+        expect(await other.value(`document.querySelector('#save').disabled`)).toBe(true);
+        expect(other.complaints).toEqual([]);
+        await other.close();
+      },
+    );
+
+    test('guardrails are written there, too: they need a name, and may be remembered', async () => {
+      await go('/console/policies');
+      await page.click('#first-guardrail');
+      await page.click('#add-rule');
+      await page.click('[data-rule="0"] [data-field="methods"] input[value="DELETE"]');
+      await page.click('#save');
+      await page.click('#save-now');
+      await page.until(`document.querySelector('[data-rule="0"] [data-field="name"] .wrong') !== null`);
+      await page.click('[data-rule="0"] [data-field="name"] input');
+      await page.type('deletes-wait');
+      await page.click('[data-rule="0"] [data-field="remember"] input');
+      await page.click('#save');
+      await page.click('#try-now');
+      await page.until(`document.querySelector('#last-try .counts') !== null`);
+      await page.click('#save-now');
+      await says(page, 'version 1 is in force');
+      expect((await organisation.ask('GET', '/owner/guardrails')).body.guardrails).toEqual([
+        { name: 'deletes-wait', effect: 'require_approval', methods: ['DELETE'], remember: true },
+      ]);
+      await go('/console/policies');
+      await page.until(`document.querySelector('#guardrails').innerText.includes('DELETE waits')`);
+    });
+
+    test('500 rules are found, changed and saved', async () => {
+      const many = Array.from({ length: 500 }, (_, at) => ({
+        name: `rule of the shop ${at}`,
+        effect: 'require_approval',
+        methods: ['POST'],
+        endpoints: [`/shops/${at}/orders/**`],
+        when: `has(request.body.amount) && request.body.amount > ${at}`,
+      }));
+      const long = await organisation.ask('POST', '/owner/policies', { name: 'long', rules: many });
+      expect(long.status, long.text).toBe(201);
+      await go('/console/policies/long?edit');
+      await page.until(`document.querySelectorAll('.rule-card').length === 50`);
+      await page.click('#rules-sought');
+      await page.type('shop 437');
+      await page.until(`document.querySelectorAll('.rule-card').length === 1`);
+      await page.click('[data-rule="437"] .rule-opener');
+      await page.click('[data-rule="437"] [data-field="when"] textarea');
+      const before = await page.value<number>('performance.now()');
+      for (const key of ' || true') await page.press(key === ' ' ? 'Space' : key);
+      await page.until(`document.querySelector('[data-rule="437"] textarea').value.endsWith('|| true')`);
+      expect((await page.value<number>('performance.now()')) - before, 'eight keys').toBeLessThan(5_000);
+      await page.click('#save');
+      await page.until(`document.querySelectorAll('dialog .diff > li').length === 1`);
+      await page.click('#save-now');
+      await says(page, 'version 2 is in force');
+      await page.click('#edit');
+      await page.click('input[value="yaml"]');
+      await page.until(`document.querySelector('#rules-text')?.value.includes('rule of the shop 499')`);
+      await page.click('#leave-editor');
+    });
+
+    test('they fit small phones, and axe finds nothing', async () => {
+      await go('/console/policies');
+      await expectAccessible(page, 'the policies');
+      await page.click('#new-policy');
+      await there('dialog');
+      await expectAccessible(page, 'the starting points', 'dialog');
+      await page.press('Escape');
+      await go('/console/policies/careful');
+      await page.click('#versions summary');
+      await there('#versions .diff');
+      await expectAccessible(page, 'a policy');
+      await page.click('#edit');
+      await page.click('[data-rule="1"] .rule-opener');
+      await page.click('[data-rule="1"] [data-field="scopes"] input');
+      await there('[role="listbox"]');
+      await expectAccessible(page, 'a card with its list');
+      await page.press('Escape');
+      await page.click('[data-rule="1"] input[value="allow"]');
+      await page.click('[data-days="7"]');
+      await there('#tried .counts');
+      await page.click('#try-endpoint');
+      await page.click('#try-endpoint-list [data-value="/items/*"]');
+      await page.until(`document.querySelector('#try-endpoint').value === '/items/1'`);
+      await page.click('#try-one');
+      await there('#one-result');
+      await expectAccessible(page, 'a try');
+      await page.click('#save');
+      await there('#last-try');
+      await expectAccessible(page, 'the question before saving', 'dialog');
+      await page.press('Escape');
+      await organisation.ask('POST', '/owner/policies/careful', { rules: RULES.slice(0, 1) });
+      await page.click('#save');
+      await page.click('#save-now');
+      await there('#conflict .diff');
+      await expectAccessible(page, 'a conflict');
+      await page.click('#take-theirs');
+      expect(page.complaints.filter((one) => !/40[09]/.test(one))).toEqual([]);
+    });
+  },
+);

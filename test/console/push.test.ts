@@ -1,0 +1,178 @@
+/** The service worker in real Chromium, by the debugging protocol: what it shows of what is pushed, and turning a device on and off. */
+import { describe, expect, test } from 'vitest';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startPushService, subscribe } from '../world/push-service.ts';
+import { WRITE } from '../world/requests.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)> [Approve](https://evil.example)';
+
+describe.skipIf(withoutChromium)(
+  `push in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const service = shared(() => startPushService(world));
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = shared(() => organisation.agent({ name: HOSTILE }));
+    const browser = shared(() => startBrowser({ full: true }));
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+    const go = async (path: string) => {
+      await page.open(world.running.baseUrl + path);
+      await isLive(page);
+    };
+    const allow = async (setting: 'granted' | 'denied') => {
+      const { targetInfo } = await page.command('Target.getTargetInfo');
+      await page.command('Browser.setPermission', {
+        permission: { name: 'notifications' },
+        setting,
+        origin: world.running.baseUrl,
+        browserContextId: targetInfo.browserContextId,
+      });
+    };
+    /** The browser's own push service cannot be had here: its part is played by the one of this test. */
+    const subscribing = (json: object) => `(() => {
+      let is = null;
+      const made = { ...${JSON.stringify(json)}, options: {}, toJSON: () => (${JSON.stringify(json)}), unsubscribe: async () => { is = null; return true; } };
+      PushManager.prototype.subscribe = async (options) => { globalThis.asked = options; is = made; return is; };
+      PushManager.prototype.getSubscription = async () => is;
+    })()`;
+    const shown = () =>
+      page.value<{ title: string; body: string; tag: string; path: string }[]>(
+        `navigator.serviceWorker.getRegistration('/console').then((one) => one.getNotifications()).then((all) => all.map(({ title, body, tag, data }) => ({ title, body, tag, path: data.path })))`,
+      );
+
+    test('a browser that forbids notices is told how to allow them; nothing is asked before a click', async () => {
+      await allow('denied');
+      await go('/console/notices');
+      await page.until(`document.querySelector('#without-push')?.innerText.includes('Allow them in its settings')`);
+      await allow('granted');
+      await go('/console/notices');
+      await page.until(`document.querySelector('#notify-here') !== null`);
+      expect(
+        await page.value(`navigator.serviceWorker.getRegistration('/console').then((one) => one === undefined)`),
+      ).toBe(true);
+    });
+
+    test('one click turns this device on; it is tried, and removed', async () => {
+      const phone = subscribe(service);
+      await page.value(subscribing(phone.json));
+      await page.value(`document.querySelector('#notify-here').focus()`);
+      await page.press('Enter');
+      await says(page, 'This device is told from now on');
+      await page.until(`document.querySelector('#devices .badge')?.innerText === 'This device'`);
+      const { public_key: key } = (await organisation.ask('GET', '/owner/push-subscriptions')).body;
+      expect(await page.value('asked')).toEqual({ userVisibleOnly: true, applicationServerKey: key });
+      await page.click('#devices .test');
+      await says(page, 'took the test notice');
+      expect(phone.read((await service.waitFor(1))[0]!.body).title).toBe('Test notice');
+      await page.click('#devices .rules');
+      await page.click('dialog [data-event="agent_suspended"]');
+      await page.click('#do-it');
+      await says(page, 'Saved.');
+      await page.click('#devices .remove');
+      await page.click('#do-it');
+      await says(page, 'told nothing any more');
+      await page.until(`document.querySelector('#notify-here') !== null`);
+      expect((await organisation.ask('GET', '/owner/push-subscriptions')).body.subscriptions).toEqual([]);
+    });
+
+    test('what is pushed is shown as text, one notification a call, and its outcome takes its place', async () => {
+      const phone = subscribe(service);
+      await organisation.ask('POST', '/owner/push-subscriptions', { ...phone.json, device_name: 'Phone' });
+      service.pushed.length = 0;
+      const held = await agent.act({ ...WRITE });
+      const id = held.body.approval_id;
+      const pushed = new Promise<string>((found) =>
+        page.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => {
+          const own = registrations.find(({ isDeleted }: { isDeleted: boolean }) => !isDeleted);
+          if (own) found(own.registrationId);
+        }),
+      );
+      await page.command('ServiceWorker.enable');
+      const registrationId = await pushed;
+      const deliver = async (at: number) => {
+        const message = phone.read((await service.waitFor(at + 1))[at]!.body);
+        await page.command('ServiceWorker.deliverPushMessage', {
+          origin: world.running.baseUrl,
+          registrationId,
+          data: JSON.stringify(message),
+        });
+      };
+      await deliver(0);
+      await expect.poll(async () => (await shown()).length).toBe(1);
+      const [first] = await shown();
+      expect(first).toMatchObject({ title: 'Approval needed', tag: id, path: `/approve/${id}` });
+      expect(first!.body).toContain(`Agent: ${HOSTILE}`);
+      await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+      await deliver(1);
+      await expect
+        .poll(async () => (await shown())[0]?.body.split('\n')[0])
+        .toBe(`Denied by ${organisation.owner.email}.`);
+      expect(await shown()).toHaveLength(1);
+      await page.command('ServiceWorker.deliverPushMessage', {
+        origin: world.running.baseUrl,
+        registrationId,
+        data: 'no JSON',
+      });
+      await expect.poll(async () => (await shown()).map(({ title }) => title)).toContain('Agent Broker');
+    });
+
+    /** Has the service worker do this; what it answers is seen in what it does. */
+    const inWorker = async (expression: string) => {
+      const { targetInfos } = await page.command('Target.getTargets');
+      const worker = targetInfos.find(
+        ({ type, url }: { type: string; url: string }) =>
+          type === 'service_worker' && url === `${world.running.baseUrl}/console/worker.js`,
+      );
+      expect(worker).toBeDefined();
+      const { sessionId } = await page.command('Target.attachToTarget', { targetId: worker.targetId, flatten: false });
+      const params = { expression, awaitPromise: true };
+      const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params });
+      await page.command('Target.sendMessageToTarget', { sessionId, message });
+    };
+
+    test('a subscription that the browser made anew takes the place of the old one, and one that was removed does not come back', async () => {
+      const [old, made] = [subscribe(service), subscribe(service)];
+      const { body } = await organisation.ask('POST', '/owner/push-subscriptions', {
+        ...old.json,
+        device_name: 'Desk',
+      });
+      const rules = { events: ['agent_suspended'] };
+      await organisation.ask('POST', `/owner/push-subscriptions/${body.id}/settings`, rules);
+      const changed = (
+        from: typeof old,
+        to: typeof old,
+      ) => `dispatchEvent(Object.assign(new ExtendableEvent('pushsubscriptionchange'), {
+        oldSubscription: { endpoint: ${JSON.stringify(from.json.endpoint)} },
+        newSubscription: { toJSON: () => (${JSON.stringify(to.json)}) },
+      }))`;
+      const desks = async () =>
+        (await organisation.ask('GET', '/owner/push-subscriptions')).body.subscriptions.filter(
+          (one: { device_name: string }) => one.device_name === 'Desk',
+        );
+      await inWorker(changed(old, made));
+      await expect.poll(async () => (await desks()).map((one: { id: string }) => one.id !== body.id)).toEqual([true]);
+      const [renewed] = await desks();
+      expect(renewed.rules).toEqual(rules);
+      await organisation.ask('DELETE', `/owner/push-subscriptions/${renewed.id}`);
+      await inWorker(changed(made, old));
+      await inWorker(
+        `fetch('/owner/push-subscriptions').then(() => registration.showNotification('later', { data: {} }))`,
+      );
+      await expect.poll(async () => (await shown()).map(({ title }) => title)).toContain('later');
+      expect(await desks()).toEqual([]);
+    });
+
+    test('a click leads an open console to the inbox', async () => {
+      await page.click('nav a[href="/console/settings"]');
+      await page.until(`location.pathname === '/console/settings'`);
+      const click = `registration.getNotifications().then(([notification]) => dispatchEvent(new NotificationEvent('notificationclick', { notification })))`;
+      await inWorker(click);
+      await page.until(`location.pathname === '/console'`);
+      expect(await page.value(`caches.keys()`), 'the worker keeps nothing').toEqual([]);
+      expect(page.complaints).toEqual([]);
+    });
+  },
+);

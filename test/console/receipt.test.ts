@@ -1,0 +1,203 @@
+/** Receipts that are read and checked in the browser: a genuine one, tampered ones, with the mouse alone and the keyboard alone. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { verifyReceipt as verifyOffline } from '../../broker/audit/verify-receipt.ts';
+import { canVerify, receiptIn, verifyReceipt } from '../../broker/console/static/receipt/verify.js';
+import { expectAccessible } from '../world/accessible.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
+import { auditIdOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
+
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent({ name: 'triage' }));
+let [id, jws, keys] = ['', '', { keys: [] as { kid: string }[] }];
+beforeAll(async () => {
+  id = auditIdOf(await agent.act({ ...READ, reason: 'To look.' }));
+  jws = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body.receipt;
+  keys = (await organisation.ask('GET', '/.well-known/svc-receipt-keys.json')).body;
+});
+
+/** The receipt with another payload or header under the same signature. */
+function changed(part: 0 | 1, change: (value: Record<string, unknown>) => void): string {
+  const parts = jws.split('.');
+  const value = JSON.parse(Buffer.from(parts[part]!, 'base64url').toString());
+  change(value);
+  parts[part] = Buffer.from(JSON.stringify(value)).toString('base64url');
+  return parts.join('.');
+}
+
+describe('checking a receipt by WebCrypto says what the command says', () => {
+  test('a genuine one is', async () => {
+    expect(canVerify()).toBe(true);
+    const checked = await verifyReceipt(jws, keys.keys);
+    expect(checked).toMatchObject({ ok: true, kid: keys.keys[0]!.kid, payload: { jti: id, result: 'allowed' } });
+    expect(receiptIn(JSON.stringify({ receipt: jws }))).toBe(jws);
+    expect(receiptIn('{}')).toBeUndefined();
+  });
+
+  const TAMPERED: [string, () => string][] = [
+    ['another path', () => changed(1, (payload) => Object.assign(payload, { path: '/items/2' }))],
+    ['another result', () => changed(1, (payload) => Object.assign(payload, { result: 'denied' }))],
+    ['no algorithm', () => changed(0, (header) => Object.assign(header, { alg: 'none' }))],
+    ['a symmetric algorithm', () => changed(0, (header) => Object.assign(header, { alg: 'HS256' }))],
+    ['another type', () => changed(0, (header) => Object.assign(header, { typ: 'JWT' }))],
+    ['a key of its own', () => changed(0, (header) => Object.assign(header, { jwk: keys.keys[0] }))],
+    ['an unknown key', () => changed(0, (header) => Object.assign(header, { kid: 'x' }))],
+    ['a signature that is cut', () => jws.slice(0, -4)],
+    ['a signature of zeros', () => `${jws.slice(0, jws.lastIndexOf('.'))}.${'A'.repeat(86)}`],
+    ['bits that stand for nothing', () => `${jws.slice(0, -1)}${jws.endsWith('A') ? 'B' : nextOf(jws.at(-1)!)}`],
+    ['padding', () => `${jws}==`],
+    ['two parts', () => jws.split('.').slice(0, 2).join('.')],
+    ['four parts', () => `${jws}.x`],
+    ['nothing', () => '..'],
+  ];
+  const nextOf = (last: string) => {
+    const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    return letters[letters.indexOf(last) + 1]!;
+  };
+  test.each(TAMPERED)('%s is refused', async (_what, made) => {
+    const { ok, error } = await verifyReceipt(made(), keys.keys);
+    expect(verifyOffline(made(), JSON.stringify(keys)).ok).toBe(false);
+    expect({ ok, error }).toEqual({ ok: false, error: expect.any(String) });
+  });
+
+  test('a key that is not what its name says is refused', async () => {
+    const other = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+    const jwk = await crypto.subtle.exportKey('jwk', other.publicKey);
+    expect(await verifyReceipt(jws, [{ ...jwk, kid: keys.keys[0]!.kid } as never])).toMatchObject({ ok: false });
+  });
+});
+
+describe.skipIf(withoutChromium)(
+  `receipts in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+    const go = async (path: string) => {
+      await page.open(world.running.baseUrl + path);
+      await isLive(page);
+    };
+    const verdict = (valid: boolean) => page.until(`document.querySelector('#verdict')?.dataset.valid === '${valid}'`);
+    const textOf = (selector: string) => page.value<string>(`document.querySelector('${selector}').innerText`);
+    /** Presses Tab until the focus is there. */
+    const tabTo = async (selector: string) => {
+      for (let at = 0; at < 60; at++) {
+        if (await page.value(`document.activeElement?.matches('${selector}') ?? false`)) return;
+        await page.press('Tab');
+      }
+      throw new Error(`Tab never came to ${selector}`);
+    };
+
+    test('from the activity with the mouse alone: read, valid, unchanged, with key and limits', async () => {
+      await go('/console/activity?result=allowed');
+      await page.click('#activity summary');
+      await page.click('#activity .facts a[href^="/console/receipt"]');
+      await verdict(true);
+      expect(await textOf('#verdict')).toContain('Signature valid.');
+      await page.until(`document.querySelector('#row-unchanged') !== null`);
+      await page.until(`document.querySelector('#key')?.innerText.includes('signs since')`);
+      const says = await textOf('#says');
+      for (const words of ['triage', 'GET /items', 'demo:read', 'Policy “', id]) expect(says).toContain(words);
+      expect(await textOf('#limits')).toContain('no other row is missing');
+      await expectAccessible(page, 'a receipt');
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('with the keyboard alone; a tampered one is invalid', async () => {
+      await go('/console/activity?result=allowed');
+      await page.until(`document.querySelector('#activity summary') !== null`);
+      await page.value('document.activeElement.blur()');
+      await tabTo('#activity summary');
+      await page.press('Enter');
+      await page.until(`document.querySelector('#activity .facts') !== null`);
+      await tabTo('a[href^="/console/receipt"]');
+      await page.press('Enter');
+      await verdict(true);
+      await tabTo('#receipt-text');
+      await page.type(changed(1, (payload) => Object.assign(payload, { path: '/items/elsewhere' })));
+      await tabTo('#check');
+      await page.press('Enter');
+      await verdict(false);
+      expect(await textOf('#verdict')).toContain('its signature does not match what it says');
+      expect(await textOf('.receipt')).toContain('What it claims');
+      expect(await textOf('#says')).toContain('/items/elsewhere');
+      expect(await page.value(`document.querySelector('#limits')`)).toBeNull();
+      await expectAccessible(page, 'an invalid receipt');
+    });
+
+    test('a row that was changed in the database: its receipt is invalid', async () => {
+      const fresh = auditIdOf(await agent.act(READ));
+      const { db } = world.running.broker.store;
+      await sql`update audit_rows set path = '/items/never' where id = ${fresh}`.execute(db);
+      await go(`/console/receipt?id=${fresh}`);
+      await verdict(false);
+    });
+
+    test('a changed column that no receipt shows: the signature stands, the row does not', async () => {
+      const fresh = auditIdOf(await agent.act(READ));
+      const { db } = world.running.broker.store;
+      await sql`update audit_rows set detail = 'never said' where id = ${fresh}`.execute(db);
+      await go(`/console/receipt?id=${fresh}`);
+      await verdict(true);
+      await page.until(`document.querySelector('#row-changed') !== null`);
+    });
+
+    test('of an approved call it says by whom, and leads to the receipt of the hold', async () => {
+      const { body } = await agent.act(WRITE);
+      const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
+      await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
+        request_hash: held.request_hash,
+      });
+      await go(`/console/activity?words=${body.approval_id}`);
+      await page.until(`document.querySelectorAll('#activity .row').length === 1`);
+      expect(await textOf('#activity .trail')).toMatch(
+        new RegExp(`^held: .* → approved by ${organisation.owner.email}, with the API → made: status 200$`),
+      );
+      await page.click('#activity summary');
+      await page.click('#activity .steps li[data-step="made"] a');
+      await verdict(true);
+      await page.until(`document.querySelector('#says').innerText.includes('Decided by ${organisation.owner.email}')`);
+      await page.click('#says a[href^="/console/receipt"]');
+      await page.until(`document.querySelector('#says')?.innerText.includes('Held')`);
+      await verdict(true);
+    });
+
+    test('empty, an id that is none, and one that is not there', async () => {
+      await go('/console/receipt');
+      await page.until(`document.querySelector('.other h2')?.innerText === 'Check a receipt'`);
+      await expectAccessible(page, 'no receipt yet');
+      await page.click('#receipt-text');
+      await page.type('{}');
+      await page.click('#check');
+      await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('neither a receipt')`);
+      await go('/console/receipt?id=..%2F..%2Fowner');
+      await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('This is no audit id')`);
+      await go(`/console/receipt?id=${crypto.randomUUID()}`);
+      await page.until(`document.querySelector('[role="alert"]')?.innerText.includes('There is no such row')`);
+    });
+
+    test('pictures', async () => {
+      for (const [name, size, as] of [
+        ['desktop', DESKTOP, 'window'],
+        ['phone', PHONE, 'phone'],
+      ] as const) {
+        await page.resize(size, as);
+        await go(`/console/receipt?id=${id}`);
+        await verdict(true);
+        await page.until(`document.querySelector('#key')?.innerText.includes('signs since')`);
+        for (const scheme of ['light', 'dark'] as const) {
+          await page.prefer(scheme);
+          // Until the colours have changed.
+          await pause(250);
+          await page.screenshot(`console-receipt-${name}-${scheme}.png`);
+        }
+        expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      }
+    });
+  },
+);

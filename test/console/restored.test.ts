@@ -1,0 +1,46 @@
+/** The review of a restored store in a real browser: what says so on every page, the list, and letting calls go on. */
+import { describe, expect, test } from 'vitest';
+import { endWhatWaited } from '../../broker/store/end-what-waited.ts';
+import { expectAccessible } from '../world/accessible.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+
+describe.skipIf(withoutChromium)(
+  `a restored store in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const browser = shared(() => startBrowser());
+
+    test('every page says so; an admin sees what may act, and lets calls go on', async () => {
+      const agent = await organisation.agent({ name: 'worker' });
+      const { db } = world.running.broker.store;
+      const now = Date.now();
+      await db.transaction().execute((tx) => endWhatWaited(tx, { now, madeAt: now - 3_600_000 }));
+      expect((await agent.act(READ)).status).toBe(503);
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+      await viewer.until(`document.querySelector('#store-restored') !== null`);
+      await viewer.click('#to-restored');
+      await viewer.until(`document.querySelector('#ask-admin') !== null`);
+      expect(await viewer.value(`document.querySelector('#end-review')`)).toBeNull();
+
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/agents`);
+      await isLive(page);
+      await page.until(`document.querySelector('#store-restored') !== null`);
+      await page.click('#to-restored');
+      await page.until(`location.pathname === '/console/restored' && document.querySelector('#end-review') !== null`);
+      expect(await page.value<string>(`document.querySelector('#restored-agents').innerText`)).toMatch(
+        /worker\s+active/i,
+      );
+      await expectAccessible(page, '/console/restored');
+      await page.click('#end-review');
+      await says(page, 'Calls go on.');
+      expect((await agent.act(READ)).status).toBe(200);
+      await page.until(`document.querySelector('main').innerText.includes('Nothing waits for a review')`);
+    });
+  },
+);

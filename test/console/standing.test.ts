@@ -1,0 +1,83 @@
+/** Standing approvals in a real browser: ticked beside an approval, said in a sentence, listed, and revoked. */
+import { describe, expect, test } from 'vitest';
+import { axeFindings, overflowing } from '../world/accessible.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+
+const FREE = { 'POST /items': ['/text', { member: '/amount', at_most: true }] };
+const CALL = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+const DATA = { to: 'ann', text: 'hello', amount: 50 };
+
+describe.skipIf(withoutChromium)(
+  `standing approvals in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation({ manifest: { free: FREE } }));
+    const agent = fresh(() => organisation.agent({ name: 'triage' }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+    const hold = async (data: object = DATA): Promise<string> => (await agent.act({ ...CALL, data })).body.approval_id;
+    const status = async (data: object) => (await agent.act({ ...CALL, data })).status;
+    const go = async (path: string, on: Page = page) => {
+      await on.open(world.running.baseUrl + path);
+    };
+    const begin = async (id: string) => {
+      await go(`/approve/${id}`);
+      await page.until(`document.querySelector('button.approve:enabled, .decide button.primary:enabled') !== null`);
+      await page.click('.decide button.primary');
+      await page.until(`document.querySelector('dialog .standing summary') !== null`);
+      await page.click('dialog .standing summary');
+    };
+
+    test('the next calls are ticked beside an approval, and said before it is approved', async () => {
+      const id = await hold();
+      await begin(id);
+      await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
+      await page.click('[id="standing-/text"]');
+      await page.click('[id="standing-/amount"]');
+      await page.until(
+        `document.querySelector('.standing-says').innerText.includes('text (anything), amount (at most 50)')`,
+      );
+      expect(await axeFindings(page, 'dialog')).toEqual([]);
+      await page.resize(PHONE);
+      expect(await overflowing(page)).toEqual([]);
+      await page.value(`document.querySelector('#standing-count').select()`);
+      await page.type('0');
+      await page.until(`document.querySelector('dialog #approve').disabled`);
+      await page.click('#standing-count');
+      await page.value(`document.querySelector('#standing-count').select()`);
+      await page.type('2');
+      await page.until(`document.querySelector('.standing-says').innerText.includes('The next 2 calls')`);
+      await page.click('dialog #approve');
+      await page.until(`document.querySelector('dialog') === null`);
+      await page.until(`document.body.innerText.includes('The call was made')`);
+      await page.resize({ width: 1280, height: 900 });
+      expect(await status({ ...DATA, text: 'other', amount: 7 })).toBe(200);
+      expect(await status({ ...DATA, amount: 51 })).toBe(202);
+      expect(await status({ ...DATA, to: 'bob' })).toBe(202);
+      const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
+      expect(body.standing_approvals).toMatchObject([{ count: 2, left: 1, how: 'console' }]);
+    });
+
+    test('they are listed with what is left, and revoked with one touch', async () => {
+      const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
+      const made = await organisation.ask('POST', `/owner/approvals/${await hold()}/approve`, { standing });
+      const row = `[data-standing="${made.body.standing_approval}"]`;
+      await go('/console');
+      await isLive(page);
+      await page.click('a[href="/console/standing-approvals"]');
+      await page.until(`document.querySelector('${row}')?.innerText.includes('5 of 5 left')`);
+      expect(await page.value(`document.querySelector('${row}').innerText`)).toContain('text (anything)');
+      expect(await axeFindings(page, 'main')).toEqual([]);
+      await page.resize(PHONE);
+      expect(await overflowing(page)).toEqual([]);
+      await page.resize({ width: 1280, height: 900 });
+      await page.click(`${row} button`);
+      await says(page, 'Revoked');
+      await page.until(`document.querySelector('${row}') === null`);
+      expect(await status(DATA)).toBe(202);
+    });
+  },
+);

@@ -1,0 +1,127 @@
+/** The people of an organisation and the settings of approvals, in a real browser: with the mouse and with the keyboard alone. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+
+const HOSTILE = "o'neil+img.src@acme.example";
+
+describe.skipIf(withoutChromium)(
+  `the team in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const browser = shared(() => startBrowser());
+    const has = (page: Page, selector: string, words: string) =>
+      page.until(
+        `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
+      );
+    const tabTo = async (page: Page, selector: string) => {
+      for (let step = 0; step < 60; step++) {
+        if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
+        await page.press('Tab');
+      }
+      throw new Error(`Tab never came to ${selector}`);
+    };
+
+    test('with the mouse: adds somebody, makes a link that signs in once and is on record, and removes', async () => {
+      const organisation = await world.organisation();
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.click('nav a[href="/console/team"]');
+      await has(page, '#team', 'The last admin');
+      expect(await page.value(`document.querySelectorAll('[data-verb="role"], [data-verb="remove"]').length`)).toBe(0);
+      await page.click('#member-email');
+      await page.type(HOSTILE);
+      await page.click('#add');
+      await says(page, `${HOSTILE} is added.`);
+      const owners = async () => (await organisation.ask('GET', '/owner/owners')).body.owners;
+      const [, added] = await owners();
+      expect(added).toMatchObject({ email: HOSTILE, role: 'viewer', passkeys: [] });
+      await expectAccessible(page, 'the team');
+      await page.resize(PHONE, 'phone');
+      await page.screenshot('team-phone.png');
+      await page.resize(DESKTOP);
+      await page.prefer('dark');
+      await page.screenshot('team.png');
+      await page.prefer('light');
+      const row = `[data-member="${added.id}"]`;
+      await page.click(`${row} [data-verb="link"]`);
+      await page.click('#make-link');
+      await page.until(`document.querySelector('dialog .command pre') !== null`);
+      const link = await page.value<string>(`document.querySelector('dialog .command pre').innerText`);
+      await page.screenshot('team-link.png');
+      await page.click('#close-link');
+      expect(await page.value('document.documentElement.outerHTML')).not.toContain(link.split('#')[1]);
+      const { rows } = (await organisation.ask('GET', '/owner/audit?limit=20')).body;
+      const recorded = rows.filter(({ reason }: { reason: string }) => reason === 'owner_link_made');
+      expect(recorded).toMatchObject([{ detail: HOSTILE }]);
+      expect(JSON.stringify(rows)).not.toContain(link.split('#')[1]);
+
+      const theirs = await browser.page(PHONE);
+      await theirs.open(link);
+      await isLive(theirs);
+      await theirs.open(`${world.running.baseUrl}/console/team`);
+      await has(theirs, 'main', 'Your role is viewer: an admin adds people');
+      await theirs.until(`document.querySelector('[data-member]') !== null`);
+      expect(await theirs.value(`document.querySelectorAll('main button, #add-form').length`)).toBe(0);
+      // The entry of the page is in sight, however many there are.
+      const inSight = `(() => { const { left, right } = document.querySelector('nav [aria-current="page"]').getBoundingClientRect(); return left >= 0 && right <= innerWidth; })()`;
+      expect(await theirs.value(inSight)).toBe(true);
+      await theirs.open(link);
+      await theirs.until(`document.body.innerText.includes('was used already')`);
+      await theirs.close();
+
+      await page.click(`${row} [data-verb="remove"]`);
+      await page.click('#remove-member');
+      await says(page, `${HOSTILE} is removed.`);
+      expect(await owners()).toHaveLength(1);
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('by keyboard alone: another admin, then oneself a role less; settings of approvals', async () => {
+      const organisation = await world.organisation();
+      const other = await organisation.addOwner('viewer');
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/team`);
+      const row = `[data-member="${other.id}"]`;
+      await page.until(`document.querySelector('${row}') !== null`);
+      await tabTo(page, `${row} [data-verb="role"]`);
+      await page.press('Enter');
+      await page.until(`document.querySelector('dialog input[value="viewer"]') !== null`);
+      await tabTo(page, 'dialog input[value="viewer"]');
+      await page.press('ArrowDown', 'ArrowDown');
+      await tabTo(page, '#save-role');
+      await page.press('Enter');
+      await page.until(`document.querySelector('${row}').dataset.role === 'admin'`);
+      await has(page, `[data-member="${organisation.owner.id}"]`, 'Nobody removes oneself');
+      await page.open(`${world.running.baseUrl}/console/settings`);
+      await page.until(`document.querySelector('#ttl') !== null`);
+      await tabTo(page, '#ttl');
+      await page.value(`document.querySelector('#ttl').select()`);
+      await page.type('90');
+      await tabTo(page, '#verify');
+      await page.press(' ');
+      await tabTo(page, '#save-approvals');
+      await page.press('Enter');
+      await says(page, 'The settings of approvals are changed.');
+      const settings = (await organisation.ask('GET', '/owner/organisation')).body;
+      expect(settings).toMatchObject({ approval_ttl_seconds: 5400, require_user_verification: true });
+      await has(page, '.settings', 'This installation');
+      await expectAccessible(page, 'the settings');
+      await page.resize(DESKTOP);
+      await page.screenshot('settings-new.png');
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('a link is made by admins alone, and of nobody else’s people', async () => {
+      const organisation = await world.organisation();
+      const approver = await organisation.addOwner('approver');
+      const stranger = (await world.organisation()).owner;
+      const path = (id: string) => `/owner/owners/${id}/link`;
+      expect((await organisation.ask('POST', path(organisation.owner.id), {}, approver)).status).toBe(403);
+      expect((await organisation.ask('POST', path(stranger.id), {})).status).toBe(404);
+      const seen = await organisation.ask('GET', '/owner/owners', undefined, approver);
+      expect(seen.body.owners.map(({ passkeys }: { passkeys: unknown }) => passkeys)).toEqual([null, null]);
+    });
+  },
+);

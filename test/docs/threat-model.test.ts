@@ -1,0 +1,106 @@
+/** The threat model is true to the tests: what it names is there, and nothing that tests name is missing from it. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ROOT } from '../world/root.ts';
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+/** The classes of the list, as they stand in numbers such as JW-06. */
+const CASE = /\b(?:JW|PA|HD|BD|GQ|CX|SS|AP|CH|RG|GT|CA|AZ|DI|DOS|MC|MR|ST|KEY)-\d\d\b/g;
+const casesIn = (text: string): string[] => [...text.matchAll(CASE)].map(([number]) => number);
+
+/** The numbers in texts of a test file, which is where titles are: not those in comments. */
+function titledIn(source: string): Set<string> {
+  const code = source.replaceAll(/^\s*(?:\/\/|\/?\*).*$/gm, '');
+  return new Set([...code.matchAll(/(['"`])((?:\\.|(?!\1)[^\\\n])*)\1/g)].flatMap(([, , text = '']) => casesIn(text)));
+}
+
+const titled = new Map(
+  readdirSync(join(ROOT, 'test'), { recursive: true })
+    .map((name) => `test/${String(name).replaceAll('\\', '/')}`)
+    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules') && !path.endsWith('threat-model.test.ts'))
+    .map((path) => [path, titledIn(read(path))] as const),
+);
+const everyTitled = new Set([...titled.values()].flatMap((numbers) => [...numbers]));
+
+const testsIn = (text: string): string[] => [...text.matchAll(/\]\(\.\.\/(test\/[^)#]+)\)/g)].map(([, path]) => path!);
+
+/** The part of a page below a heading of the second level. */
+const section = (page: string, heading: string): string => {
+  const text = page.split(/^## /m).find((one) => one.startsWith(`${heading}\n`));
+  if (!text) throw new Error(`no section ${heading}`);
+  return text;
+};
+const rowsOf = (text: string): string[][] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(2)
+    .map((line) => line.slice(2, -2).split(' | '));
+
+const model = read('docs/threat-model.md');
+const list = read('docs/hostile-cases.md');
+const listed = [...list.matchAll(/^\| ([A-Z]+-\d\d) \| .+ \| (.+) \|$/gm)].map(([, number = '', tests = '']) => ({
+  number,
+  tests: testsIn(tests),
+}));
+
+describe('the hostile cases', () => {
+  test('each has a test whose titles carry its number', () => {
+    expect(listed.length).toBeGreaterThan(200);
+    const wrong = listed.flatMap(({ number, tests }) =>
+      tests.length === 0
+        ? [`${number}: none`]
+        : tests.filter((path) => !titled.get(path)?.has(number)).map((path) => `${number}: ${path}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('each number that a title carries is listed, once', () => {
+    const numbers = listed.map(({ number }) => number);
+    expect(new Set(numbers).size).toBe(numbers.length);
+    expect([...everyTitled].filter((number) => !numbers.includes(number))).toEqual([]);
+  });
+
+  test('a number in a comment is no title', () => {
+    expect([...titledIn("// JW-01\n/** JW-02 */\n * JW-03\ntest('JW-04 x', () => 1);\n")]).toEqual(['JW-04']);
+  });
+});
+
+describe('the threat model', () => {
+  test('every promise names cases that are tested, and tests', () => {
+    const promises = rowsOf(section(model, 'Promises'));
+    expect(promises.map(([number]) => number)).toEqual(promises.map((_, at) => `${at + 1}`));
+    expect(promises.length).toBeGreaterThan(14);
+    for (const [number, , cases = '', tests = ''] of promises) {
+      expect(casesIn(cases), number).not.toEqual([]);
+      expect(testsIn(tests), number).not.toEqual([]);
+      for (const one of casesIn(cases)) expect(everyTitled, `${number}: ${one}`).toContain(one);
+    }
+  });
+
+  test('every number that it names is in the list', () => {
+    const known = listed.map(({ number }) => number);
+    expect(casesIn(model).filter((number) => !known.includes(number))).toEqual([]);
+  });
+
+  test('all eleven threats of the draft have an answer that says how far it goes', () => {
+    const threats = rowsOf(section(model, 'The threats of CB4A'));
+    expect(threats.map(([name = '']) => /TM-\d+/.exec(name)?.[0])).toEqual(threats.map((_, at) => `TM-${at + 1}`));
+    expect(threats).toHaveLength(11);
+    for (const [name, , , here = ''] of threats) {
+      expect(here, name).toMatch(/^\*\*(?:Met|In part|Not met)/);
+      expect(testsIn(here), name).not.toEqual([]);
+    }
+  });
+
+  test.each(['docs/threat-model.md', 'docs/hostile-cases.md', 'docs/security.md'])(
+    'every test that %s names is there',
+    (page) => {
+      const paths = testsIn(read(page));
+      expect(paths.length).toBeGreaterThan(20);
+      expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    },
+  );
+});

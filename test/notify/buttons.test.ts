@@ -1,0 +1,315 @@
+/** Deciding a held call by a button in Slack or Telegram: only where every rule that holds it says so, and only by an owner who may. */
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { send } from '../world/agent.ts';
+import {
+  type Body,
+  type ChatServer,
+  SLACK_CHANNEL,
+  SLACK_TOKEN,
+  startChatServer,
+  TELEGRAM_CHAT,
+  TELEGRAM_TOKEN,
+} from '../world/chat-servers.ts';
+import {
+  ANN,
+  ANN_ON_TELEGRAM,
+  pressInSlack,
+  pressInTelegram,
+  SIGNING_SECRET,
+  slackButtons,
+  telegramButtons,
+} from '../world/clicks.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { givenReplica } from '../world/replica.ts';
+import { WRITE } from '../world/requests.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+
+let server: ChatServer;
+beforeAll(async () => {
+  server = await startChatServer();
+  afterFile(() => server.close());
+});
+beforeEach(() => server.clear());
+
+const HOLDS = { effect: 'require_approval', methods: ['POST'], decide_in: ['ops', 'phone'] };
+const RULES = [{ effect: 'allow', methods: ['GET'] }, HOLDS];
+
+describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store, () => ({
+    AGENT_BROKER_ALLOW_PRIVATE: server.address,
+    AGENT_BROKER_LIMIT_FACTOR: '100',
+  }));
+  const organisation = fresh(() => world.demoOrganisation({ manifest: { base_url: server.url } }));
+  const agent = fresh(() => organisation.agent({ rules: RULES }));
+  const email = () => organisation.owner.email;
+
+  const add = async (channel: object) => {
+    const made = await organisation.ask('POST', '/owner/channels', { server: server.url, ...channel });
+    expect(made.status, made.text).toBe(201);
+    return made.body as { id: string; clicks_url: string };
+  };
+  const addSlack = async (more: object = {}) =>
+    await add({
+      name: 'ops',
+      kind: 'slack',
+      channel: SLACK_CHANNEL,
+      secret: { token: SLACK_TOKEN, signing_secret: SIGNING_SECRET },
+      people: { [ANN]: email() },
+      ...more,
+    });
+  const addTelegram = async () =>
+    await add({
+      name: 'phone',
+      kind: 'telegram',
+      chat: TELEGRAM_CHAT,
+      secret: TELEGRAM_TOKEN,
+      people: { [ANN_ON_TELEGRAM]: email() },
+    });
+  /** A held call, and what its message in Slack carries. */
+  const heldInSlack = async () => {
+    const held = await agent.act(WRITE);
+    expect(held.status).toBe(202);
+    // Other channels of the same conversation tell of it, too.
+    const message = await vi.waitUntil(() => server.of('chat.postMessage').findLast(slackButtons), {
+      timeout: 5_000,
+      interval: 10,
+    });
+    return { id: String(held.body.approval_id), message, buttons: slackButtons(message)! };
+  };
+  const read = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+  const settled = async (id: string, status: string) => {
+    await expect.poll(async () => (await read(id)).status, { interval: 10 }).toBe(status);
+    return await read(id);
+  };
+  const refusals = async () => {
+    const { body } = await organisation.ask('GET', '/owner/audit?reason=button_refused');
+    return body.rows as Body[];
+  };
+
+  test('approves: the call is made once, and row, receipt and message name the person and the channel', async () => {
+    const { id: channelId, clicks_url } = await addSlack();
+    expect(clicks_url).toBe(`${world.running.baseUrl}/notify/slack/${channelId}`);
+    const { id, buttons } = await heldInSlack();
+    const answer = await pressInSlack(world, channelId, buttons.approve);
+    expect([answer.status, answer.text]).toEqual([200, '']);
+    await expect.poll(() => server.of('platform').length, { interval: 10 }).toBe(1);
+    await expect.poll(async () => (await read(id)).executed_at, { interval: 10 }).not.toBeNull();
+    const seen = await read(id);
+    expect(seen).toMatchObject({ status: 'approved', how: 'channel', decided_by: organisation.owner.id });
+    for (const row of [seen.audit_ids.decided, seen.audit_ids.replayed]) {
+      const { receipt } = (await organisation.ask('GET', `/v1/audit/${row}/receipt`)).body;
+      expect(JSON.parse(Buffer.from(receipt.split('.')[1], 'base64url').toString()).approval).toMatchObject({
+        decided_by: organisation.owner.id,
+        how: 'channel',
+        channel: { id: channelId, name: 'ops', kind: 'slack', user: ANN },
+      });
+    }
+    const [edited] = (await server.waitFor('chat.update')) as [Body];
+    expect(edited.blocks[1].text.text).toContain(`Approved by ${email()}.`);
+    expect(slackButtons(edited)).toBeUndefined();
+    // The same click once more, and the other button.
+    for (const again of [buttons.approve, buttons.deny])
+      expect((await pressInSlack(world, channelId, again)).status).toBe(200);
+    await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(2);
+    expect((await refusals())[0]).toMatchObject({ detail: `This call was approved already by ${email()}.` });
+    expect(server.of('platform')).toHaveLength(1);
+  });
+
+  test('denies in Telegram, which was told at the test where to tell of clicks', async () => {
+    const { id: channelId } = await addTelegram();
+    expect((await organisation.ask('POST', `/owner/channels/${channelId}/test`, {})).body).toMatchObject({ ok: true });
+    const [hook] = server.of('setWebhook') as [Body];
+    expect(hook).toMatchObject({
+      url: `${world.running.baseUrl}/notify/telegram/${channelId}`,
+      allowed_updates: ['callback_query'],
+    });
+    const held = await agent.act(WRITE);
+    const { deny } = telegramButtons((await server.waitFor('sendMessage', 2))[1]!)!;
+    expect((await pressInTelegram(world, channelId, deny, { secret: `${hook.secret_token}x` })).status).toBe(401);
+    expect((await pressInTelegram(world, channelId, deny, { secret: '' })).status).toBe(401);
+    expect((await pressInTelegram(world, channelId, deny, { user: 5 })).status).toBe(200);
+    const [told] = (await server.waitFor('answerCallbackQuery')) as [Body];
+    expect(told.text).toContain('not among the people');
+    expect((await pressInTelegram(world, channelId, deny, { secret: hook.secret_token })).status).toBe(200);
+    expect(await settled(held.body.approval_id, 'denied')).toMatchObject({ how: 'channel' });
+    const [edited] = (await server.waitFor('editMessageText')) as [Body];
+    expect(edited.text).toContain(`Denied by ${email()}.`);
+    expect(server.of('platform')).toHaveLength(0);
+  });
+
+  test('the click is answered though nothing that the service is told comes through', async () => {
+    const { id: channelId } = await addSlack();
+    const { id, buttons } = await heldInSlack();
+    server.hangs = true;
+    const began = performance.now();
+    expect((await pressInSlack(world, channelId, buttons.approve, { user: 'U0000000009' })).status).toBe(200);
+    expect((await pressInSlack(world, channelId, buttons.approve)).status).toBe(200);
+    expect(performance.now() - began).toBeLessThan(2_000);
+    await settled(id, 'approved');
+    server.hangs = false;
+  });
+
+  test('a decision in the console is written into the message, without buttons', async () => {
+    await addSlack();
+    const { id } = await heldInSlack();
+    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    const says = ({ blocks }: Body) => blocks[1].text.text.includes(`Denied by ${email()}.`);
+    const edited = await vi.waitUntil(() => server.of('chat.update').find(says), { timeout: 5_000, interval: 10 });
+    expect(slackButtons(edited)).toBeUndefined();
+  });
+
+  test('there are none where something that holds the call does not say so', async () => {
+    const { id: channelId } = await addSlack();
+    const none = async (who: Parameters<typeof organisation.agent>[0], why: string) => {
+      server.clear();
+      expect((await (await organisation.agent({ rules: RULES, ...who })).act(WRITE)).status).toBe(202);
+      expect(slackButtons((await server.waitFor('chat.postMessage'))[0]!), why).toBeUndefined();
+    };
+    await none({ rules: [{ ...HOLDS, decide_in: ['phone'] }] }, 'another channel');
+    await none({ rules: [HOLDS, { effect: 'require_approval' }] }, 'one rule of two');
+    await none({ rules: [{ ...HOLDS, when: 'request.body.nothing == 1' }] }, 'a condition that failed');
+    await none({ grants: { demo: { require_approval: 1 } } }, 'the grant');
+    await organisation.guardrails([{ name: 'writes', effect: 'require_approval', methods: ['POST'] }]);
+    await none({}, 'a guardrail');
+    await organisation.guardrails([{ name: 'writes', effect: 'require_approval', decide_in: ['ops'] }]);
+    server.clear();
+    await heldInSlack();
+    expect((await heldInSlack()).buttons, 'all say so').toBeDefined();
+    await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
+    await none({}, 'a verified passkey is wanted');
+    await organisation.ask('POST', '/owner/organisation', { require_user_verification: false });
+    await organisation.ask('DELETE', `/owner/channels/${channelId}`);
+    await addSlack({ secret: SLACK_TOKEN });
+    await none({}, 'no signing secret');
+  });
+
+  test('what is not signed by Slack, now, is nothing', async () => {
+    const { id: channelId } = await addSlack();
+    const { id, buttons } = await heldInSlack();
+    const press = (pressed: object, to = channelId) => pressInSlack(world, to, buttons.approve, pressed);
+    const answers = [
+      await press({ signingSecret: 'another-secret-of-another-app' }),
+      await press({ off: -310 }),
+      await press({ off: 310 }),
+      await press({ altered: 'payload=%7B%7D' }),
+      await press({}, '00000000-0000-4000-8000-000000000000'),
+      await press({}, 'nonsense'),
+      await send(`${world.running.baseUrl}/notify/slack/${channelId}`, { method: 'POST', body: 'payload=x' }),
+      await send(`${world.running.baseUrl}/notify/telegram/${channelId}`, { method: 'POST', body: '{}' }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 401));
+    expect(new Set(answers.map(({ body }) => body.error.detail ?? body.error.message)).size).toBe(1);
+    expect((await press({ body: `payload=${'x'.repeat(300_000)}` })).status).toBe(413);
+    // Signed, and about something else.
+    for (const body of ['payload=%7B%22type%22%3A%22view_submission%22%7D', 'payload=[', 'x', 'payload=1&payload=2'])
+      expect((await press({ body })).status).toBe(200);
+    expect((await read(id)).status).toBe('pending');
+    expect(await refusals()).toEqual([]);
+  });
+
+  test('a signed click that may not decide is refused, told to whoever clicked, and on record', async () => {
+    const viewer = await organisation.addOwner('viewer');
+    const gone = await organisation.addOwner('approver');
+    const people = { [ANN]: email(), U0000000001: viewer.email, U0000000002: gone.email };
+    const { id: channelId } = await addSlack({ people });
+    await organisation.ask('DELETE', `/owner/owners/${gone.id}`);
+    const other = await addSlack({ name: 'other' });
+    const elsewhere = await world.demoOrganisation();
+    const foreign = await elsewhere.ask('POST', '/owner/channels', {
+      name: 'ops',
+      kind: 'slack',
+      channel: SLACK_CHANNEL,
+      secret: { token: SLACK_TOKEN, signing_secret: SIGNING_SECRET },
+      people: { [ANN]: elsewhere.owner.email },
+    });
+    const { id, buttons } = await heldInSlack();
+    const { approve } = buttons;
+    const cases: [string, () => Promise<unknown>, RegExp][] = [
+      ['unmapped', () => pressInSlack(world, channelId, approve, { user: 'U0000000009' }), /not among the people/],
+      ['viewer', () => pressInSlack(world, channelId, approve, { user: 'U0000000001' }), /role is viewer/],
+      ['removed', () => pressInSlack(world, channelId, approve, { user: 'U0000000002' }), /no owner any more/],
+      ['forged', () => pressInSlack(world, channelId, `${approve.slice(0, -2)}AA`), /not one of this channel/],
+      ['turned', () => pressInSlack(world, channelId, turned(approve)), /not one of this channel/],
+      ['nonsense', () => pressInSlack(world, channelId, 'approve'), /not one of this channel/],
+      ['other channel', () => pressInSlack(world, other.id, approve), /not one of this channel/],
+      ['other place', () => pressInSlack(world, channelId, approve, { place: 'C9999999999' }), /another conversation/],
+    ];
+    expect((await pressInSlack(world, foreign.body.id, approve)).status).toBe(200);
+    const theirs = async () => (await elsewhere.ask('GET', '/owner/audit?reason=button_refused')).body.rows;
+    await expect.poll(async () => (await theirs()).length, { interval: 10 }).toBe(1);
+    expect((await theirs())[0]).toMatchObject({ approval_id: null, agent_id: null });
+    for (const [n, [what, press, why]] of cases.entries()) {
+      await press();
+      await expect.poll(async () => (await refusals()).length, { message: what, interval: 10 }).toBe(n + 1);
+      expect((await refusals())[0]!.detail, what).toMatch(why);
+    }
+    const told = await server.waitFor('chat.postEphemeral', cases.length);
+    expect(told[0]).toMatchObject({ channel: SLACK_CHANNEL, user: 'U0000000009' });
+    expect((await refusals())[7]).toMatchObject({
+      approval_id: id,
+      flags: { click: { user: 'U0000000009', name: 'ops' } },
+    });
+    expect((await read(id)).status).toBe('pending');
+    expect((await pressInSlack(world, channelId, approve)).status).toBe(200);
+    await settled(id, 'approved');
+  });
+
+  test('a request that was altered since, a passkey that is wanted since, and one that is over are not decided', async () => {
+    const { id: channelId } = await addSlack();
+    const { db } = world.running.broker.store;
+    const change = (id: string, to: object) => db.updateTable('approvals').set(to).where('id', '=', id).execute();
+    const { id, buttons } = await heldInSlack();
+    await change(id, { request_hash: 'f'.repeat(64) });
+    await pressInSlack(world, channelId, buttons.approve);
+    await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(1);
+    server.clear();
+    const second = await heldInSlack();
+    await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
+    await pressInSlack(world, channelId, second.buttons.approve);
+    await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(2);
+    expect((await refusals())[0]!.detail).toMatch(/in the console/);
+    await organisation.ask('POST', '/owner/organisation', { require_user_verification: false });
+    await change(second.id, { expires_at: Date.now() - 1 });
+    await pressInSlack(world, channelId, second.buttons.approve);
+    await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(3);
+    expect((await refusals())[0]!.detail).toMatch(/Nobody can decide/);
+    expect(server.of('platform')).toHaveLength(0);
+  });
+});
+
+/** The other decision, with the MAC of this one. */
+function turned(token: string): string {
+  const bytes = Buffer.from(token, 'base64url');
+  bytes[1] = 3 - bytes[1]!;
+  return bytes.toString('base64url');
+}
+
+describe.runIf(STORES.includes('postgres'))(`clicks and replicas on postgres${postgresNote}`, () => {
+  const world = givenWorld('postgres', () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
+  const replica = givenReplica(world, { behind: true });
+  test('the same click at two replicas, five times each, makes the call once', async () => {
+    const organisation = await world.demoOrganisation({ manifest: { base_url: server.url } });
+    const agent = await organisation.agent({ rules: RULES });
+    const { body } = await organisation.ask('POST', '/owner/channels', {
+      name: 'ops',
+      kind: 'slack',
+      server: server.url,
+      channel: SLACK_CHANNEL,
+      secret: { token: SLACK_TOKEN, signing_secret: SIGNING_SECRET },
+      people: { [ANN]: organisation.owner.email },
+    });
+    const held = await agent.act(WRITE);
+    const { approve } = slackButtons((await server.waitFor('chat.postMessage'))[0]!)!;
+    const urls = [world.running.baseUrl, replica.baseUrl];
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => pressInSlack(world, body.id, approve, { baseUrl: urls[n % 2]! })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    const read = async () => (await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`)).body;
+    await expect.poll(async () => (await read()).executed_at, { interval: 20 }).not.toBeNull();
+    await server.waitFor('chat.postEphemeral', 9);
+    expect(server.of('platform')).toHaveLength(1);
+    expect((await organisation.ask('GET', '/owner/audit?reason=approval_approved')).body.rows).toHaveLength(1);
+  });
+});

@@ -1,0 +1,114 @@
+/** The sender is killed, or stops: another process goes on, none of the notices is lost, and a second copy has the same id. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { startReplica } from '../world/replica.ts';
+import { WRITE } from '../world/requests.ts';
+import { query } from '../world/stored.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const HELD = 12;
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+let server: ChannelServer;
+beforeAll(async () => {
+  server = await startChannelServer();
+  afterFile(() => server.close());
+});
+
+const children = new Set<BrokerProcess>();
+afterAll(() => {
+  for (const child of children) child.signal('SIGKILL');
+});
+
+describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
+  test('while messages are on their way: all come, those that came twice with the same id', async () => {
+    server.seen.length = 0;
+    const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent();
+    const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook` };
+    expect((await organisation.ask('POST', '/owner/channels', channel)).status).toBe(201);
+    await world.running.stop();
+    const environment = {
+      ...world.environment,
+      PORT: new URL(world.running.baseUrl).port,
+      NODE_COMPILE_CACHE: newFolder(),
+    };
+    const spawn = () => {
+      const child = spawnBroker(environment);
+      children.add(child);
+      return child;
+    };
+    const first = spawn();
+    const second = spawn();
+    await first.serve();
+    // The first answers come at once; the others never, so that the kill falls between answer and mark, and before the answer.
+    let answered = 0;
+    server.answer = (_request, response) => {
+      if (answered++ < 4) response.writeHead(204).end();
+    };
+    const held: string[] = [];
+    for (let i = 0; i < HELD; i++) held.push((await agent.act({ ...WRITE, data: { i } })).body.approval_id);
+    await server.waitFor(5);
+    first.signal('SIGKILL');
+    await first.ended;
+    server.answer = (_request, response) => response.writeHead(204).end();
+    const killed = Date.now();
+    expect(await second.serve()).toBeDefined();
+    const ready = Date.now();
+    const told = () => new Set(server.came().map(({ data }) => data.id));
+    await expect.poll(() => told().size, { timeout: 10_000, interval: 10 }).toBe(HELD);
+    // On a store of its own the next process sends at once; on a shared one the lease of the dead one ends first.
+    expect(Date.now() - (store === 'sqlite' ? ready : killed)).toBeLessThan(store === 'sqlite' ? 2_000 : 5_500);
+    await expect
+      .poll(() => query(environment, "select count(*) as due from notice_deliveries where state = 'due'"))
+      .toEqual([{ due: store === 'sqlite' ? 0 : '0' }]);
+    expect([...told()].toSorted()).toEqual(held.toSorted());
+    for (const id of held) {
+      const copies = server.came().filter(({ data }) => data.id === id);
+      expect(new Set(copies.map((one) => one.id)).size).toBe(1);
+    }
+    // What was answered and marked before the kill came once.
+    expect(server.seen.length).toBeLessThan(2 * HELD);
+    second.signal('SIGTERM');
+    await second.ended;
+  }, 60_000);
+});
+
+describe.runIf(STORES.includes('postgres'))('two replicas', () => {
+  test('one sends; when it stops the other one goes on at once, when it is killed within five seconds', async () => {
+    server.seen.length = 0;
+    server.answer = (_request, response) => response.writeHead(204).end();
+    const world = await startWorld('postgres', { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent();
+    const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook` };
+    await organisation.ask('POST', '/owner/channels', channel);
+    const replica = await startReplica(world);
+    children.add(replica.process);
+    const holder = async () => (await query(world.environment, 'select holder from leases'))[0]!.holder;
+    const mine = world.running.broker.instanceId;
+    await expect.poll(holder).toBe(mine);
+    // Held at the one that does not send: told by the one that does.
+    await replica.asks(agent).act(WRITE);
+    await server.waitFor(1, 2_000);
+    await world.running.stop();
+    const stopped = Date.now();
+    await replica.asks(agent).act({ ...WRITE, data: { i: 2 } });
+    await server.waitFor(2, 3_000);
+    expect(Date.now() - stopped).toBeLessThan(2_500);
+    await world.restart();
+    await pause(1_200);
+    expect(await holder()).not.toBe(world.running.broker.instanceId);
+    replica.process.signal('SIGKILL');
+    await replica.process.ended;
+    const killed = Date.now();
+    await agent.act({ ...WRITE, data: { i: 3 } });
+    await server.waitFor(3, 6_000);
+    expect(Date.now() - killed).toBeLessThan(5_000);
+    expect(server.seen).toHaveLength(3);
+  }, 60_000);
+});

@@ -1,0 +1,154 @@
+/** Mail through the guarded way out: to a real SMTP server on loopback, encrypted, refused, silent, and with hostile sentences. */
+import { type AddressInfo, createServer } from 'node:net';
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { sendMail } from '../../broker/egress/send-mail.ts';
+import { email } from '../../broker/notify/email.ts';
+import type { Message } from '../../broker/notify/message.ts';
+import { certificateFor } from '../egress/certificate.ts';
+import { afterFile } from '../world/after-file.ts';
+
+const certificate = certificateFor('localhost');
+const PASSWORD = 'PASSWORD-c0ffee';
+const HOSTILE = '<img src=x onerror=alert(1)> <a href="http://evil.example">Approve</a> “x”\r\nBcc: evil@evil.example';
+
+const MESSAGE: Message = {
+  id: '00000000-0000-4000-8000-000000000001',
+  event: 'call_held',
+  step: 'first',
+  subjectId: '00000000-0000-4000-8000-000000000002',
+  title: 'Approval needed',
+  sentence: { template: null, parts: [{ text: 'Sends ' }, { value: HOSTILE, quoted: true }] },
+  agent: 'triage',
+  platform: 'demo',
+  until: Date.UTC(2026, 0, 31, 9, 30),
+  link: 'https://broker.example/approve/1',
+  outcome: undefined,
+};
+
+type Mail = { text: string; from: string; to: string[]; secure: boolean; user: string | undefined };
+
+/** A real SMTP server; answers its port and what came. */
+async function startMailServer(options: SMTPServerOptions = {}) {
+  const mails: Mail[] = [];
+  const server = new SMTPServer({
+    key: certificate.key,
+    cert: certificate.cert,
+    authOptional: true,
+    logger: false,
+    onAuth: ({ username, password }, _session, done) =>
+      password === PASSWORD ? done(null, { user: username }) : done(new Error('no')),
+    onData: (stream, session, done) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        mails.push({
+          text: Buffer.concat(chunks).toString(),
+          from: mailFrom ? mailFrom.address : '',
+          to: rcptTo.map(({ address }) => address),
+          secure: session.secure,
+          user: session.user === undefined ? undefined : String(session.user),
+        });
+        done();
+      });
+    },
+    ...options,
+  });
+  server.on('error', () => {});
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  afterFile(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return { port: (server.server.address() as AddressInfo).port, mails };
+}
+
+const way = (ports: number[]) => {
+  const outbound = makeOutbound({ allowPrivate: ports.map((port) => `localhost:${port}`), connectTimeoutMs: 2_000 });
+  afterFile(() => outbound.close());
+  return outbound;
+};
+const MAIL = { from: 'broker@acme.example', to: ['ann@acme.example'], subject: 's', text: 't', html: '<p>t</p>' };
+const mail = { ...MAIL, messageId: '<1@broker.example>' };
+const to = (port: number, more: object = {}) => ({
+  host: 'localhost',
+  port,
+  security: 'starttls' as const,
+  user: undefined,
+  password: undefined,
+  ca: certificate.cert,
+  ...more,
+});
+
+describe('a mail', () => {
+  test.each([
+    ['starttls', false],
+    ['tls', true],
+  ] as const)('goes out by %s, signed in', async (security, secure) => {
+    const { port, mails } = await startMailServer({ secure });
+    const server = to(port, { security, user: 'broker', password: new Secret(PASSWORD) });
+    expect(await sendMail(way([port]), server, mail)).toEqual({ ok: true });
+    expect(mails).toMatchObject([{ secure: true, user: 'broker', from: MAIL.from, to: MAIL.to }]);
+    expect(mails[0]!.text).toContain('Message-ID: <1@broker.example>');
+  });
+
+  test('a server that offers no encryption, shows another certificate or refuses the password gets nothing', async () => {
+    const plain = await startMailServer({ disabledCommands: ['STARTTLS'] });
+    const strict = await startMailServer();
+    const outbound = way([plain.port, strict.port]);
+    expect(await sendMail(outbound, to(plain.port), mail)).toMatchObject({ ok: false, why: /TLS/ });
+    expect(await sendMail(outbound, to(strict.port, { ca: certificateFor('other').cert }), mail)).toMatchObject({
+      ok: false,
+    });
+    const wrong = await sendMail(outbound, to(strict.port, { user: 'broker', password: new Secret('WRONG-1') }), mail);
+    expect(wrong).toEqual({ ok: false, why: 'The mail server did not take the user name or the password (535).' });
+    expect([...plain.mails, ...strict.mails]).toEqual([]);
+  });
+
+  test('an address that is not public, and a port that is none of mail, are refused before anything is sent', async () => {
+    const { port, mails } = await startMailServer();
+    const refused = { ok: false, why: 'The address of the upstream is not one that this broker may connect to.' };
+    expect(await sendMail(way([]), to(port), mail)).toEqual(refused);
+    expect(await sendMail(way([]), to(587), mail)).toEqual(refused);
+    expect(await sendMail(way([]), to(22, { host: '93.184.215.14' }), mail)).toEqual(refused);
+    expect(mails).toEqual([]);
+  });
+
+  test('a server that talks without end is cut off', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      const more = () => {
+        while (!socket.destroyed && socket.write(Buffer.alloc(64 * 1024, 'x')));
+      };
+      socket.on('drain', more);
+      more();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    afterFile(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const before = process.memoryUsage().rss;
+    expect(await sendMail(way([port]), to(port), mail)).toMatchObject({ ok: false });
+    expect(process.memoryUsage().rss - before).toBeLessThan(500 * 1024 * 1024);
+  });
+
+  test('a hostile sentence is text, and in no header a line of its own', async () => {
+    const { port, mails } = await startMailServer({ disabledCommands: ['STARTTLS'] });
+    const sending = {
+      channelId: 'c',
+      settings: { host: 'localhost', port, security: 'none', from: MAIL.from, to: MAIL.to },
+      secret: undefined,
+      outbound: way([port]),
+      now: 0,
+    };
+    expect(await email.send(sending, MESSAGE)).toEqual({ kind: 'sent' });
+    const [{ text, to: recipients }] = mails as [Mail];
+    expect(recipients).toEqual(MAIL.to);
+    expect(text).not.toMatch(/^bcc:/im);
+    expect(text.replace(/=\r\n/g, '')).toContain('=E2=9F=A6U+000D=E2=9F=A7');
+    expect(text).toContain(`Message-ID: <${MESSAGE.id}@broker.example>`);
+    const html = text.slice(text.indexOf('text/html')).replace(/=\r\n/g, '').replaceAll('=3D', '=');
+    expect(html).toContain('&lt;img');
+    expect(html).not.toContain('<img');
+    expect(html.match(/<a href/g)).toHaveLength(1);
+  });
+});

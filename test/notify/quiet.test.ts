@@ -1,0 +1,32 @@
+/** When quiet hours end: overnight, on some days, and where the clocks change. */
+import { expect, test } from 'vitest';
+import { quietUntil } from '../../broker/notify/quiet.ts';
+
+const night = { from: '22:00', to: '07:00', zone: 'Europe/Berlin' };
+const WORKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri'] as ('mon' | 'fri')[];
+const weekend = { from: '00:00', to: '00:00', zone: 'UTC', days: ['sat', 'sun'] as ('sat' | 'sun')[] };
+
+test.each([
+  ['in the evening', night, '2026-01-14T22:30:20+01:00', '2026-01-15T07:00:00+01:00'],
+  ['in the morning', night, '2026-01-14T06:59:59+01:00', '2026-01-14T07:00:00+01:00'],
+  ['at the end', night, '2026-01-14T07:00:00+01:00', undefined],
+  ['by day', night, '2026-01-14T12:00:00+01:00', undefined],
+  ['when the clocks go forward', night, '2026-03-28T23:00:00+01:00', '2026-03-29T07:00:00+02:00'],
+  ['when they go back', night, '2026-10-24T23:00:00+02:00', '2026-10-25T07:00:00+01:00'],
+  ['on a day that has none', { ...night, days: WORKDAYS }, '2026-01-17T23:00:00+01:00', undefined],
+  [
+    'in the night after a day that has',
+    { ...night, days: WORKDAYS },
+    '2026-01-17T06:00:00+01:00',
+    '2026-01-17T07:00:00+01:00',
+  ],
+  ['at noon', { from: '12:00', to: '13:00', zone: 'UTC' }, '2026-01-14T12:30:00Z', '2026-01-14T13:00:00Z'],
+  ['over whole days', weekend, '2026-01-17T09:00:00Z', '2026-01-19T00:00:00Z'],
+])('%s', (_when, quiet, now, end) => {
+  const found = quietUntil(quiet, Date.parse(now));
+  expect(found && new Date(found).toISOString()).toBe(end && new Date(end).toISOString());
+});
+
+test('all hours of all days end nevertheless', () => {
+  expect(quietUntil({ from: '00:00', to: '00:00', zone: 'UTC' }, 0)).toBeLessThan(9 * 86_400_000);
+});

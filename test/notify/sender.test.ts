@@ -1,0 +1,308 @@
+/** The outbox and the one sender: what is told, to whom, when, and what channels that misbehave delay. */
+
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { setCredentialStatus } from '../../broker/store/connections.ts';
+import { takeLease } from '../../broker/store/leases.ts';
+import { afterFile } from '../world/after-file.ts';
+import { send } from '../world/agent.ts';
+import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { CANARY } from '../world/world.ts';
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const MINUTE = 60_000;
+
+let server: ChannelServer;
+let other: ChannelServer;
+/** Speaks no HTTP. */
+let garbage: string;
+beforeAll(async () => {
+  server = await startChannelServer();
+  other = await startChannelServer();
+  const talker = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.end('250 hello\r\n');
+  });
+  await new Promise<void>((resolve) => talker.listen(0, '127.0.0.1', resolve));
+  garbage = `127.0.0.1:${(talker.address() as AddressInfo).port}`;
+  afterFile(async () => {
+    talker.close();
+    await Promise.all([server.close(), other.close()]);
+  });
+});
+beforeEach(() => {
+  for (const each of [server, other]) {
+    each.seen.length = 0;
+    each.answer = (_request, response) => response.writeHead(204).end();
+  }
+});
+
+describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store, () => ({
+    AGENT_BROKER_ALLOW_PRIVATE: [server.address, other.address, garbage].join(','),
+  }));
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent({ name: 'triage' }));
+  const db = () => world.running.broker.store.db;
+
+  const addWebhook = async (more: object = {}) => {
+    const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook`, ...more };
+    const made = await organisation.ask('POST', '/owner/channels', channel);
+    expect(made.status, made.text).toBe(201);
+    return made.body;
+  };
+  const channelNamed = async (name: string) =>
+    (await organisation.ask('GET', '/owner/channels')).body.channels.find((one: { name: string }) => one.name === name);
+  const hold = async (by = agent) => (await by.act(WRITE)).body.approval_id as string;
+  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+  const ofOrganisation = <Table extends 'notices' | 'notice_deliveries'>(table: Table) =>
+    db()
+      .selectFrom(table as 'notices')
+      .selectAll()
+      .where('organisation_id', '=', organisation.id)
+      .execute();
+  const register = (name: string) =>
+    send(`${world.running.baseUrl}/v1/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ owner_id: organisation.owner.id, agent_name: name, requested_scopes: [] }),
+    });
+
+  test('every event is told by its name, with where to go, and that it is over', async () => {
+    await addWebhook();
+    const id = await hold();
+    const json = { headers: { 'content-type': 'application/json' } };
+    const body = JSON.stringify({ platform: 'demo', scope: 'demo:delete', reason: 'REASON-TEXT' });
+    const reader = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:read'] } } });
+    const asked = await reader.request('POST', '/v1/access-request', { ...json, body });
+    expect(asked.status, asked.text).toBeLessThan(300);
+    const registered = await register('new‮comer');
+    expect(registered.status, registered.text).toBeLessThan(300);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'looked odd' });
+    const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
+    const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
+    await setCredentialStatus(db(), place, 'reauth_needed');
+    const told = await server.waitFor(5, 5_000);
+    expect(told.map(({ type }) => type).toSorted()).toEqual([
+      'access_requested.opened',
+      'agent_suspended.opened',
+      'call_held.opened',
+      'connection_broken.opened',
+      'registration_waiting.opened',
+    ]);
+    const of = (event: string) => told.find(({ type }) => type.startsWith(event))!.data;
+    expect(of('access_requested').sentence).toContain('demo:delete');
+    expect(of('registration_waiting').sentence).toContain('new⟦U+202E⟧comer');
+    expect(of('agent_suspended').sentence).toBe('The agent triage was suspended: “looked odd”');
+    for (const { body } of told) expect(body).not.toContain(CANARY);
+    expect(of('connection_broken')).toMatchObject({ platform: 'demo', agent: null });
+    server.seen.length = 0;
+    await setCredentialStatus(db(), place, 'active');
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    await deny(id);
+    const over = await server.waitFor(3, 5_000);
+    expect(over.map(({ type, data }) => [type, data.outcome]).toSorted()).toEqual([
+      ['agent_suspended.outcome', 'The agent is active now'],
+      ['call_held.outcome', `Denied by ${organisation.owner.email}`],
+      ['connection_broken.outcome', 'The connection works again'],
+    ]);
+    await expect.poll(() => ofOrganisation('notices')).toEqual([]);
+    // One that goes on and off is told of once an hour.
+    for (const status of ['reauth_needed', 'active', 'reauth_needed'] as const)
+      await setCredentialStatus(db(), place, status);
+    await expect.poll(() => ofOrganisation('notices')).toEqual([]);
+    expect(server.seen).toHaveLength(3);
+    world.clock.skewMs = 61 * MINUTE;
+    await setCredentialStatus(db(), place, 'active');
+    await setCredentialStatus(db(), place, 'reauth_needed');
+    await expect.poll(() => server.came().map(({ type }) => type)).toContain('connection_broken.opened');
+  });
+
+  test('what broke again within a millisecond of working is told, in whichever order the two are read', async () => {
+    await addWebhook();
+    const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
+    const place = { table: 'connections' as const, organisationId: organisation.id, id: connection };
+    await db()
+      .transaction()
+      .execute(async (tx) => {
+        for (const status of ['reauth_needed', 'active', 'reauth_needed'] as const)
+          await setCredentialStatus(tx, place, status);
+        await tx.deleteFrom('notices').where('organisation_id', '=', organisation.id).execute();
+        const notice = { organisation_id: organisation.id, subject_id: connection, agent_id: null, created_at: 1 };
+        await tx
+          .insertInto('notices')
+          .values([
+            { ...notice, id: '0', event: 'connection_broken', platform_id: 'demo' },
+            { ...notice, id: '1', event: 'connection_settled', platform_id: null },
+          ])
+          .execute();
+      });
+    const [told] = await server.waitFor(1);
+    expect(told!.type).toBe('connection_broken.opened');
+  });
+
+  test('a channel tells only what its rules say', async () => {
+    const hook = (name: string, more: object) => addWebhook({ name, url: `${server.url}/${name}`, ...more });
+    await hook('agents', { agents: ['deploy-*'] });
+    await hook('events', { events: ['agent_suspended'] });
+    await hook('platforms', { platforms: ['crm'] });
+    await hook('id', { agents: [agent.agentId] });
+    const deploy = await organisation.agent({ name: 'deploy-eu' });
+    await hold();
+    await hold(deploy);
+    await server.waitFor(2);
+    await pause(200);
+    expect(server.seen.map(({ target }) => target).toSorted()).toEqual(['/agents', '/id']);
+  });
+
+  test('without a channel nothing is put into the outbox; nor by a transaction that is undone', async () => {
+    const id = await hold();
+    expect(await ofOrganisation('notices')).toEqual([]);
+    await addWebhook();
+    const undone = db()
+      .transaction()
+      .execute(async (tx) => {
+        await tx.updateTable('approvals').set({ status: 'expired' }).where('id', '=', id).execute();
+        expect(await tx.selectFrom('notices').selectAll().where('subject_id', '=', id).execute()).toHaveLength(1);
+        throw new Error('undone');
+      });
+    await expect(undone).rejects.toThrow('undone');
+    expect(await ofOrganisation('notices')).toEqual([]);
+    expect(await ofOrganisation('notice_deliveries')).toEqual([]);
+  });
+
+  test('a channel that does not answer, redirects or talks garbage delays neither another one nor a call', async () => {
+    server.answer = () => {};
+    other.answer = ({ url }, response) =>
+      url === '/redirects'
+        ? response.writeHead(302, { location: `${server.url}/stolen` }).end()
+        : response.writeHead(204).end();
+    for (let i = 0; i < 10; i++) await addWebhook({ name: `silent-${i}`, url: `${server.url}/silent-${i}` });
+    await addWebhook({ name: 'redirects', url: `${other.url}/redirects` });
+    await addWebhook({ name: 'garbage', url: `http://${garbage}/` });
+    await addWebhook({ name: 'inward', url: 'https://169.254.169.254/latest' });
+    await addWebhook({ name: 'good', url: `${other.url}/good` });
+    const began = Date.now();
+    for (let i = 0; i < 5; i++) await hold();
+    // A silent one is given up after ten seconds.
+    expect(Date.now() - began).toBeLessThan(6_000);
+    const good = () => other.seen.filter(({ target }) => target === '/good').length;
+    await expect.poll(good, { timeout: 3_000, interval: 10 }).toBe(5);
+    await expect.poll(async () => (await channelNamed('garbage')).status).toBe('failing');
+    expect(await channelNamed('redirects')).toMatchObject({
+      status: 'failing',
+      last_error: 'It answered 302, a redirect; none is followed.',
+    });
+    expect((await channelNamed('inward')).last_error).toContain('not one that this broker may connect to');
+    expect(await channelNamed('good')).toMatchObject({ status: 'active', last_error: null });
+    expect(server.seen.filter(({ target }) => target === '/stolen')).toEqual([]);
+    const removed = (await organisation.ask('GET', '/owner/channels')).body.channels as { id: string }[];
+    for (const { id } of removed) await organisation.ask('DELETE', `/owner/channels/${id}`);
+  });
+
+  test('a failed message comes again with the same id, not before Retry-After; 410 ends the channel', async () => {
+    let answers = [503, 204];
+    server.answer = (_request, response) => {
+      const status = answers.shift() ?? 204;
+      response.writeHead(status, status === 503 ? { 'retry-after': '2' } : {}).end('SECRET-OF-THE-CHANNEL');
+    };
+    const { id } = await addWebhook();
+    const began = Date.now();
+    await hold();
+    await expect.poll(async () => (await channelNamed('hook')).last_error).toBe('It answered 503.');
+    const [first, second] = await server.waitFor(2, 8_000);
+    expect(Date.now() - began).toBeGreaterThan(1_900);
+    expect(second!.id).toBe(first!.id);
+    await expect.poll(async () => (await channelNamed('hook')).status).toBe('active');
+    answers = [410];
+    await hold();
+    await expect.poll(async () => (await channelNamed('hook')).status).toBe('gone');
+    const seen = server.seen.length;
+    await hold();
+    await pause(300);
+    expect(server.seen).toHaveLength(seen);
+    const change = { kind: 'webhook', url: `${server.url}/hook` };
+    expect((await organisation.ask('POST', `/owner/channels/${id}/settings`, change)).body.status).toBe('active');
+    await hold();
+    await server.waitFor(seen + 1);
+  }, 20_000);
+
+  test('in quiet hours nothing is sent; what still waits is sent when they end, and what was decided is not', async () => {
+    const at = (ms: number) => new Date(world.running.broker.clock() + ms).toISOString().slice(11, 16);
+    await addWebhook({ quiet: { from: at(-5 * MINUTE), to: at(60 * MINUTE), zone: 'UTC' } });
+    const decided = await hold();
+    const waits = await hold();
+    await expect.poll(async () => (await ofOrganisation('notice_deliveries')).length).toBe(2);
+    await deny(decided);
+    await pause(200);
+    expect(server.seen).toEqual([]);
+    world.clock.skewMs = 62 * MINUTE;
+    const [first] = await server.waitFor(1, 5_000);
+    expect(first!.data.id).toBe(waits);
+    await pause(300);
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test('a reminder comes before the end, unless it was decided', async () => {
+    await addWebhook({ remind_minutes: 30 });
+    const decided = await hold();
+    const waits = await hold();
+    await server.waitFor(2);
+    await deny(decided);
+    await server.waitFor(3);
+    world.clock.skewMs = 24 * 60 * MINUTE - 29 * MINUTE;
+    const told = await server.waitFor(4, 5_000);
+    expect(told[3]).toMatchObject({
+      type: 'call_held.reminder',
+      data: { id: waits, title: 'Approval needed (reminder)' },
+    });
+    await pause(300);
+    expect(server.seen).toHaveLength(4);
+  });
+
+  test('10,000 notices on a channel that is down keep another one waiting for less than two seconds', async () => {
+    server.answer = (_request, response) => response.writeHead(503).end();
+    await addWebhook({ name: 'down', url: `${server.url}/down`, agents: ['triage'] });
+    await addWebhook({ name: 'good', url: `${other.url}/good`, agents: ['urgent'] });
+    const urgent = await organisation.agent({ name: 'urgent' });
+    const id = await hold();
+    const many = Array.from({ length: 10_000 }, () => ({
+      organisation_id: organisation.id,
+      id: crypto.randomUUID(),
+      event: 'call_held' as const,
+      subject_id: id,
+      agent_id: agent.id,
+      platform_id: 'demo',
+      created_at: 0,
+    }));
+    for (let at = 0; at < many.length; at += 1_000)
+      await db()
+        .insertInto('notices')
+        .values(many.slice(at, at + 1_000))
+        .execute();
+    await expect.poll(async () => (await ofOrganisation('notices')).length, { timeout: 30_000 }).toBe(0);
+    expect(await ofOrganisation('notice_deliveries')).toHaveLength(10_001);
+    const began = Date.now();
+    await hold(urgent);
+    await expect.poll(() => other.seen.length, { timeout: 5_000, interval: 10 }).toBe(1);
+    expect(Date.now() - began).toBeLessThan(2_000);
+    expect(server.seen.filter(({ target }) => target === '/down').length).toBeLessThan(30);
+    await organisation.ask('DELETE', `/owner/channels/${(await channelNamed('down')).id}`);
+  }, 60_000);
+
+  test('who lost the lease makes nothing of the outbox', async () => {
+    await addWebhook();
+    const forced = { name: 'notices', holder: 'another', now: 0, until: Number.MAX_SAFE_INTEGER, isFree: true };
+    const fence = await takeLease(db(), forced);
+    await hold();
+    await pause(1_500);
+    expect(await ofOrganisation('notices')).toHaveLength(1);
+    expect(server.seen).toEqual([]);
+    await db().updateTable('leases').set({ until: 0 }).where('fence', '=', fence!).execute();
+    await server.waitFor(1, 5_000);
+  }, 20_000);
+});

@@ -1,0 +1,74 @@
+/** A held call is told on a signed webhook, end to end: what is sent, when, and what is written back. */
+import { Webhook } from 'standardwebhooks';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY } from '../world/world.ts';
+
+let server: ChannelServer;
+beforeAll(async () => {
+  server = await startChannelServer();
+  afterFile(() => server.close());
+});
+beforeEach(() => {
+  server.seen.length = 0;
+});
+
+describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent({ name: 'triage' }));
+
+  const addWebhook = async (more: object = {}) => {
+    const channel = { name: 'hook', kind: 'webhook', url: `${server.url}/hook`, ...more };
+    const made = await organisation.ask('POST', '/owner/channels', channel);
+    expect(made.status, made.text).toBe(201);
+    return made.body;
+  };
+  const deny = (id: unknown) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+
+  test('a held call is told within two seconds, signed by the standard, and its outcome after it', async () => {
+    const { secret } = await addWebhook();
+    const began = Date.now();
+    const held = await agent.act({ ...WRITE, data: { title: 'SECRET-BODY' } });
+    expect(held.status).toBe(202);
+    const [first] = await server.waitFor(1, 2_000);
+    expect(Date.now() - began).toBeLessThan(2_000);
+    expect(new Webhook(secret).verify(first!.body, first!.headers)).toEqual(JSON.parse(first!.body));
+    const id = held.body.approval_id;
+    expect(first!.type).toBe('call_held.opened');
+    expect(first!.data).toEqual({
+      id,
+      title: 'Approval needed',
+      sentence: expect.stringContaining('/items'),
+      agent: 'triage',
+      platform: 'demo',
+      until: expect.stringMatching(/Z$/),
+      link: `${world.running.baseUrl}/approve/${id}`,
+      outcome: null,
+    });
+    expect((await deny(id)).status).toBe(200);
+    const [, outcome] = await server.waitFor(2);
+    expect(outcome!.type).toBe('call_held.outcome');
+    expect(outcome!.data.outcome).toBe(`Denied by ${organisation.owner.email}`);
+    expect(outcome!.id).not.toBe(first!.id);
+    const { id: channel } = (await organisation.ask('GET', '/owner/channels')).body.channels[0];
+    await organisation.ask('POST', `/owner/channels/${channel}/test`, {});
+    await organisation.ask('POST', `/owner/channels/${channel}/settings`, { kind: 'webhook', url: server.url, secret });
+    await organisation.ask('DELETE', `/owner/channels/${channel}`);
+    const { text, body: audit } = await organisation.ask('GET', '/owner/audit');
+    const reasons = audit.rows
+      .map(({ reason }: { reason: string }) => reason)
+      .filter((one: string) => /^channel_/.test(one));
+    expect(reasons).toEqual(['channel_removed', 'channel_changed', 'channel_tested', 'channel_created']);
+    expect(text).not.toContain(secret);
+    expect(server.came()[2]).toMatchObject({ type: 'test', data: { sentence: 'The channel hook works.' } });
+    for (const { body } of server.came()) {
+      expect(body).not.toContain(CANARY);
+      expect(body).not.toContain(secret);
+    }
+  });
+});

@@ -1,0 +1,105 @@
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { expectDeclared } from '../world/declared.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const TOKEN = 'metrics-token-0123456789';
+const STRANGER = { 'x-forwarded-for': '203.0.113.9' };
+
+/** The samples of an answer, by name and labels as they are written. */
+function samplesOf({ text }: Answer): Map<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  );
+}
+
+const read = async (world: World): Promise<Map<string, number>> =>
+  samplesOf(await send(`${world.running.baseUrl}/metrics`, {}));
+
+describe.each(STORES)(`metrics on %s${postgresNote}`, (store) => {
+  let world: World;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store, { METRICS_TOKEN: TOKEN });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+  });
+
+  test('calls are counted by result, reason and platform, and timed; nobody is named', async () => {
+    const before = await read(world);
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await agent.act({ ...WRITE, method: 'PATCH', endpoint: '/items/1' })).status).toBe(200);
+    expect((await agent.act({ ...READ, scope: 'demo:delete' })).status).toBe(403);
+    expect((await agent.act({ ...READ, platform: 'no-such-platform' })).status).toBe(403);
+    const text = (await send(`${world.running.baseUrl}/metrics`, {})).text;
+    const after = await read(world);
+    const more = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+    const allowed = [...after.keys()].filter((name) => name.startsWith('agent_broker_calls_total{result="allowed"'));
+    expect(allowed).toHaveLength(1);
+    expect(allowed[0]).toMatch(/,platform="demo"}$/);
+    expect(more(allowed[0] ?? '')).toBe(2);
+    const denied = [...after.keys()].filter((name) => name.startsWith('agent_broker_calls_total{result="denied"'));
+    expect(denied.map((name) => /platform="([^"]*)"/.exec(name)?.[1]).sort()).toEqual(['demo', 'other']);
+    expect(more('agent_broker_call_duration_seconds_count{part="total"}')).toBe(4);
+    expect(more('agent_broker_upstream_duration_seconds_count{platform="demo"}')).toBe(2);
+    expect(more('agent_broker_audit_group_rows_sum')).toBeGreaterThan(0);
+    for (const said of [agent.agentId, 'no-such-platform', 'CANARY']) expect(text).not.toContain(said);
+  });
+
+  test('what waits is counted, and what fails at a platform', async () => {
+    const { upstream } = world;
+    upstream.answer = (_request, response) => response.writeHead(503).end();
+    expect((await agent.act(READ)).status).toBe(200);
+    upstream.answer = undefined;
+    const samples = await read(world);
+    expect(samples.get('agent_broker_upstream_failures_total{platform="demo",code="status_5xx"}')).toBe(1);
+    expect(samples.get('agent_broker_approvals_pending')).toBe(0);
+    expect(samples.get('agent_broker_store_up')).toBe(1);
+    expect(samples.get('agent_broker_outcome_unknown_total')).toBe(0);
+    expect(samples.get('process_open_fds')).toBeGreaterThan(0);
+    const own = store === 'postgres' ? 'agent_broker_pool_connections_most' : 'agent_broker_sqlite_bytes';
+    expect(samples.get(own)).toBeGreaterThan(0);
+    for (const use of ['evidence', 'issuing', 'root', 'session'])
+      expect(samples.get(`agent_broker_key_age_seconds{use="${use}"}`)).toBeGreaterThanOrEqual(0);
+  });
+
+  test('only the operator reads them', async () => {
+    const url = `${world.running.baseUrl}/metrics`;
+    const ask = async (headers: Record<string, string>) => {
+      const answer = await send(url, { headers });
+      expectDeclared('GET', '/metrics', answer);
+      return [answer.status, answer.body?.error];
+    };
+    const bearer = (token: string) => ({ ...STRANGER, authorization: `Bearer ${token}` });
+    expect(await ask(STRANGER)).toEqual([401, 'missing_token']);
+    expect(await ask(bearer('metrics-token-012345678'))).toEqual([401, 'invalid_token']);
+    const read = await send(url, { headers: bearer(TOKEN) });
+    expectDeclared('GET', '/metrics', read);
+    expect(read.text).toContain('agent_broker_build_info{version="');
+  });
+});
+
+test('without a token they are for this machine alone', async () => {
+  const world = await startWorld('sqlite');
+  const url = `${world.running.baseUrl}/metrics`;
+  expect((await send(url, { headers: STRANGER })).status).toBe(404);
+  expect((await send(url, {})).status).toBe(200);
+});
+
+test('a store that is away does not keep them away', async () => {
+  const world = await startWorld('sqlite');
+  await sql`drop table notices`.execute(world.running.broker.store.db);
+  const samples = await read(world);
+  expect(samples.get('agent_broker_approvals_pending')).toBeNaN();
+  expect(samples.get('agent_broker_audit_failing')).toBe(0);
+});
+
+test('they can be switched off', async () => {
+  const world = await startWorld('sqlite', { AGENT_BROKER_METRICS: 'off' });
+  expect((await send(`${world.running.baseUrl}/metrics`, {})).status).toBe(404);
+});

@@ -1,0 +1,128 @@
+/** The dashboard and the alert rules ask for what the broker tells, and lead to pages that exist. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parser } from '@prometheus-io/lezer-promql';
+import GithubSlugger from 'github-slugger';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { send } from '../world/agent.ts';
+import { ROOT } from '../world/checkout.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+type Rule = {
+  alert: string;
+  expr: string;
+  for?: string;
+  labels: { severity: string };
+  annotations: { summary: string; runbook: string };
+};
+const rules: Rule[] = parse(read('deploy/prometheus/alerts.yaml')).groups.flatMap(
+  ({ rules }: { rules: Rule[] }) => rules,
+);
+
+type Panel = { title: string; targets?: { expr: string }[] };
+const panels: Panel[] = JSON.parse(read('deploy/grafana/agent-broker.json')).panels;
+const asked = [
+  ...rules.map(({ alert, expr }) => ({ where: alert, expr })),
+  ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ where: title, expr }))),
+];
+
+const METRIC = /\b(?:agent_broker|process|nodejs)_[a-z0-9_]+/g;
+/** Histograms are asked by the names of their parts. */
+const familyOf = (name: string, types: ReadonlyMap<string, string>): string => {
+  const family = name.replace(/_(bucket|sum|count)$/, '');
+  return types.get(family) === 'histogram' ? family : name;
+};
+
+/** The type of each metric, and the names of the labels that it has. */
+const types = new Map<string, string>();
+const labels = new Map<string, Set<string>>();
+
+beforeAll(async () => {
+  for (const store of STORES) {
+    const world = await startWorld(store);
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent();
+    for (const call of [READ, WRITE]) await agent.act(call);
+    world.upstream.answer = (_request, response) => response.writeHead(500).end();
+    await agent.act(READ);
+    const { text } = await send(`${world.running.baseUrl}/metrics`, {});
+    for (const [, name = '', type = ''] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) types.set(name, type);
+    for (const [, name = '', inside = ''] of text.matchAll(/^([a-z_0-9]+)\{(.*)\} \S+$/gm)) {
+      const found = labels.get(name) ?? new Set();
+      for (const [, label = ''] of inside.matchAll(/([a-z_]+)="/g)) found.add(label);
+      labels.set(name, found);
+    }
+  }
+});
+
+test('every metric that they ask for is told', () => {
+  expect(asked.length).toBeGreaterThan(50);
+  const wanted = asked.flatMap(({ where, expr }) => (expr.match(METRIC) ?? []).map((name) => ({ where, name })));
+  // Of PostgreSQL alone.
+  const elsewhere = STORES.includes('postgres') ? /^$/ : /^agent_broker_pool_/;
+  const missing = wanted.filter(({ name }) => !types.has(familyOf(name, types)) && !elsewhere.test(name));
+  expect(missing).toEqual([]);
+});
+
+test('every expression is PromQL', () => {
+  const problems = (expr: string): string[] => {
+    const found: string[] = [];
+    parser.parse(expr).iterate({
+      enter: ({ type, from, to }) => {
+        if (type.isError) found.push(`${expr.slice(0, from)} HERE ${expr.slice(from, to)}`);
+      },
+    });
+    return found;
+  };
+  // A variable of the dashboard stands for a time.
+  const written = asked.map(({ expr }) => expr.replaceAll('$__rate_interval', '5m'));
+  expect(written.flatMap(problems)).toEqual([]);
+  expect(problems('sum by (le (rate(x[5m]))')).not.toEqual([]);
+});
+
+test('every metric is documented, and nothing else is', () => {
+  const page = read('docs/observability.md');
+  const documented = new Set(page.match(METRIC));
+  expect([...types.keys()].filter((name) => !documented.has(name))).toEqual([]);
+  const known = (name: string) =>
+    types.has(name) || (!STORES.includes('postgres') && name.startsWith('agent_broker_pool_'));
+  expect([...documented].filter((name) => !known(name))).toEqual([]);
+});
+
+test('no label names an agent, a person, a connection or a repository', () => {
+  const names = new Set([...labels].flatMap(([name, own]) => (name.startsWith('agent_broker_') ? [...own] : [])));
+  expect([...names].sort()).toEqual(
+    ['chore', 'code', 'commit', 'kind', 'le', 'part', 'platform', 'reason', 'result', 'store', 'use', 'version'].filter(
+      (name) => names.has(name),
+    ),
+  );
+});
+
+describe('alerts', () => {
+  test.each(rules.map((rule) => [rule.alert, rule] as const))(
+    '%s has a severity, and leads to what to do',
+    (_, rule) => {
+      expect(['critical', 'warning']).toContain(rule.labels.severity);
+      expect(rule.annotations.summary).not.toBe('');
+      const [file = '', anchor] = rule.annotations.runbook.split('#');
+      const slugger = new GithubSlugger();
+      const anchors = [...read(file).matchAll(/^#{1,4} (.*)$/gm)].map(([, title = '']) => slugger.slug(title));
+      expect(anchors).toContain(anchor);
+    },
+  );
+
+  test('their names are different, and each part of the runbook has one', () => {
+    expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+    const [, runbook = ''] = /^## Runbook\n(.*?)(?=^## |$(?![\s\S]))/ms.exec(read('docs/operations.md')) ?? [];
+    const slugger = new GithubSlugger();
+    const parts = [...runbook.matchAll(/^### (.*)$/gm)].map(([, title = '']) => slugger.slug(title));
+    expect(parts.length).toBeGreaterThan(10);
+    const led = new Set(rules.map(({ annotations }) => annotations.runbook.split('#')[1]));
+    expect(parts.filter((part) => !led.has(part))).toEqual([]);
+  });
+});

@@ -1,0 +1,179 @@
+/**
+ * One attacker, with a key, an MCP client and wrong bearers, asks two replicas at every door at once, as fast as they answer. Another
+ * agent's calls go on. What is compared are counts and ratios, since the machine is shared.
+ */
+
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { github } from '../../broker/platforms/builtin/github.ts';
+import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
+import { rawClient } from '../proxy/raw-client.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { startGitHost } from '../world/git-host.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { type Replica, startReplica } from '../world/replica.ts';
+import { READ } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startUpstream } from '../world/upstream.ts';
+import { CANARY, DEMO_SCOPES, startWorld, type World } from '../world/world.ts';
+
+/** Less of everything, so that the limits are reached soon; the neighbour stays below its own. */
+const FACTOR = 0.1;
+/** A minute, as documented. */
+const LIMITS = { actions: 600, mcp: 600, authzen: 1_200, git: 600, proxy: 1_200, 'refused bearers': 300 };
+/** Of each door and replica, how many ask at once, without a pause. */
+const AT_ONCE = 2;
+/** Of the neighbour: one after the other. */
+const CALLS = 20;
+const LARGE_BYTES = 256 * 1024;
+
+// The attack takes all that the machine has.
+vi.setConfig({ testTimeout: 60_000 });
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postgresNote}`, () => {
+  let world: World;
+  let attacker: TestAgent;
+  let neighbour: TestAgent;
+  let replicas: Replica[];
+  let mcpToken: string;
+  /** Ends what the platform was told to keep waiting. */
+  let answerSlow: () => void;
+  beforeAll(async () => {
+    const [host, upstream] = [await startGitHost({ secret: CANARY }), await startUpstream()];
+    afterFile(() => upstream.close());
+    host.repository('acme/app');
+    world = await startWorld('postgres', {
+      AGENT_BROKER_ALLOW_PRIVATE: `${host.address},${upstream.address}`,
+      AGENT_BROKER_LIMIT_FACTOR: `${FACTOR}`,
+    });
+    const organisation = await world.organisation();
+    const slow: (() => void)[] = [];
+    answerSlow = () => {
+      for (const end of slow.splice(0)) end();
+    };
+    upstream.answer = ({ url }, response) => {
+      response.setHeader('content-type', 'application/json');
+      if (url?.endsWith('/slow')) slow.push(() => response.end('{}'));
+      else response.end('{"items":[]}');
+    };
+    await organisation.platform({ manifest: { base_url: `${upstream.url}/v1` } });
+    await organisation.platform({
+      id: 'codehost',
+      manifest: { ...github, base_url: host.url, git_base_url: host.url },
+    });
+    const grants = {
+      demo: { scopeList: Object.keys(DEMO_SCOPES) },
+      codehost: { scopeList: ['codehost:contents.read'] },
+    };
+    attacker = await organisation.agent({ rules: [{ effect: 'allow' }], grants });
+    neighbour = await organisation.agent({ rules: [{ effect: 'allow' }], grants });
+    replicas = await Promise.all([startReplica(world, { behind: true }), startReplica(world, { behind: true })]);
+    const client = new OAuthClient(world);
+    const decision = { name: 'attacker', grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };
+    mcpToken = (await client.tokens(browserOf(world, organisation.owner), {}, decision)).access_token;
+    return () => {
+      answerSlow();
+      for (const { process } of replicas) process.signal('SIGKILL');
+    };
+  });
+
+  const json = { 'content-type': 'application/json' };
+  const evaluation = (by: TestAgent) => ({
+    subject: { type: 'agent', id: by.agentId },
+    action: { name: 'demo:read' },
+    resource: { type: 'platform', id: 'demo' },
+  });
+  const doors: [limit: keyof typeof LIMITS, ask: (by: TestAgent) => Promise<Answer>][] = [
+    ['actions', (by) => by.act(READ)],
+    ['actions', (by) => by.act({ ...READ, endpoint: '/items/slow' })],
+    [
+      'actions',
+      (by) => by.act({ ...READ, method: 'POST', scope: 'demo:write', data: { text: 'x'.repeat(LARGE_BYTES) } }),
+    ],
+    ['mcp', (by) => callMcp(by.baseUrl, mcpToken)],
+    [
+      'authzen',
+      (by) => by.request('POST', '/access/v1/evaluation', { body: JSON.stringify(evaluation(by)), headers: json }),
+    ],
+    [
+      'git',
+      (by) => {
+        const authorization = `Basic ${Buffer.from(`x:${by.token()}`).toString('base64')}`;
+        return send(`${by.baseUrl}/git/acme/app/info/refs?service=git-upload-pack`, { headers: { authorization } });
+      },
+    ],
+    ['proxy', (by) => rawClient(() => by)('GET', '/proxy/demo-main/items')],
+    [
+      'refused bearers',
+      (by) => {
+        const authorization = `Bearer ${by.token({ agent_id: crypto.randomUUID() })}`;
+        return by.get('/v1/agents/me', { authorization }, '127.0.0.5');
+      },
+    ],
+  ];
+
+  /** The neighbour's calls, at each replica in turn: how long each took. All must be made. */
+  async function callsOfNeighbour(times: number): Promise<number[]> {
+    const took: number[] = [];
+    for (let call = 0; call < times; call++) {
+      const began = performance.now();
+      const answer = await replicas[call % 2]!.asks(neighbour).act(READ);
+      took.push(performance.now() - began);
+      expect(answer.status, answer.text).toBe(200);
+    }
+    return took;
+  }
+
+  test('MR-05 every call of another agent is made in its turn, and the attacker gets no more than its limits, once', async () => {
+    await callsOfNeighbour(6);
+    const quiet = median(await callsOfNeighbour(CALLS));
+    let isOver = false;
+    onTestFinished(() => {
+      isOver = true;
+    });
+    const answers = new Map<keyof typeof LIMITS, Answer[]>();
+    const connections = doors.flatMap(([limit, ask]) =>
+      replicas.flatMap((replica) =>
+        Array.from({ length: AT_ONCE }, async () => {
+          while (!isOver) {
+            const answer = await ask(replica.asks(attacker));
+            answers.set(limit, [...(answers.get(limit) ?? []), answer]);
+          }
+        }),
+      ),
+    );
+    const attack = Promise.all(connections);
+    attack.catch(() => {});
+    await expect.poll(() => answers.size, { timeout: 30_000 }).toBe(Object.keys(LIMITS).length);
+    const before = new Map([...answers].map(([door, { length }]) => [door, length]));
+    const busy = median(await callsOfNeighbour(CALLS));
+    const during = [...answers].map(([door, { length }]) => length - (before.get(door) ?? 0));
+    isOver = true;
+    const answering = setInterval(answerSlow, 20);
+    await attack;
+    clearInterval(answering);
+
+    for (const [limit, all] of answers) {
+      const [refused, granted] = [
+        all.filter(({ status }) => status === 429),
+        all.filter(({ status }) => status !== 429),
+      ];
+      const isBearer = limit === 'refused bearers';
+      // Of bearers those, too, that were looked at when it was one too many.
+      const more = isBearer ? AT_ONCE * replicas.length : 0;
+      const most = LIMITS[limit] * FACTOR * (1 + replicas.length * ALLOWANCE) + more;
+      expect(granted.length, limit).toBeLessThanOrEqual(most);
+      expect(new Set(granted.map(({ status }) => status)), limit).toEqual(new Set([isBearer ? 401 : 200]));
+      for (const { headers } of refused) expect(headers.get('retry-after'), limit).toMatch(/^[1-9]\d?$/);
+    }
+    // A connection of the attacker, which gets refusals that cost next to nothing, is not served many times as often.
+    expect(Math.max(...during) / (AT_ONCE * replicas.length)).toBeLessThan(25 * CALLS);
+    // And no call waits for more than a few turns of all connections.
+    expect(busy / quiet).toBeLessThan(4 * connections.length);
+    for (const replica of replicas) expect((await replica.asks(neighbour).act(READ)).status).toBe(200);
+  });
+});

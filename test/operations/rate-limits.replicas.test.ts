@@ -1,0 +1,218 @@
+/** Three brokers on one PostgreSQL, one of them with a clock that is wrong by more than a window: rate limits hold over all of them. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
+import { ALLOWANCE } from '../../broker/runtime/window-counts.ts';
+import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { hasRedis, startRedis } from '../world/redis.ts';
+import { READ } from '../world/requests.ts';
+import { query } from '../world/stored.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import type { World } from '../world/world.ts';
+
+const FACTOR = 0.1;
+/** Of `POST /v1/actions`. */
+const LIMIT = 600 * FACTOR;
+const AHEAD = LIMIT * ALLOWANCE;
+/** Below the 16 calls that an agent may have under way. */
+const AT_ONCE = 12;
+
+/** One more broker with the address of the world's; answers its process and its own address. */
+async function startBeside(world: World, clockMs?: number): Promise<{ url: string; process: BrokerProcess }> {
+  const port = await freePort();
+  const environment = { ...world.environment, PORT: `${port}`, BASE_URL: world.running.baseUrl, LOG_LEVEL: 'warn' };
+  const clock = join(newFolder(), 'shift');
+  if (clockMs !== undefined) writeFileSync(clock, `${clockMs}`);
+  const process = spawnBroker(
+    {
+      ...environment,
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+      TEST_CLOCK_FILE: clock,
+    },
+    clockMs === undefined ? [] : ['--import', fileURLToPath(new URL('../world/shifted-clock.ts', import.meta.url))],
+  );
+  expect(await process.serve(), process.output().stderr).toBeDefined();
+  return { url: `http://localhost:${port}`, process };
+}
+
+/** Asks the brokers in turn, `AT_ONCE` at a time. */
+async function inTurn<T>(urls: readonly string[], times: number, ask: (url: string) => Promise<T>): Promise<T[]> {
+  const answers: T[] = [];
+  for (let asked = 0; asked < times; asked += AT_ONCE)
+    answers.push(
+      ...(await Promise.all(
+        Array.from({ length: Math.min(AT_ONCE, times - asked) }, (_, index) =>
+          ask(urls[(asked + index) % urls.length]!),
+        ),
+      )),
+    );
+  return answers;
+}
+
+const at = (agent: TestAgent, url: string) => new TestAgent({ ...agent, baseUrl: url });
+const withStatus = (answers: readonly Answer[], status: number) => answers.filter((one) => one.status === status);
+
+describe.runIf(STORES.includes('postgres'))(`rate limits over replicas on postgres${postgresNote}`, () => {
+  let urls: string[];
+  const world = givenWorld('postgres', { AGENT_BROKER_LIMIT_FACTOR: `${FACTOR}` });
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+  beforeAll(async () => {
+    const beside = await Promise.all([startBeside(world), startBeside(world, 100_000)]);
+    urls = [world.running.baseUrl, ...beside.map(({ url }) => url)];
+    return () => {
+      for (const { process } of beside) process.signal('SIGKILL');
+    };
+  });
+  const callAt = (url: string) => at(agent, url).act(READ);
+
+  test('MR-05 an agent gets its calls once, not three times, and is told at each the same moment to come back', async () => {
+    const answers = await inTurn(urls, LIMIT + 60, callAt);
+    const made = withStatus(answers, 200).length;
+    expect(made).toBeGreaterThanOrEqual(LIMIT);
+    expect(made).toBeLessThanOrEqual(LIMIT + urls.length * AHEAD);
+    expect(made + withStatus(answers, 429).length).toBe(answers.length);
+    expect(answers.slice(0, LIMIT).filter(({ status }) => status !== 200)).toEqual([]);
+    const again: number[] = [];
+    for (const url of urls) {
+      const answer = await withoutCalls(world, () => callAt(url));
+      expectEnvelope(answer, 429, 'rate_limited');
+      const seconds = Number(answer.headers.get('retry-after'));
+      expect(seconds).toBeGreaterThan(0);
+      expect(seconds).toBeLessThanOrEqual(60);
+      expect(answer.headers.get('ratelimit')).toBe(`"actions";r=0;t=${seconds}`);
+      again.push(performance.now() + seconds * 1000);
+    }
+    // Rounded up to a second each.
+    expect(Math.max(...again) - Math.min(...again)).toBeLessThan(2_500);
+    // Only of this agent.
+    for (const url of urls) expect((await at(await organisation.agent(), url).act(READ)).status).toBe(200);
+  });
+
+  test('MR-05 at one of them alone it gets all of its calls, exactly', async () => {
+    const answers = await inTurn(urls.slice(1, 2), LIMIT + 10, callAt);
+    expect(withStatus(answers, 200)).toHaveLength(LIMIT);
+  });
+
+  test('MR-05 guesses at a sign-in link are counted together, and to the last one', async () => {
+    const guess = (url: string) =>
+      send(`${url}/owner/sign-in`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"token":"x"}',
+        from: '127.0.0.7',
+      });
+    const answers = await inTurn(urls, 9, guess);
+    expect(withStatus(answers, 410)).toHaveLength(10 * FACTOR);
+    expect(withStatus(answers, 429)).toHaveLength(9 - 10 * FACTOR);
+  });
+
+  test('MR-05 an address that spreads bad bearers is looked at as often as at one of them', async () => {
+    const stranger = at(agent, urls[0]!);
+    const bad = (url: string) =>
+      at(agent, url).get(
+        '/v1/agents/me',
+        { authorization: `Bearer ${stranger.token({ agent_id: crypto.randomUUID() })}` },
+        '127.0.0.8',
+      );
+    const most = 300 * FACTOR;
+    const looked = withStatus(await inTurn(urls, most + 60, bad), 401).length;
+    expect(looked).toBeGreaterThanOrEqual(most);
+    // And those that were under way when it was one too many.
+    expect(looked).toBeLessThanOrEqual(most + urls.length * most * ALLOWANCE + AT_ONCE);
+  });
+
+  test('MR-05 five wrong signatures halt an agent for their address, however they are spread, and everywhere', async () => {
+    const headers = () => ({
+      authorization: `Bearer ${new TestAgent({ ...agent, keys: forger }).token({ jti: crypto.randomUUID() })}`,
+    });
+    const forger = makeKeyPair();
+    for (let guess = 0; guess < 4; guess++)
+      expectEnvelope(await at(agent, urls[guess % 3]!).get('/v1/agents/me', headers()), 401, 'invalid_signature');
+    for (const url of urls) expect((await callAt(url)).status).toBe(200);
+    await at(agent, urls[1]!).get('/v1/agents/me', headers());
+    for (const url of urls) expect((await callAt(url)).body.reason).toBe('circuit_breaker_open');
+    // From its own address the agent goes on.
+    for (const url of urls) expect((await at(agent, url).act(READ, {}, '127.0.0.9')).status).toBe(200);
+    const guesses = await inTurn(urls, 24, (url) => at(agent, url).get('/v1/agents/me', headers(), '127.0.0.6'));
+    expect(withStatus(guesses, 200)).toEqual([]);
+    const [row] = await query(world.environment, `select strikes, open_until from breakers where key = '127.0.0.6'`);
+    expect(Number(row!.strikes)).toBeGreaterThanOrEqual(5);
+    expect(row!.open_until).not.toBeNull();
+  });
+
+  test('while the counts cannot be reached calls are made, and each replica keeps the limit for itself', async () => {
+    const client = new pg.Client({ connectionString: world.environment.DATABASE_URL! });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('begin; lock table rate_counts in access exclusive mode');
+    const answers = await inTurn(urls.slice(0, 2), 2 * LIMIT + 40, callAt);
+    expect(withStatus(answers, 200)).toHaveLength(2 * LIMIT);
+    expect(withStatus(answers, 429)).toHaveLength(40);
+    await client.query('rollback');
+  });
+});
+
+const redis = await hasRedis();
+
+describe.runIf(STORES.includes('postgres') && redis)(
+  `rate limits over replicas on Redis${redis ? '' : ' (skipped: there is no redis-server here; CI installs it)'}`,
+  () => {
+    const server = shared(() => startRedis());
+    let beside: { url: string; process: BrokerProcess };
+    const world = givenWorld('postgres', () => ({
+      AGENT_BROKER_LIMIT_FACTOR: `${FACTOR}`,
+      RATE_LIMIT_URL: server.url,
+    }));
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = fresh(() => organisation.agent());
+    beforeAll(async () => {
+      beside = await startBeside(world);
+      return () => beside.process.signal('SIGKILL');
+    });
+    const urls = () => [world.running.baseUrl, beside.url];
+    const calls = async (times: number) =>
+      withStatus(await inTurn(urls(), times, (url) => at(agent, url).act(READ)), 200).length;
+
+    test('MR-05 an agent gets its calls once, and PostgreSQL is not asked', async () => {
+      const made = await calls(LIMIT + 60);
+      expect(made).toBeGreaterThanOrEqual(LIMIT);
+      expect(made).toBeLessThanOrEqual(LIMIT + 2 * AHEAD);
+      expect(await query(world.environment, 'select * from rate_counts')).toEqual([]);
+    });
+
+    test('stopped or gone it holds nobody up: each replica counts for itself, until it is back', async () => {
+      server.pause();
+      expect(await calls(2 * LIMIT + 24)).toBeLessThanOrEqual(2 * LIMIT + AHEAD);
+      server.resume();
+      await server.stop();
+      const other = await organisation.agent();
+      const one = await inTurn(urls(), 2 * LIMIT + 24, (url) => at(other, url).act(READ));
+      expect(withStatus(one, 200)).toHaveLength(2 * LIMIT);
+      expect(withStatus(one, 429)).toHaveLength(24);
+      await server.start();
+      // They connect again within seconds, and then the next use is counted there.
+      for (const url of urls()) {
+        const probe = at(await organisation.agent(), url);
+        const isCounted = async () => {
+          await probe.get('/v1/agent/permissions');
+          return (await server.keys()).some((key) => key.endsWith(probe.id));
+        };
+        await expect.poll(isCounted, { timeout: 15_000, interval: 250 }).toBe(true);
+      }
+      const { stderr } = beside.process.output();
+      expect(stderr).toContain('each process counts for itself');
+      expect(stderr).not.toContain(server.password);
+      const third = await organisation.agent();
+      const both = await inTurn(urls(), LIMIT + 60, (url) => at(third, url).act(READ));
+      expect(withStatus(both, 200).length).toBeLessThanOrEqual(LIMIT + 2 * AHEAD);
+    });
+  },
+);

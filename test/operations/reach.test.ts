@@ -1,0 +1,54 @@
+/** Whether the broker's links can be opened elsewhere: what its address says, and who came. */
+import { describe, expect, test } from 'vitest';
+import { addressWarning, reachWarnings } from '../../broker/reach.ts';
+import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
+
+test.each([
+  ['http://localhost:8787', 'loopback'],
+  ['https://localhost', 'loopback'],
+  ['http://127.0.0.1:1', 'loopback'],
+  ['http://[::1]:8787', 'loopback'],
+  ['http://broker.localhost', 'loopback'],
+  ['https://10.1.2.3', 'private'],
+  ['https://192.168.1.7:8787', 'private'],
+  ['https://[fd00::1]', 'private'],
+  ['https://broker', 'private'],
+  ['https://broker.local', 'private'],
+  ['https://broker.internal', 'private'],
+  ['http://broker.acme.example', 'plain_http'],
+  ['http://93.184.216.34', 'plain_http'],
+  ['https://broker.acme.example', undefined],
+  ['https://machine.tailnet.ts.net', undefined],
+  ['https://93.184.216.34', undefined],
+])('%s: %s', (url, code) => {
+  expect(addressWarning(url)?.code).toBe(code);
+});
+
+describe('who came', () => {
+  const world = givenWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
+  const organisation = shared(() => world.demoOrganisation());
+  const visit = (from?: string) =>
+    send(`${world.running.baseUrl}/console`, { headers: from === undefined ? {} : { 'x-forwarded-for': from } });
+  const warnings = async () =>
+    (await reachWarnings({ ...world.running.broker, baseUrl: 'https://broker.acme.example' })).map(({ code }) => code);
+
+  test('a page that was opened from another machine within a day is what no warning needs', async () => {
+    expect(await warnings()).toEqual(['nobody_from_elsewhere']);
+    await visit();
+    await visit('127.0.0.1');
+    await visit('::1');
+    expect(await warnings()).toEqual(['nobody_from_elsewhere']);
+    await visit('203.0.113.9');
+    await expect.poll(warnings).toEqual([]);
+    world.clock.skewMs = 25 * 3600 * 1000;
+    expect(await warnings()).toEqual(['nobody_from_elsewhere']);
+  });
+
+  test('owners are told, whatever their role', async () => {
+    const viewer = await organisation.addOwner('viewer');
+    const { status, body } = await organisation.ask('GET', '/owner/reach', undefined, viewer);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ base_url: world.running.baseUrl, warnings: [{ code: 'loopback' }] });
+  });
+});

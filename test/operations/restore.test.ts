@@ -1,0 +1,347 @@
+/** The drill of docs/operations.md: a backup of a broker in use, restored on an empty machine, does nothing again that was done since. */
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { decideHeldCall } from '../../broker/store/approvals.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { ROOT } from '../world/checkout.ts';
+import { runCommand } from '../world/command.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { query } from '../world/stored.ts';
+import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
+const CHANGE = { ...READ, method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
+const HELD = { ...READ, endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+type Environment = Record<string, string>;
+
+/** The steps of the drill, as docs/operations.md has them. */
+const PAGE = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8')
+  .split('### Restoring\n')[1]!
+  .split('**Brought back')[0]!;
+const STEPS = [...PAGE.matchAll(/^ {3}npx agent-broker (.+)$/gm)].map(([, words = '']) => words.split(' '));
+
+test('the page has the steps that are taken here', () => {
+  expect(STEPS).toEqual([['restore', 'backup.db'], ['serve'], ['restored'], ['restored', '--end']]);
+});
+
+/** A command as the page says it, with the settings of a broker. */
+const run = (environment: Environment, ...words: string[]) => runIn(environment.AGENT_BROKER_DATA!, environment, words);
+
+async function runIn(cwd: string, environment: Environment, words: readonly string[]): Promise<string> {
+  const env = { ...environment };
+  delete env.PORT;
+  const { code, stdout, stderr } = await runCommand(words, { cwd, env });
+  expect(code, `agent-broker ${words.join(' ')}: ${stderr}`).toBe(0);
+  return stdout;
+}
+
+async function refused(environment: Environment, ...words: string[]): Promise<string> {
+  const { code, stderr } = await runCommand(words, { cwd: environment.AGENT_BROKER_DATA!, env: environment });
+  expect(code, stderr).toBe(1);
+  return stderr;
+}
+
+async function started(environment: Environment): Promise<BrokerProcess> {
+  const child = spawnBroker(environment);
+  onTestFinished(() => void child.signal('SIGKILL'));
+  expect(await child.serve(), child.output().stderr).toBeDefined();
+  return child;
+}
+
+/** What a start that is refused says. */
+async function notStarted(environment: Environment): Promise<string> {
+  const child = spawnBroker(environment);
+  expect(await child.serve()).toBeUndefined();
+  return child.output().stderr;
+}
+
+/** An empty place for a store, and the master key of another one. */
+async function emptyMachine(world: World, store: StoreKind): Promise<Environment> {
+  const data = newFolder();
+  mkdirSync(join(data, 'keys'), { mode: 0o700 });
+  copyFileSync(world.running.broker.config.keyFile, join(data, 'keys', 'master.key'));
+  return {
+    ...world.environment,
+    AGENT_BROKER_DATA: data,
+    ...(store === 'postgres' && { DATABASE_URL: await newDatabase() }),
+  };
+}
+
+describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let [agent, suspended]: TestAgent[] = [];
+  let client: OAuthClient;
+  let restored: Environment;
+  /** Of before the backup, used or ended after it. */
+  let then: { held: string; session: string; link: string; refresh: string; key: string; bearer: string };
+  let restoreMs = 0;
+
+  const asOwner = (token: string, method: string, path: string, body?: unknown): Promise<Answer> =>
+    send(agent!.baseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...JSON_TYPE },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  const signIn = (link: string): Promise<Answer> =>
+    send(`${agent!.baseUrl}/owner/sign-in`, {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify({ token: new URL(link).hash.replace(/^#(?:token=)?/, '') }),
+    });
+  const owner = (environment: Environment) => run(environment, 'owner', 'token', '--email', organisation.owner.email);
+
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.demoOrganisation();
+    agent = await organisation.agent({ name: 'worker' });
+    suspended = await organisation.agent({ name: 'suspended-later' });
+    const { environment } = world;
+    client = new OAuthClient(world);
+    const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+    const tokens = await client.tokens(browserOf(world, organisation.owner), {}, { name: 'remote', grants });
+    then = {
+      held: (await agent.act(HELD)).body.approval_id,
+      session: (await owner(environment)).trim(),
+      link: (await run(environment, 'owner', 'link', '--email', organisation.owner.email)).match(/https?:\/\/\S+/)![0],
+      refresh: tokens.refresh_token,
+      bearer: tokens.access_token,
+      key: 'a-key-of-after-the-backup',
+    };
+
+    // A backup under load.
+    const folder = newFolder();
+    let done = false;
+    const load = (async () => {
+      while (!done) expect((await agent.act(CHANGE)).status).toBe(200);
+    })();
+    await runIn(folder, { ...environment }, ['backup', 'backup.db']);
+    done = true;
+    await load;
+
+    // What comes after it, and is lost with the machine.
+    const approved = await organisation.ask('POST', `/owner/approvals/${then.held}/approve`, {});
+    expect(approved.body.status, approved.text).toBe('approved');
+    await organisation.ask('POST', `/owner/agents/${suspended.agentId}/suspend`, {});
+    expect((await agent.act(CHANGE, { 'idempotency-key': then.key })).status).toBe(200);
+    expect((await signIn(then.link)).status).toBe(200);
+    expect((await asOwner(then.session, 'POST', '/owner/sign-out')).status).toBeLessThan(300);
+    expect((await client.refresh(then.refresh)).status).toBe(200);
+    await world.running.stop();
+    world.upstream.seen.length = 0;
+
+    restored = { ...(await emptyMachine(world, store)), PORT: new URL(agent.baseUrl).port };
+    const began = performance.now();
+    expect(await runIn(folder, restored, STEPS[0]!)).toContain('until an admin has reviewed it');
+    restoreMs = performance.now() - began;
+    process.stdout.write(`restored in ${Math.round(restoreMs)} ms (${store})\n`);
+    const broker = spawnBroker({ ...restored, TEST_CHORES_MS: '100' });
+    expect(await broker.serve(), broker.output().stderr).toBe(agent.baseUrl);
+    return () => broker.signal('SIGKILL');
+  });
+
+  test('no call is made through any door before the review, and each says so', async () => {
+    const answer = await agent!.act(READ);
+    expect([answer.status, answer.body.error], answer.text).toEqual([503, 'store_restored']);
+    expect(answer.body.detail).toContain('Ask an admin');
+    const bearer = { authorization: `Bearer ${agent!.token()}` };
+    const proxied = await send(`${agent!.baseUrl}/proxy/demo-main/items/1`, { headers: bearer });
+    expect([proxied.status, proxied.body.error], proxied.text).toEqual([503, 'store_restored']);
+    const basic = { authorization: `Basic ${Buffer.from(`x:${agent!.token()}`).toString('base64')}` };
+    const git = await send(`${agent!.baseUrl}/git/acme/app/info/refs?service=git-upload-pack`, { headers: basic });
+    expect([git.status, git.text]).toEqual([503, expect.stringContaining('store_restored')]);
+    const arguments_ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
+    const called = { method: 'tools/call', params: { name: 'read_platform', arguments: arguments_ } };
+    const tool = await callMcp(agent!.baseUrl, then.bearer, called);
+    const question = {
+      subject: { type: 'agent', id: agent!.agentId },
+      action: { name: 'demo:read' },
+      resource: { type: 'platform', id: 'demo' },
+    };
+    const asked = await agent!.request('POST', '/v1/authzen/access', {
+      body: JSON.stringify(question),
+      headers: JSON_TYPE,
+    });
+    expect([asked.status, asked.body.error], asked.text).toEqual([503, 'store_restored']);
+    expect((await agent!.get('/v1/agent/permissions')).status).toBe(503);
+    expect(tool.text, 'its access token is good for some minutes yet').toMatch(/store_restored|restored from a backup/);
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  test('sessions, links, refresh tokens and keys of then are worthless; what waited has ended', async () => {
+    expect((await asOwner(then.session, 'GET', '/owner/me')).status).toBe(401);
+    expect((await signIn(then.link)).status).toBe(410);
+    expect((await client.refresh(then.refresh)).body.error).toBe('invalid_grant');
+    expect(await query(restored, 'select count(*) as n from idempotency_keys')).toEqual([
+      { n: expect.toSatisfy((n) => Number(n) === 0) },
+    ]);
+    const token = (await owner(restored)).trim();
+    const held = await asOwner(token, 'GET', `/owner/approvals/${then.held}`);
+    expect(held.body.status, 'it was executed since').toBe('expired');
+    const again = await asOwner(token, 'POST', `/owner/approvals/${then.held}/approve`, {});
+    expect([again.status, again.body.error]).toEqual([410, 'approval_expired']);
+    expect((await agent!.act(CHANGE, { 'idempotency-key': then.key })).status).toBe(503);
+    expect(world.upstream.seen, 'nothing is sent again').toEqual([]);
+  });
+
+  test('the review lists all that may act as of then, also for the command line; it is on record', async () => {
+    const token = (await owner(restored)).trim();
+    const organisations = (await asOwner(token, 'GET', '/owner/organisation')).body;
+    expect(organisations.restored).toMatchObject({ ended: { approvals: 1 } });
+    const { body } = await asOwner(token, 'GET', '/owner/restored');
+    expect(body.restored).toEqual(organisations.restored);
+    expect(body.agents.map(({ name, status }: Record<string, string>) => [name, status])).toEqual([
+      ['remote', 'active'],
+      ['suspended-later', 'active'],
+      ['worker', 'active'],
+    ]);
+    expect(body.agents[2].grants).toMatchObject([{ platform: 'demo', scopes: Object.keys(DEMO_SCOPES) }]);
+    expect(body.owners).toMatchObject([{ email: organisation.owner.email, role: 'admin' }]);
+    const printed = await run(restored, ...STEPS[2]!, '--email', organisation.owner.email);
+    expect(printed).toMatch(/suspended-later +active/);
+    const rows = (await asOwner(token, 'GET', '/owner/audit?reason=store_restored')).body.rows;
+    expect(rows).toHaveLength(1);
+    expect((await asOwner(token, 'GET', `/v1/audit/${rows[0].id}/receipt`)).status).toBe(200);
+  });
+
+  test('reviewed, calls go on, but not those of whom the review stopped', async () => {
+    const token = (await owner(restored)).trim();
+    const wrong = await asOwner(token, 'POST', '/owner/restored/end', { restored_at: new Date(0).toISOString() });
+    expect([wrong.status, wrong.body.error]).toEqual([409, 'conflict']);
+    await asOwner(token, 'POST', `/owner/agents/${suspended!.agentId}/suspend`, {});
+    expect(await run(restored, ...STEPS[3]!, '--email', organisation.owner.email)).toContain('Calls go on');
+    expect((await agent!.act(CHANGE)).status).toBe(200);
+    expect((await suspended!.act(READ)).body.reason).toBe('agent_suspended');
+    expect(world.upstream.seen).toHaveLength(1);
+    expect((await asOwner(token, 'GET', '/owner/restored')).body.restored).toBeNull();
+    const rows = (await asOwner(token, 'GET', '/owner/audit?reason=restore_reviewed')).body.rows;
+    expect(rows).toHaveLength(1);
+  });
+});
+
+describe.each(STORES)(`ST-07 a store that is older than it was, on %s${postgresNote}`, (store) => {
+  test('is refused at the start, and starts in review once it was treated as restored', async () => {
+    const world = await startWorld(store);
+    const agent = await (await world.demoOrganisation()).agent();
+    const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
+    if (store === 'postgres')
+      expect(await refused(environment, 'restore', '--in-place')).toContain('A broker runs on this store');
+    else expect(await refused(environment, 'restore', '--in-place')).toContain('Another broker is running');
+    await world.running.stop();
+    const older: Environment = { ...environment };
+    if (store === 'postgres') {
+      older.DATABASE_URL = await newDatabase({ template: environment.DATABASE_URL! });
+    } else
+      cpSync(join(environment.AGENT_BROKER_DATA!, 'store'), join(environment.AGENT_BROKER_DATA!, 'copy'), {
+        recursive: true,
+      });
+    const child = await started(environment);
+    child.signal('SIGTERM');
+    await child.ended;
+    if (store === 'sqlite') {
+      rmSync(join(environment.AGENT_BROKER_DATA!, 'store'), { recursive: true });
+      renameSync(join(environment.AGENT_BROKER_DATA!, 'copy'), join(environment.AGENT_BROKER_DATA!, 'store'));
+    }
+    const why = await notStarted(older);
+    expect(why).toContain('This store is older than it was');
+    expect(why).toContain('agent-broker restore --in-place');
+    expect(await run(older, 'restore', '--in-place')).toContain('treated as restored');
+    await started(older);
+    expect((await agent.act(READ)).body.error).toBe('store_restored');
+  });
+});
+
+describe.each(STORES)(
+  `a call that was approved and not begun when the store was copied, on %s${postgresNote}`,
+  (store) => {
+    test('is not made by the restored store, because it may have been made since', async () => {
+      const world = await startWorld(store);
+      const agent = await (await world.demoOrganisation()).agent();
+      const { approval_id: id } = (await agent.act(HELD)).body;
+      const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
+      await world.running.stop();
+      const { DATABASE_URL: url, AGENT_BROKER_DATA: data = '' } = environment;
+      const stored = url ? openPostgres(url, { connections: 3, onError: () => {} }) : openSqlite(join(data, 'store'));
+      const row = await stored.db.selectFrom('approvals').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+      const decided = { at: Date.now(), by: agent.ownerId, how: 'api', with: null, note: null } as const;
+      const claim = {
+        ...decided,
+        status: 'approved',
+        auditId: row.audit_id,
+        instanceId: 'a process that died',
+      } as const;
+      expect(await decideHeldCall(stored.db, row, claim)).toBeDefined();
+      await stored.close();
+      world.upstream.seen.length = 0;
+      await run(environment, 'restore', '--in-place');
+      await started(environment);
+      const state = `select exec_state, execution_error from approvals where id = '${id}'`;
+      await expect
+        .poll(() => query(environment, state), { timeout: 30_000 })
+        .toEqual([{ exec_state: 'failed', execution_error: expect.stringContaining('restored from a backup') }]);
+      expect(world.upstream.seen).toEqual([]);
+    });
+  },
+);
+
+describe('agent-broker restore', () => {
+  let world: World;
+  let file: string;
+  beforeAll(async () => {
+    world = await startWorld('sqlite');
+    await world.demoOrganisation();
+    file = join(newFolder(), 'backup');
+    await run(world.environment, 'backup', file);
+  });
+  const empty = () => emptyMachine(world, 'sqlite');
+  const isEmpty = ({ AGENT_BROKER_DATA = '' }: Environment) => expect(readdirSync(AGENT_BROKER_DATA)).toEqual(['keys']);
+
+  test('changes nothing when the backup is damaged, without its manifest, or of another master key', async () => {
+    const place = await empty();
+    const copy = join(newFolder(), 'backup');
+    copyFileSync(file, copy);
+    expect(await refused(place, 'restore', copy)).toContain('The manifest');
+    copyFileSync(`${file}.manifest.json`, `${copy}.manifest.json`);
+    const bytes = readFileSync(copy);
+    bytes[bytes.length - 1]! ^= 1;
+    writeFileSync(copy, bytes);
+    expect(await refused(place, 'restore', copy)).toContain('is damaged');
+    const other = await startWorld('sqlite');
+    const key = { ...place, AGENT_BROKER_KEY_FILE: other.running.broker.config.keyFile };
+    expect(await refused(key, 'restore', file)).toContain('This is not the master key');
+    rmSync(join(place.AGENT_BROKER_DATA!, 'keys', 'master.key'));
+    expect(await refused(place, 'restore', file)).toMatch(/master key/);
+    isEmpty(place);
+  });
+
+  test('replaces no store unless it is told to, and keeps what it replaces', async () => {
+    const place = await empty();
+    await run(place, 'restore', file);
+    expect(await refused(place, 'restore', file)).toContain('add --replace');
+    expect(await run(place, 'restore', file, '--replace')).toContain('The store that was there is in');
+    expect(readdirSync(place.AGENT_BROKER_DATA!).filter((name) => name.startsWith('store'))).toEqual([
+      'store',
+      expect.stringMatching(/^store\.replaced-\d+$/),
+    ]);
+    await started(place);
+    expect(await refused(place, 'restore', file, '--replace')).toContain('Another broker is running');
+  });
+
+  test('a backup that was only put in place is not served', async () => {
+    const place = await empty();
+    const store = join(place.AGENT_BROKER_DATA!, 'store', 'broker.db');
+    mkdirSync(dirname(store), { mode: 0o700 });
+    copyFileSync(file, store);
+    const why = await notStarted(place);
+    expect(why).toContain('was put in place without being restored');
+    expect(why).toContain('agent-broker restore FILE');
+  });
+});

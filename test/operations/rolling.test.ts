@@ -1,0 +1,70 @@
+/** A rolling upgrade across a migration, with two versions of the code on one PostgreSQL, under load; and what ends it. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { BalancedLoad, startBehind } from '../world/balanced-load.ts';
+import { PROGRAMS } from '../world/checkout.ts';
+import { nextRelease } from '../world/next-release.ts';
+import { WRITE } from '../world/requests.ts';
+import { query } from '../world/stored.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+
+const run = promisify(execFile);
+
+describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${postgresNote}`, () => {
+  let world: World;
+  let next: string;
+  beforeAll(async () => {
+    world = await startWorld('postgres', { LOG_LEVEL: 'warn' });
+    next = nextRelease();
+  });
+
+  const start = (folder: string) =>
+    startBehind(world, {
+      more: { AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile },
+      program: join(folder, 'dist', 'child-broker.js'),
+    });
+  const contract = () =>
+    run(process.execPath, [join(next, 'bin', 'agent-broker.js'), 'migrate', '--contract'], {
+      env: { PATH: process.env.PATH, DATABASE_URL: world.environment.DATABASE_URL, AGENT_BROKER_DATA: newFolder() },
+    });
+
+  test('loses no call; the release before may restart on the migrated store, until it is contracted', {
+    timeout: 120_000,
+  }, async () => {
+    const agent = await (await world.demoOrganisation({ rules: ALLOW_ALL })).agent({ rules: ALLOW_ALL });
+    await world.running.stop();
+    const load = new BalancedLoad();
+    const first = load.add(await start(PROGRAMS));
+    const second = load.add(await start(PROGRAMS));
+    load.begin(agent, WRITE, () => ({}));
+    try {
+      load.add(await start(next));
+      expect(await query(world.environment, `select name from kysely_migration where name > '0900'`)).toHaveLength(1);
+      await load.stop(second);
+      const again = load.add(await start(PROGRAMS));
+      expect(again.process.output().stderr).toContain('a newer release has migrated the store');
+      await expect(contract()).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(
+          /^2 brokers of an earlier release than 0\.2\.0 still run .*0\.1\.0.*Nothing was changed/,
+        ),
+      });
+      load.add(await start(next));
+      await load.stop(first);
+      await load.stop(again);
+      expect((await contract()).stdout).toBe('Contracted: 0001-shade.\n');
+      expect(await start(PROGRAMS)).toMatch(
+        /has the migration 0999-shade.*It can be used by 0\.2\.0 and later, and this is 0\.1\.0\. Nothing was changed/,
+      );
+      await load.more(5);
+      await load.end();
+      expect((await contract()).stdout).toBe('The store is up to date.\n');
+    } finally {
+      load.kill();
+    }
+    expect(load.calls).toBeGreaterThan(20);
+  });
+});

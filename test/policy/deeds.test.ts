@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import type { CallAsk } from '../../broker/policy/call-ask.ts';
+import { UnreadBody } from '../../broker/policy/call-ask.ts';
+import { deedsOf } from '../../broker/policy/deeds.ts';
+import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import type { RulesSource } from '../../broker/policy/platform-rules.ts';
+import { call } from './world.ts';
+
+const HOST: RulesSource = {
+  kind: 'rest',
+  graphql: { path: '/graphql' },
+  scopes: {
+    'codehost:issues.read': ['GET /repos/*/*/issues', 'query repository'],
+    'codehost:issues.write': ['POST /repos/*/*/issues', 'mutation create*'],
+    'codehost:repos.create': ['POST /user/repos', 'POST /orgs/*/repos', 'GET /user'],
+  },
+};
+const MAIL: RulesSource = {
+  kind: 'rest',
+  scopes: { 'mail:send': ['POST /messages', 'POST /drafts/*/send'], 'mail:read': ['GET /messages'] },
+  recipients: { 'POST /messages': ['/to', { pointer: '/cc/*', optional: true }], 'POST /drafts/*/send': ['/to'] },
+};
+const SERVER: RulesSource = { kind: 'mcp', scopes: { 'files:all': ['tool *'] } };
+
+const post = (path: string, body?: CallAsk['body'], rest: Partial<CallAsk> = {}) =>
+  call({ method: 'POST', path, body, ...rest });
+const deeds = (source: RulesSource, of: CallAsk) => {
+  const { isChange, known, unknown } = deedsOf('p', compilePlatformRules(source), of);
+  return { isChange, known: known.map(({ kind, value }) => `${kind} ${value}`), unknown };
+};
+
+test('an operation is the one that the manifest names, and a tool is itself', () => {
+  expect(deeds(HOST, post('/repos/Acme/App/issues', {}))).toEqual({
+    isChange: true,
+    known: ['operation p POST /repos/*/*/issues', 'repository p acme/app'],
+    unknown: [],
+  });
+  const tool = deeds(SERVER, post('/tools/delete_all', {}));
+  expect(tool).toEqual({ isChange: true, known: ['operation p tool delete_all'], unknown: [] });
+  expect(deeds(HOST, post('/nowhere')).unknown).toEqual(['operation']);
+});
+
+test('a read is no change, and neither is a query', () => {
+  expect(deeds(HOST, call({ path: '/repos/acme/app/issues' })).isChange).toBe(false);
+  const query = post('/graphql', { query: '{ repository(owner: "a", name: "b") { id } }' });
+  expect(deeds(HOST, query)).toEqual({
+    isChange: false,
+    known: ['operation p query repository'],
+    unknown: ['repository'],
+  });
+  const mutation = post('/graphql', { query: 'mutation { createIssue(input: {}) { id } }' });
+  expect(deeds(HOST, mutation)).toMatchObject({ isChange: true, unknown: ['repository'] });
+  const git = { service: 'git-upload-pack' as const, refs: [] };
+  expect(deeds(HOST, post('/git/acme/App/git-upload-pack', undefined, { git }))).toEqual({
+    isChange: false,
+    known: ['operation p git-upload-pack', 'repository p acme/app'],
+    unknown: [],
+  });
+});
+
+test('recipients are the same however they are written, and one that cannot be told is unknown', () => {
+  const named = (body: CallAsk['body']) => deeds(MAIL, post('/messages', body));
+  const ann = ['operation p POST /messages', 'recipient p Ann@x.example'];
+  expect(named({ to: 'Ann@X.example' }).known).toEqual(ann);
+  expect(named({ to: '"A" <Ann@x.example>', cc: [] })).toEqual({ isChange: true, known: ann, unknown: [] });
+  expect(named({ to: 'Ann@x.example', cc: ['bob@y.example'] }).known).toContain('recipient p bob@y.example');
+  expect(named({ to: 'Ann@x.example', cc: ['somebody'] }).unknown).toEqual(['recipient']);
+  expect(named({}).unknown).toEqual(['recipient']);
+  expect(named(new UnreadBody('it is too large')).unknown).toEqual(['recipient']);
+  // What a stored draft holds nobody knows.
+  expect(deeds(MAIL, post('/drafts/7/send', {})).unknown).toEqual(['recipient']);
+  expect(deeds(MAIL, call({ path: '/messages' })).unknown).toEqual([]);
+});
+
+test('a repository that is made, or whose name is not plain, is unknown', () => {
+  expect(deeds(HOST, post('/orgs/acme/repos', { name: 'new' })).unknown).toEqual(['repository']);
+  expect(deeds(HOST, call({ path: '/repos/acme/a%2Fb/issues' })).unknown).toContain('repository');
+  expect(deeds(HOST, call({ path: '/user' }))).toEqual({
+    isChange: false,
+    known: ['operation p GET /user'],
+    unknown: [],
+  });
+  // No platform without repositories has any.
+  expect(
+    deeds({ kind: 'graphql', scopes: { 'p:read': ['query *'] } }, post('/', { query: '{ me { id } }' })).unknown,
+  ).toEqual([]);
+});

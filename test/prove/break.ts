@@ -1,0 +1,70 @@
+/** Breaks something while a broker works, mends it, and looks whether the broker comes back by itself and all holds. */
+
+import { kill, serving } from './cut.ts';
+import type { Invariants } from './invariants.ts';
+import { pause, type Scene, type Work, withLog } from './scene.ts';
+
+/** Breaks it, and answers what mends it. */
+export type Breaking = () => Promise<() => Promise<void>>;
+
+const WORKS_FIRST_MS = 1_000;
+const BACK_WITHIN_MS = 30_000;
+/** Longer than any probe waits. */
+const LONGEST_ANSWER_MS = 3_000;
+
+/**
+ * Breaks it once for so long. `isTold`: /readyz says so meanwhile, which it then does within 10 s. The same process serves all the
+ * time, and works again within 30 s of the end.
+ */
+export async function breakWork(
+  { scene, work }: { scene: Scene; work: Work },
+  invariants: Invariants,
+  { breaking, lastsMs, isTold }: { breaking: Breaking; lastsMs: number; isTold: boolean },
+): Promise<void> {
+  const { ledger, spawn, baseUrl } = scene;
+  const child = await serving(spawn());
+  try {
+    work.resume();
+    await pause(WORKS_FIRST_MS);
+    const mend = await breaking();
+    const began = performance.now();
+    let told = false;
+    while (performance.now() - began < lastsMs || (isTold && !told && performance.now() - began < 10_000)) {
+      const asked = performance.now();
+      for (const path of ['/livez', '/readyz']) {
+        const { status } = await fetch(baseUrl + path, { signal: AbortSignal.timeout(BACK_WITHIN_MS) });
+        if (path === '/livez' && status !== 200) throw new Error(`/livez answers ${status} while it is broken`);
+        if (path === '/readyz' && status === 503) told = true;
+        const took = performance.now() - asked;
+        ledger.most(`longest answer of ${path} meanwhile, ms`, took);
+        if (took > LONGEST_ANSWER_MS) throw new Error(`${path} took ${Math.round(took)} ms while it is broken`);
+      }
+      await pause(100);
+    }
+    ledger.check('/livez and /readyz answer within 3 s meanwhile');
+    await mend();
+    if (isTold) {
+      if (!told) throw new Error('/readyz answers 200 though nothing can be stored');
+      ledger.check('/readyz says 503 while nothing can be stored');
+    }
+    ledger.cuts++;
+    const mended = performance.now();
+    const before = work.progress();
+    while (work.progress() < before + 5) {
+      if (performance.now() - mended > BACK_WITHIN_MS) throw new Error('calls do not succeed again within 30 s');
+      await pause(20);
+    }
+    ledger.most('longest until calls succeeded again, ms', performance.now() - mended);
+    ledger.check('calls succeed again, without a restart');
+    await work.pause();
+    await invariants.checkAll();
+    await kill(child);
+    // What was written meanwhile is whole: another one starts on it.
+    const next = await serving(spawn());
+    await invariants.check();
+    next.signal('SIGTERM');
+    await next.ended;
+  } catch (error) {
+    throw withLog(scene, 1, error);
+  }
+}

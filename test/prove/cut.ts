@@ -1,0 +1,85 @@
+/** Kills a broker at random instants while it works, and looks after each whether all holds. */
+import type { BrokerProcess } from '../world/broker-process.ts';
+import type { Invariants } from './invariants.ts';
+import { pause, type Scene, type Work, withLog } from './scene.ts';
+
+/** The work is cut within this time of its beginning, by chance. */
+const LONGEST_WORK_MS = 500;
+/** How many cuts fall in the start of a broker, which recovers what the last one left. */
+const IN_START = 0.15;
+const LONGEST_START_MS = 400;
+/** A moment that does not come is not waited for. */
+const MOMENT_MS = 3_000;
+const GOES_ON_WITHIN_MS = 60_000;
+
+/** Tells it to serve. Throws what it said when it does not. */
+export async function serving(child: BrokerProcess): Promise<BrokerProcess> {
+  if ((await child.serve()) === undefined) throw new Error(`a broker starts after kill -9: ${child.output().stderr}`);
+  return child;
+}
+
+/** Kills it. What ended by itself before is a failure of its own. */
+export async function kill(child: BrokerProcess): Promise<void> {
+  child.signal('SIGKILL');
+  const { code, signal } = await child.ended;
+  if (signal !== 'SIGKILL') throw new Error(`ended by itself with ${code}: ${child.output().stderr}`);
+}
+
+/** Cuts so many times. `cut` names each in what it throws. */
+export async function cutWork(
+  { scene, work }: { scene: Scene; work: Work },
+  invariants: Invariants,
+  cuts: number,
+): Promise<void> {
+  const { random, ledger, spawn } = scene;
+  let next = spawn();
+  const take = () => {
+    const taken = next;
+    next = spawn();
+    return taken;
+  };
+  let current = await serving(take());
+  for (let cut = 0; cut < cuts; cut++) {
+    try {
+      work.resume();
+      if (cut % 2 === 0 && work.moment) await Promise.race([work.moment(), pause(MOMENT_MS)]);
+      await pause(random() * (work.longestMs ?? LONGEST_WORK_MS));
+      await kill(current);
+      await work.pause();
+      await work.afterKill?.();
+      ledger.cuts++;
+      if (random() < IN_START && cut < cuts - 1) {
+        const doomed = take();
+        void doomed.serve();
+        await pause(random() * LONGEST_START_MS);
+        await kill(doomed);
+        await work.afterKill?.();
+        ledger.cuts++;
+        ledger.find('cuts in the start of a broker');
+        cut++;
+      }
+      const began = performance.now();
+      current = await serving(take());
+      ledger.most('longest start, ms', performance.now() - began);
+      await invariants.check();
+      await work.check?.();
+    } catch (error) {
+      throw withLog(scene, cut + 1, error);
+    }
+  }
+  const before = work.progress();
+  const began = performance.now();
+  work.resume();
+  while (work.progress() === before) {
+    if (performance.now() - began > GOES_ON_WITHIN_MS) throw new Error('the work does not go on after the last cut');
+    await pause(20);
+  }
+  await work.pause();
+  await invariants.checkAll();
+  await work.check?.();
+  ledger.find('things done', work.progress());
+  next.signal('SIGKILL');
+  current.signal('SIGTERM');
+  const { code } = await current.ended;
+  if (code !== 0) throw new Error(`stops by itself: ${current.output().stderr}`);
+}

@@ -1,0 +1,269 @@
+/**
+ * What brokers depend on is stopped, paused, full or read-only while they work. The faults that need a server or a mount of their own are
+ * made by `npm run prove`; PROVE_PART names them.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { type Postgres, startPostgres } from '../../bench/postgres.ts';
+import { afterFile } from '../world/after-file.ts';
+import { makeRandom } from '../world/random.ts';
+import { newDatabase, newFolder, STORES, type StoreKind } from '../world/stores.ts';
+import { type Breaking, breakWork } from './break.ts';
+import { startInvariants } from './invariants.ts';
+import { Ledger } from './ledger.ts';
+import { pause, type Scene, setScene } from './scene.ts';
+import { calls } from './works/calls.ts';
+
+const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['read-only'];
+
+type Fault = {
+  store: StoreKind;
+  lastsMs: number;
+  isTold: boolean;
+  /** The broker's environment, and what breaks. */
+  make(): Promise<{ environment: Record<string, string>; breaking: Breaking }>;
+};
+
+/** A PostgreSQL server of its own. */
+async function ownServer(
+  options: Parameters<typeof startPostgres>[0] = {},
+): Promise<{ server: Postgres; url: string }> {
+  const server = await startPostgres(options);
+  if (!server) throw new Error('PostgreSQL is not installed here.');
+  afterFile(() => server.stop());
+  return { server, url: await server.createDatabase('broker') };
+}
+
+async function run(url: string, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  for (const statement of statements) await client.query(statement);
+  await client.end();
+}
+
+const END_OTHERS = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+  and pid <> pg_backend_pid()`;
+
+/** A process and those that it started. */
+function family(pid: number): number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return (
+          readFileSync(`/proc/${name}/stat`, 'utf8')
+            .replace(/^.*\) /s, '')
+            .split(' ')[1] === String(pid)
+        );
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+  return [pid, ...children];
+}
+
+/** A file system in memory of its own, of so many bytes and inodes. Only root may mount one. */
+function ownFileSystem(bytes: string, inodes = '0'): string {
+  const folder = newFolder();
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes},nr_inodes=${inodes},mode=0755`, 'none', folder]);
+  afterFile(() => execFileSync('umount', ['-l', folder]));
+  return folder;
+}
+
+/** Takes all the room that is left. Answers the file. */
+function fill(folder: string): string {
+  const file = join(folder, 'ballast');
+  const { bavail, bsize } = statfsSync(folder);
+  for (let left = bavail * bsize; left > 0; left = statfsSync(folder).bavail * bsize)
+    try {
+      writeFileSync(file, Buffer.alloc(Math.min(left, 1_048_576)), { flag: 'a' });
+    } catch {
+      break;
+    }
+  return file;
+}
+
+const FAULTS: Record<string, Fault> = {
+  'read-only': {
+    store: 'postgres',
+    lastsMs: 2_000,
+    isTold: true,
+    make: async () => {
+      const url = await newDatabase();
+      const name = new URL(url).pathname.slice(1);
+      return {
+        environment: { DATABASE_URL: url },
+        // As after a failover to a standby: all that connect anew get a server that writes nothing.
+        breaking: async () => {
+          await run(url, `alter database "${name}" set default_transaction_read_only = on`, END_OTHERS);
+          return () =>
+            run(
+              url,
+              'set default_transaction_read_only = off',
+              `alter database "${name}" reset default_transaction_read_only`,
+              END_OTHERS,
+            );
+        },
+      };
+    },
+  },
+  stopped: {
+    store: 'postgres',
+    lastsMs: 5_000,
+    isTold: true,
+    make: async () => {
+      const { server, url } = await ownServer();
+      const breaking = async () => {
+        await server.halt('SIGINT');
+        return () => server.resume();
+      };
+      return { environment: { DATABASE_URL: url }, breaking };
+    },
+  },
+  killed: {
+    store: 'postgres',
+    lastsMs: 3_000,
+    isTold: false,
+    make: async () => {
+      const { server, url } = await ownServer();
+      const breaking = async () => {
+        // All of it, as when the machine loses its power, but for what the kernel has not written.
+        const all = family(server.pid);
+        const gone = server.halt('SIGKILL');
+        for (const pid of all.slice(1))
+          try {
+            process.kill(pid, 'SIGKILL');
+          } catch {
+            // It ended with the server.
+          }
+        await gone;
+        await pause(500);
+        return () => server.resume();
+      };
+      return { environment: { DATABASE_URL: url }, breaking };
+    },
+  },
+  paused: {
+    store: 'postgres',
+    lastsMs: 8_000,
+    isTold: true,
+    make: async () => {
+      const { server, url } = await ownServer();
+      const breaking = async () => {
+        const all = family(server.pid);
+        for (const pid of all) process.kill(pid, 'SIGSTOP');
+        return async () => {
+          for (const pid of all) process.kill(pid, 'SIGCONT');
+        };
+      };
+      return { environment: { DATABASE_URL: url }, breaking };
+    },
+  },
+  connections: {
+    store: 'postgres',
+    lastsMs: 4_000,
+    isTold: false,
+    make: async () => {
+      const { url } = await ownServer({ settings: ['--max_connections=40', '--superuser_reserved_connections=0'] });
+      const breaking = async () => {
+        const taken: pg.Client[] = [];
+        await run(url, END_OTHERS);
+        for (let full = 0; full < 20; ) {
+          const client = new pg.Client({ connectionString: url });
+          client.on('error', () => {});
+          await client.connect().then(
+            () => taken.push(client),
+            () => full++,
+          );
+        }
+        return async () => {
+          for (const client of taken) await client.end();
+        };
+      };
+      return { environment: { DATABASE_URL: url }, breaking };
+    },
+  },
+  'postgres-full': {
+    store: 'postgres',
+    lastsMs: 4_000,
+    isTold: true,
+    make: async () => {
+      const parent = ownFileSystem('180m');
+      const settings = ['--max_wal_size=32MB', '--min_wal_size=32MB'];
+      const { server, url } = await ownServer({ parent, settings });
+      const breaking = async () => {
+        const file = fill(parent);
+        return async () => {
+          rmSync(file);
+          // It gives up when it can write no WAL any more, as an operator finds it then.
+          if (!family(server.pid)[1]) await server.resume();
+        };
+      };
+      return { environment: { DATABASE_URL: url }, breaking };
+    },
+  },
+  'disk-full': {
+    store: 'sqlite',
+    lastsMs: 4_000,
+    isTold: true,
+    make: async () => {
+      const folder = ownFileSystem('48m');
+      const data = join(folder, 'data');
+      mkdirSync(data, { mode: 0o700 });
+      const breaking = async () => {
+        const file = fill(folder);
+        return async () => rmSync(file);
+      };
+      return { environment: { AGENT_BROKER_DATA: data }, breaking };
+    },
+  },
+  'inodes-full': {
+    store: 'sqlite',
+    lastsMs: 3_000,
+    isTold: false,
+    make: async () => {
+      const folder = ownFileSystem('64m', '300');
+      const data = join(folder, 'data');
+      mkdirSync(data, { mode: 0o700 });
+      const ballast = join(folder, 'ballast');
+      const breaking = async () => {
+        mkdirSync(ballast);
+        for (let at = 0; at < 300; at++)
+          try {
+            writeFileSync(join(ballast, `${at}`), '');
+          } catch {
+            break;
+          }
+        return async () => rmSync(ballast, { recursive: true });
+      };
+      return { environment: { AGENT_BROKER_DATA: data }, breaking };
+    },
+  },
+};
+
+const own = CHOSEN.filter((part) => STORES.includes(FAULTS[part]?.store ?? 'sqlite'));
+
+describe.runIf(own.length > 0)(`faults (PROVE_SEED=${SEED})`, () => {
+  test.each(own)(
+    'ST-02 %s: calls fail in words, come back by themselves, and all is on record, once',
+    { timeout: 180_000 },
+    async (part) => {
+      const fault = FAULTS[part];
+      expect(fault, part).toBeDefined();
+      const { store, make, lastsMs, isTold } = fault!;
+      const ledger = new Ledger({ part, store, seed: SEED });
+      await ledger.keep(async () => {
+        const { environment, breaking } = await make();
+        const prepare = (scene: Scene) => calls(scene, () => invariants);
+        const set = await setScene(store, prepare, { random: makeRandom(SEED), ledger }, environment);
+        const invariants = startInvariants(set.scene);
+        await breakWork(set, invariants, { breaking, lastsMs, isTold });
+      });
+    },
+  );
+});

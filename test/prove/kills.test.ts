@@ -1,0 +1,57 @@
+/**
+ * kill -9 at random instants in whatever the broker does, on each store. A few cuts of calls and approvals here; `npm run prove` makes hundreds.
+ * PROVE_PART, PROVE_CUTS and PROVE_SEED: of which, how many, and which instants.
+ */
+import { describe, expect, test } from 'vitest';
+import { makeRandom } from '../world/random.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { cutWork } from './cut.ts';
+import { type Invariants, startInvariants } from './invariants.ts';
+import { Ledger } from './ledger.ts';
+import { type Scene, setScene, type Work } from './scene.ts';
+import { applies } from './works/applies.ts';
+import { approvals } from './works/approvals.ts';
+import { calls } from './works/calls.ts';
+import { cutMigrations } from './works/migrations.ts';
+import { notices } from './works/notices.ts';
+import { pushes } from './works/pushes.ts';
+import { refreshes } from './works/refreshes.ts';
+import { cutReplicas } from './works/replicas.ts';
+import { rotations } from './works/rotations.ts';
+import { streams } from './works/streams.ts';
+
+const WORKS: Record<string, (scene: Scene, invariants: () => Invariants) => Promise<Work>> = {
+  calls,
+  streams,
+  approvals,
+  refreshes,
+  applies,
+  rotations,
+  pushes,
+  notices,
+};
+/** What is cut otherwise than `cutWork` does it. */
+const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number) => Promise<void>> = {
+  migrations: cutMigrations,
+  replicas: cutReplicas,
+};
+const CUTS = Number(process.env.PROVE_CUTS ?? 4);
+const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
+
+describe.each(STORES)(`kill -9 on %s (PROVE_SEED=${SEED})${postgresNote}`, (store) => {
+  const parts = CHOSEN.filter((part) => part !== 'replicas' || store === 'postgres');
+  test.each(parts)(`ST-03 in %s, ${CUTS} times`, { timeout: 60_000 + CUTS * 60_000 }, async (part) => {
+    const ledger = new Ledger({ part, store, seed: SEED });
+    await ledger.keep(async () => {
+      let invariants: Invariants | undefined;
+      const make = WORKS[part];
+      const prepare = async (scene: Scene) => await make?.(scene, () => invariants!);
+      const { scene, work } = await setScene(store, prepare, { random: makeRandom(SEED), ledger });
+      invariants = startInvariants(scene);
+      if (work) await cutWork({ scene, work }, invariants, CUTS);
+      else await OTHERS[part]!(scene, invariants, CUTS);
+    });
+    expect(ledger.cuts).toBe(CUTS);
+  });
+});

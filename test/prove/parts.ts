@@ -1,0 +1,110 @@
+/** What `npm run prove` cuts and breaks. */
+
+export type Part = {
+  name: string;
+  /** For the report: what is done, and what is looked at beside the invariants that hold for all. */
+  what: string;
+  /** The Vitest file: of `test/prove/` the tests of this name, of the suite all. */
+  file: string;
+  stores: readonly ('sqlite' | 'postgres')[];
+  /** `cuts`: as often as asked, shared among all such parts. `once`: a fault whose test does all of it. */
+  times: 'cuts' | 'once';
+};
+
+const BOTH = ['sqlite', 'postgres'] as const;
+const KILLS = 'test/prove/kills.test.ts';
+const kill = (name: string, what: string, stores: Part['stores'] = BOTH): Part => ({
+  name,
+  what,
+  file: KILLS,
+  stores,
+  times: 'cuts',
+});
+
+/** A test of `faults.test.ts`, by its name. */
+const fault = (name: string, what: string, store: 'sqlite' | 'postgres'): Part => ({
+  name,
+  what,
+  file: 'test/prove/faults.test.ts',
+  stores: [store],
+  times: 'once',
+});
+
+/** A test file of the suite. */
+const suite = (name: string, what: string, file: string, stores: Part['stores']): Part => ({
+  name,
+  what,
+  file: `test/${file}.test.ts`,
+  stores,
+  times: 'once',
+});
+
+export const PARTS: readonly Part[] = [
+  kill('calls', 'Reads, changes, deletions, held and refused calls, half of the changes with an `Idempotency-Key`'),
+  kill('streams', 'Streamed answers and bodies on the raw door: what was cut off is an error for its client'),
+  kill('approvals', 'Calls are held, approved, denied and made'),
+  kill(
+    'refreshes',
+    'Tokens that last two seconds, at a server that rotates refresh tokens: the connection works again, or says `platform_reauth_needed`',
+  ),
+  kill('applies', 'Governance files, one after the other: a file is in force as a whole'),
+  kill('rotations', 'Every key of the broker is rotated in turn: what was sealed opens, what was signed verifies'),
+  kill('pushes', 'git pushes: what git was told of is there, and what is there is on record'),
+  kill('notices', 'Webhooks: each is sent, and copies have one id'),
+  kill(
+    'migrations',
+    'The next release, while it starts on a store that it has to migrate: the rows are what they were',
+  ),
+  kill('replicas', 'One of two replicas, with calls to both: its leases are taken over, and the log goes on', [
+    'postgres',
+  ]),
+  fault('read-only', 'PostgreSQL writes nothing any more, as after a failover to a standby', 'postgres'),
+  fault('stopped', 'PostgreSQL is shut down for 5 s', 'postgres'),
+  fault('killed', 'PostgreSQL and all of its processes are killed with -9, and recover', 'postgres'),
+  fault(
+    'paused',
+    'PostgreSQL and all of its processes are stopped for 8 s (SIGSTOP): connections stay open',
+    'postgres',
+  ),
+  fault('connections', 'Every connection that PostgreSQL takes is taken by others', 'postgres'),
+  fault('postgres-full', 'The file system of PostgreSQL is full', 'postgres'),
+  fault('disk-full', 'The file system of the data folder is full', 'sqlite'),
+  fault('inodes-full', 'No file can be made any more on the file system of the data folder', 'sqlite'),
+  suite(
+    'store-away',
+    'The wire to PostgreSQL is cut and mended, and a store that cannot be read',
+    'operations/store-outage',
+    BOTH,
+  ),
+  suite(
+    'readiness',
+    'A store that is full, read-only, hangs or is away, and what /readyz says',
+    'operations/readiness',
+    BOTH,
+  ),
+  suite(
+    'lost-commits',
+    'Connections to PostgreSQL end at random, also between a commit and its answer',
+    'audit/lost-commit',
+    ['postgres'],
+  ),
+  suite('slow-folder', 'The data folder takes 200 ms for each write', 'operations/slow-folder', ['sqlite']),
+  suite(
+    'clock',
+    'The clock is set forth and back, before the start and while it serves, on one and on one of two replicas',
+    'operations/clock',
+    BOTH,
+  ),
+  suite(
+    'dns',
+    'Names that resolve to nothing, to private addresses, to others each time, or not in time',
+    'egress/connector',
+    ['sqlite'],
+  ),
+  suite(
+    'upstreams',
+    'Platforms that hang, trickle, reset, refuse or answer what is no HTTP',
+    'calls/actions.502-503',
+    BOTH,
+  ),
+];

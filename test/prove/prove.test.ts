@@ -1,0 +1,61 @@
+/** The command of `npm run prove` itself: what it takes, what is left to do, and what its report says. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT } from '../world/root.ts';
+import { PARTS } from './parts.ts';
+import { readOptions, todoOf } from './prove.ts';
+import { type Line, reportOf } from './report.ts';
+
+const line = (different: Partial<Line>): Line => ({
+  part: 'calls',
+  store: 'sqlite',
+  seed: 1,
+  cuts: 8,
+  checked: [['a receipt verifies', 20]],
+  found: [
+    ['things done', 5],
+    ['longest start, ms', 100],
+  ],
+  ms: 1_000,
+  at: '2026-11-22T12:00:00.000Z',
+  commit: '0123456789ab',
+  ...different,
+});
+const MACHINE = { commit: '0123456789ab', node: 'v24', cores: 2, cpu: 'a', linux: '6', postgres: '15' };
+
+test('every part has a test file', () => {
+  expect(PARTS.filter(({ file }) => !existsSync(join(ROOT, file)))).toEqual([]);
+});
+
+test('options that are none are refused in words', () => {
+  expect(() => readOptions(['--cuts', 'many'])).toThrow('--cuts: must be a whole number');
+  expect(() => readOptions(['--part', 'nothing'])).toThrow('--part: there is no nothing.');
+  expect(() => readOptions(['--store', 'mysql'])).toThrow('--store: mysql is not a store');
+  expect(readOptions(['--part', 'calls,pushes', '--store', 'sqlite']).parts.map(({ name }) => name)).toEqual([
+    'calls',
+    'pushes',
+  ]);
+});
+
+test('it goes on where it ended: what held is done, what failed is done again', () => {
+  const options = { ...readOptions(['--part', 'calls,streams', '--store', 'sqlite']), cuts: 40 };
+  const left = (...done: Line[]) => todoOf(options, done).map(({ part, cuts }) => [part.name, cuts]);
+  expect(left()).toEqual([
+    ['calls', 20],
+    ['streams', 20],
+  ]);
+  expect(left(line({}), line({ part: 'streams', cuts: 20 }))).toEqual([['calls', 12]]);
+  expect(left(line({ error: 'no' }), line({ part: 'streams', cuts: 20 }))).toEqual([['calls', 20]]);
+});
+
+test('the report adds up, takes the longest of times, and says how a failure is made again', () => {
+  const failed = line({ store: 'postgres', cuts: 3, seed: 7, error: 'after cut 4: a call was sent twice' });
+  const report = reportOf([line({}), line({ found: [['longest start, ms', 70]] }), failed], MACHINE);
+  expect(report).toContain('**19 times kill -9: 16 on SQLite, 3 on PostgreSQL.\n1 of 3 runs failed.**');
+  expect(report).toContain('| a receipt verifies | 40 |');
+  expect(report).toContain('| calls | sqlite | longest start, ms: 100; things done: 5 |');
+  expect(report).toContain(
+    'after cut 4: a call was sent twice | `PROVE_PART=calls PROVE_CUTS=4 PROVE_SEED=7 TEST_STORE=postgres npx vitest run test/prove/kills.test.ts` |',
+  );
+});

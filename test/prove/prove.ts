@@ -1,0 +1,181 @@
+/** `npm run prove`: kills brokers hundreds of times, breaks what they depend on, and writes down what held. */
+import { spawn } from 'node:child_process';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { wholeNumber } from '../../bench/bench-options.ts';
+import { ROOT } from '../world/root.ts';
+import type { Told } from './ledger.ts';
+import { PARTS, type Part } from './parts.ts';
+import { describeMachine, type Line, reportOf } from './report.ts';
+
+const USAGE = `Usage: npm run prove -- [--cuts N] [--part LIST] [--store LIST] [--seed N] [--minutes N] [--state FILE] [--report FILE]
+
+  --cuts N       how often a broker is killed, all parts and stores together (500)
+  --part LIST    ${PARTS.map(({ name }) => name).join(', ')} (all)
+  --store LIST   sqlite, postgres or both (both, where TEST_DATABASE_URL names a server)
+  --seed N       of the instants that are drawn (drawn)
+  --minutes N    begins nothing new after this time (120)
+  --state FILE   what was done so far; run again with the same file it goes on there (test-artefacts/prove.jsonl)
+  --report FILE  the report, written anew after each round (test-artefacts/proof.md)
+
+Ends with 1 when anything did not hold.
+`;
+
+/** Cuts of one store, which its rows are checked after. */
+const CUTS_A_ROUND = 8;
+
+type Todo = { part: Part; store: Part['stores'][number]; cuts: number };
+type Options = ReturnType<typeof readOptions>;
+
+/** Reads the command line; throws an error whose text is for the person at the terminal. */
+export function readOptions(args: readonly string[]) {
+  const text = { type: 'string' } as const;
+  const options = { cuts: text, part: text, store: text, seed: text, minutes: text, state: text, report: text };
+  const { values } = parseArgs({ args: [...args], options });
+  const server = process.env.TEST_DATABASE_URL;
+  const stores = values.store?.split(',') ?? (server ? ['sqlite', 'postgres'] : ['sqlite']);
+  const unknown = stores.find((store) => store !== 'sqlite' && store !== 'postgres');
+  if (unknown !== undefined) throw new Error(`--store: ${unknown} is not a store; take sqlite, postgres or both.`);
+  if (stores.includes('postgres') && !server)
+    throw new Error('--store: TEST_DATABASE_URL has to name a PostgreSQL server on which databases may be made.');
+  const names = values.part?.split(',') ?? PARTS.map(({ name }) => name);
+  const parts = PARTS.filter(({ name }) => names.includes(name));
+  const strange = names.find((name) => !PARTS.some((part) => part.name === name));
+  if (strange !== undefined) throw new Error(`--part: there is no ${strange}.`);
+  return {
+    cuts: wholeNumber('--cuts', values.cuts, 500, 100_000),
+    parts,
+    stores,
+    seed: wholeNumber('--seed', values.seed, 1 + Math.floor(Math.random() * 2 ** 31), 2 ** 32),
+    minutes: wholeNumber('--minutes', values.minutes, 120, 10_000),
+    state: values.state ?? join(ROOT, 'test-artefacts', 'prove.jsonl'),
+    report: values.report ?? join(ROOT, 'test-artefacts', 'proof.md'),
+  };
+}
+
+const linesOf = (file: string): Line[] =>
+  existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line))
+    : [];
+
+/** What is left to do of each part on each store: cuts that failed are made again. */
+export function todoOf(
+  { cuts, parts, stores }: Pick<Options, 'cuts' | 'parts' | 'stores'>,
+  done: readonly Line[],
+): Todo[] {
+  const pairs = parts.flatMap((part) =>
+    part.stores.filter((store) => stores.includes(store)).map((store) => ({ part, store })),
+  );
+  const killing = pairs.filter(({ part }) => part.times === 'cuts').length;
+  return pairs
+    .map(({ part, store }) => {
+      const before = done.filter((line) => line.part === part.name && line.store === store && line.error === undefined);
+      const made = before.reduce((sum, line) => sum + line.cuts, 0);
+      return {
+        part,
+        store,
+        cuts: part.times === 'cuts' ? Math.ceil(cuts / killing) - made : before.length > 0 ? 0 : 1,
+      };
+    })
+    .filter((todo) => todo.cuts > 0);
+}
+
+/** Runs the tests of a file for these parts of it on a store. Answers what they told, and an error of their own if they told none. */
+async function run(todo: readonly Todo[], cuts: number, seed: number): Promise<Told[]> {
+  const [{ part, store } = { part: PARTS[0] as Part, store: 'sqlite' }] = todo;
+  const names = todo.map((one) => one.part.name);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-prove-'));
+  const result = join(folder, 'result');
+  const env = {
+    ...process.env,
+    PROVE_RESULT: result,
+    PROVE_PART: names.join(),
+    PROVE_CUTS: String(cuts),
+    PROVE_SEED: String(seed),
+    TEST_STORE: store,
+    CI: '1',
+  };
+  const began = performance.now();
+  const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
+  const child = spawn(process.execPath, [vitest, 'run', '--silent=true', '--reporter=dot', part.file], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (bytes: Buffer) => {
+      output = (output + bytes.toString()).slice(-20_000);
+    });
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  const told = linesOf(result) as Told[];
+  rmSync(folder, { recursive: true });
+  const ms = Math.round(performance.now() - began);
+  const silent = names.filter((name) => !told.some((one) => one.part === name));
+  // Tests of the suite do not count: that they passed is what there is to say.
+  const error = code === 0 ? undefined : output.replaceAll(/\x1b\[\d+m/g, '').slice(-4_000);
+  const cutsOf = part.times === 'cuts' ? 0 : 1;
+  return [
+    ...told,
+    ...silent.map((name) => ({
+      part: name,
+      store,
+      seed,
+      cuts: error === undefined ? cutsOf : 0,
+      checked: [],
+      found: [],
+      ms,
+      ...(error !== undefined && { error }),
+    })),
+  ];
+}
+
+/** Goes on where the state file ends. Answers the exit code. */
+export async function prove(options: Options): Promise<number> {
+  const until = performance.now() + options.minutes * 60_000;
+  const machine = await describeMachine();
+  for (const file of [options.state, options.report]) mkdirSync(dirname(file), { recursive: true });
+  const done = linesOf(options.state);
+  let failed = 0;
+  for (let round = done.length; ; round++) {
+    const [first] = todoOf(options, done).toSorted((a, b) => b.cuts - a.cuts);
+    if (!first || performance.now() > until || failed > 20) break;
+    // The parts of one file on one store are done by one run of Vitest, as far as they have as much to do.
+    const cuts = Math.min(CUTS_A_ROUND, first.cuts);
+    const together = todoOf(options, done).filter(
+      (one) => one.part.file === first.part.file && one.store === first.store && one.cuts >= cuts,
+    );
+    const seed = (options.seed + round * 7_919) >>> 0;
+    for (const told of await run(together, cuts, seed)) {
+      const line: Line = { ...told, at: new Date().toISOString(), commit: machine.commit };
+      done.push(line);
+      appendFileSync(options.state, `${JSON.stringify(line)}\n`);
+      if (line.error !== undefined) failed++;
+      const words = line.error === undefined ? 'held' : `FAILED: ${line.error}`;
+      process.stdout.write(`${line.at} ${line.part} on ${line.store}: ${line.cuts} in ${line.ms} ms, ${words}\n`);
+    }
+    // With what another run, of the other store, wrote meanwhile.
+    writeFileSync(options.report, reportOf(linesOf(options.state), machine));
+  }
+  const left = todoOf(options, done);
+  if (left.length > 0) process.stdout.write(`Not done: ${left.map(({ part, store }) => `${part.name} on ${store}`)}\n`);
+  return failed > 0 || left.length > 0 ? 1 : 0;
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2);
+  try {
+    if (args.includes('--help')) process.stdout.write(USAGE);
+    else process.exitCode = await prove(readOptions(args));
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    const aboutUsage = message.startsWith('--') || code?.startsWith('ERR_PARSE_ARGS');
+    process.stderr.write(aboutUsage ? `${message}\n\n${USAGE}` : `The proof failed: ${message}\n`);
+    process.exitCode = aboutUsage ? 2 : 1;
+  }
+}

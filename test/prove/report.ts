@@ -1,0 +1,129 @@
+/** The report of `npm run prove`, in Markdown, of what its state file says. */
+import { execFileSync } from 'node:child_process';
+import { availableParallelism, cpus, release } from 'node:os';
+import pg from 'pg';
+import { ROOT } from '../world/root.ts';
+import type { Told } from './ledger.ts';
+import { PARTS } from './parts.ts';
+
+/** A line of the state file. */
+export type Line = Told & { at: string; commit: string };
+
+export type Machine = { commit: string; node: string; cores: number; cpu: string; linux: string; postgres: string };
+
+export async function describeMachine(): Promise<Machine> {
+  const commit = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim();
+  let postgres = 'not used';
+  if (process.env.TEST_DATABASE_URL) {
+    const client = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL });
+    await client.connect();
+    postgres = (await client.query('show server_version')).rows[0].server_version.split(' ')[0];
+    await client.end();
+  }
+  return {
+    commit,
+    node: process.version,
+    cores: availableParallelism(),
+    cpu: cpus()[0]?.model ?? 'unknown',
+    linux: release(),
+    postgres,
+  };
+}
+
+/** Adds up by name; of what is `longest` or `most` the highest stands. */
+function added(lists: readonly (readonly [string, number])[][]): Map<string, number> {
+  const sum = new Map<string, number>();
+  for (const [name, count] of lists.flat()) {
+    const before = sum.get(name) ?? 0;
+    sum.set(name, /^(longest|most) /.test(name) ? Math.max(before, count) : before + count);
+  }
+  return sum;
+}
+
+const table = (head: readonly string[], rows: readonly (readonly (string | number)[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+
+const total = (lines: readonly Line[]) => lines.reduce((sum, { cuts }) => sum + cuts, 0);
+
+/** How a failure is made again: as far as chance is what was drawn, and not what the machine did meanwhile. */
+const again = ({ part, store, seed, cuts }: Line): string => {
+  const { file = '', times } = PARTS.find(({ name }) => name === part) ?? {};
+  const drawn = times === 'cuts' ? `PROVE_PART=${part} PROVE_CUTS=${cuts + 1} PROVE_SEED=${seed} ` : '';
+  return `${drawn}TEST_STORE=${store} npx vitest run ${file}`;
+};
+
+const escaped = (text: string) => text.split('\n')[0]?.replaceAll('|', '\\|').slice(0, 300) ?? '';
+
+export function reportOf(lines: readonly Line[], machine: Machine): string {
+  const held = lines.filter(({ error }) => error === undefined);
+  const broken = lines.filter(({ error }) => error !== undefined);
+  const isKill = ({ part }: Line) => PARTS.some(({ name, times }) => name === part && times === 'cuts');
+  const kills = lines.filter(isKill);
+  const commits = [...new Set(lines.map(({ commit }) => commit))];
+  const of = (part: string, store: string) => lines.filter((line) => line.part === part && line.store === store);
+  const cell = (part: string, store: string) => {
+    const own = of(part, store);
+    const bad = own.filter(({ error }) => error !== undefined).length;
+    return own.length === 0 ? '–' : `${total(own)}${bad > 0 ? ` (${bad} runs failed)` : ''}`;
+  };
+  const rowsOf = (times: string) =>
+    PARTS.filter((part) => part.times === times).map(({ name, what, file }) => [
+      name,
+      `${what} ([test](../${file}))`,
+      cell(name, 'sqlite'),
+      cell(name, 'postgres'),
+    ]);
+  const found = PARTS.flatMap(({ name }) =>
+    ['sqlite', 'postgres'].flatMap((store) => {
+      const counts = [...added(of(name, store).map((line) => line.found))].map(([what, count]) => `${what}: ${count}`);
+      return counts.length === 0 ? [] : [[name, store, counts.toSorted().join('; ')]];
+    }),
+  );
+  const failures =
+    broken.length === 0
+      ? 'None.'
+      : table(
+          ['when', 'part', 'store', 'what did not hold', 'again by'],
+          broken.map((line) => [line.at, line.part, line.store, escaped(line.error ?? ''), `\`${again(line)}\``]),
+        );
+  return `# What held when it was killed and broken
+
+Written by \`npm run prove\`. ${lines[0]?.at.slice(0, 16) ?? ''} to ${lines.at(-1)?.at.slice(11, 16) ?? ''} UTC, of ${commits
+    .map((commit) => `\`${commit}\``)
+    .join(
+      ', ',
+    )}, on ${machine.cores} cores (${machine.cpu}), Linux ${machine.linux}, Node ${machine.node}, PostgreSQL ${machine.postgres}.
+
+**${total(kills)} times kill -9: ${total(kills.filter(({ store }) => store === 'sqlite'))} on SQLite, ${total(kills.filter(({ store }) => store === 'postgres'))} on PostgreSQL.
+${broken.length} of ${lines.length} runs failed.** A run is several cuts of one store, or one test of a fault.
+
+## kill -9
+
+A broker, as a process of its own, is killed at a random instant of its work or of its start, with the work going on against it; another one starts on
+the same store, and everything below is checked before the next cut.
+
+${table(['part', 'work', 'SQLite', 'PostgreSQL'], rowsOf('cuts'))}
+
+## Other faults
+
+${table(['part', 'fault', 'SQLite', 'PostgreSQL'], rowsOf('once'))}
+
+## Invariants
+
+How often each was checked. A row and its receipt are counted once; calls, approvals, pushes and branches are looked at, and counted, again after each cut of
+their store.
+
+${table(
+  ['invariant', 'checked'],
+  [...added(held.map(({ checked }) => checked))].map(([name, count]) => [name, count]),
+)}
+
+## What was found
+
+${table(['part', 'store', 'counts'], found)}
+
+## Failures
+
+${failures}
+`;
+}

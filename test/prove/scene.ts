@@ -1,0 +1,145 @@
+/** A store that brokers are started on and killed, one after the other, and the work that goes on meanwhile. */
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { afterFile } from '../world/after-file.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import type { Random } from '../world/random.ts';
+import { newFolder, type StoreKind } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Ledger } from './ledger.ts';
+import { openReader, type Reader } from './reader.ts';
+
+export type Scene = {
+  store: StoreKind;
+  world: World;
+  organisation: Organisation;
+  random: Random;
+  ledger: Ledger;
+  reader: Reader;
+  /** Of the brokers that are killed. */
+  environment: Record<string, string>;
+  baseUrl: string;
+  spawn(more?: Record<string, string>, program?: string): BrokerProcess;
+  /** What those that were spawned wrote. */
+  output(): string;
+  /** A request of the owner. */
+  ask(method: string, path: string, body?: unknown): Promise<Answer>;
+};
+
+/** Work that goes on while brokers are killed. */
+export type Work = {
+  /** Goes on working, until it is told to pause: resolves when nothing is under way any more. */
+  resume(): void;
+  pause(): Promise<void>;
+  /** It is cut within this time of its beginning, or of such a moment; LONGEST_WORK_MS if not said. */
+  longestMs?: number;
+  /** Resolves at a moment that is worth a cut; without it each moment is as good. */
+  moment?(): Promise<void>;
+  /** Before the next broker starts. */
+  afterKill?(): Promise<void>;
+  /** What holds of this work alone, once the next broker serves and all is recovered. Throws. */
+  check?(): Promise<void>;
+  /** How much was done so far: it goes on after the last cut. */
+  progress(): number;
+};
+
+/** Sets the scene, with `more` in the environment: `prepare` has a broker that serves; when it answers work, that broker has stopped. */
+export async function setScene<Prepared extends Work | undefined>(
+  store: StoreKind,
+  prepare: (scene: Scene) => Promise<Prepared>,
+  by: { random: Random; ledger: Ledger },
+  more: Record<string, string> = {},
+): Promise<{ scene: Scene; work: Prepared }> {
+  const world = await startWorld(more.DATABASE_URL === undefined ? store : 'sqlite', { LOG_LEVEL: 'warn', ...more });
+  const organisation = await world.organisation();
+  const session = mintOwnerSession(world.running.broker, organisation.owner).token;
+  const { baseUrl } = world.running;
+  const environment = {
+    ...world.environment,
+    PORT: new URL(baseUrl).port,
+    NODE_COMPILE_CACHE: newFolder(),
+    // Rounds of recovery: what takes 20 s otherwise takes a second.
+    TEST_BEAT_MS: '250',
+  };
+  const children = new Set<BrokerProcess>();
+  afterFile(() => {
+    for (const child of children) child.signal('SIGKILL');
+  });
+  const scene: Scene = {
+    ...by,
+    store,
+    world,
+    organisation,
+    environment,
+    baseUrl,
+    reader: await openReader(world.environment),
+    spawn: (other = {}, program) => {
+      const child = spawnBroker({ ...environment, ...other }, [], program);
+      children.add(child);
+      return child;
+    },
+    output: () =>
+      [...children]
+        .map((child) => child.output())
+        .map(({ stdout, stderr }) => stdout + stderr)
+        .join('\n'),
+    ask: (method, path, body) =>
+      send(baseUrl + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${session}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+  };
+  const work = await prepare(scene);
+  if (work) await world.running.stop();
+  return { scene, work };
+}
+
+/** The same error, with what the brokers said of it in their logs. */
+export function withLog(scene: Scene, cut: number, error: unknown): Error {
+  const lines = scene
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"level":"error"'));
+  return new Error([`after cut ${cut}: ${(error as Error).message}`, ...lines.slice(-3)].join('\n'), { cause: error });
+}
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Workers that do `once` again and again while they are not paused. It answers whether that was progress. */
+export function workers(
+  count: number,
+  once: (worker: number, turn: number) => Promise<boolean>,
+): Pick<Work, 'resume' | 'pause' | 'progress'> {
+  let running = false;
+  let turn = 0;
+  let done = 0;
+  let wrong: Error | undefined;
+  let under: Promise<void>[] = [];
+  const work = async (worker: number) => {
+    while (running) {
+      try {
+        if (await once(worker, turn++)) done++;
+      } catch (error) {
+        // What fetch throws when a connection breaks, or there is none.
+        if (!(error instanceof TypeError)) wrong ??= error as Error;
+        await pause(20);
+      }
+    }
+  };
+  return {
+    resume: () => {
+      running = true;
+      under = Array.from({ length: count }, (_, worker) => work(worker));
+    },
+    pause: async () => {
+      running = false;
+      await Promise.all(under);
+      if (wrong) throw wrong;
+    },
+    progress: () => done,
+  };
+}

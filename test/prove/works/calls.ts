@@ -1,0 +1,86 @@
+/** Reads, changes, deletions, calls that are held and calls that are refused; half of the changes with an Idempotency-Key. */
+import type { Answer, TestAgent } from '../../world/agent.ts';
+import { CANARY } from '../../world/world.ts';
+import type { Invariants } from '../invariants.ts';
+import { type Scene, type Work, workers } from '../scene.ts';
+
+/** In the body of calls: it may stand nowhere in the clear. */
+export const BODY = { text: CANARY };
+
+const SCOPES = {
+  'demo:read': ['GET /items/*'],
+  'demo:write': ['POST /items/*', 'PATCH /items/*'],
+  'demo:delete': ['DELETE /items/*'],
+};
+const KINDS = [
+  ...Array(38).fill({ method: 'GET', scope: 'demo:read' }),
+  ...Array(34).fill({ method: 'PATCH', scope: 'demo:write', data: BODY }),
+  ...Array(12).fill({ method: 'DELETE', scope: 'demo:delete' }),
+  ...Array(4).fill({ method: 'POST', scope: 'demo:write', data: BODY }),
+  ...Array(12).fill({ method: 'PATCH', scope: 'demo:read', data: BODY }),
+] as { method: string; scope: string; data?: object }[];
+
+type Call = { item: string; agent: TestAgent; action: Record<string, unknown>; key?: string };
+
+/** Two agents at a platform that takes its time. */
+export async function agentsOf(
+  { world, organisation, random }: Scene,
+  more: { rules?: object[]; policy?: string } = {},
+): Promise<TestAgent[]> {
+  await organisation.platform({ manifest: { scopes: SCOPES } });
+  world.upstream.answer = (request, response, body) => {
+    const answer = () =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ bytes: body.length }));
+    const slowness = random();
+    if (slowness < 0.5 || request.destroyed) answer();
+    else setTimeout(answer, slowness < 0.9 ? slowness * 30 : 150);
+  };
+  return [await organisation.agent({ name: 'one', ...more }), await organisation.agent({ name: 'two', ...more })];
+}
+
+/** A moment at which the platform has a call. */
+export const whenSeen =
+  ({ world }: Scene) =>
+  async (): Promise<void> => {
+    const before = world.upstream.seen.length;
+    while (world.upstream.seen.length === before) await new Promise((resolve) => setTimeout(resolve, 1));
+  };
+
+export async function calls(scene: Scene, invariants: () => Invariants): Promise<Work> {
+  const { random, ledger } = scene;
+  const agents = await agentsOf(scene);
+  /** Nobody got an answer to them: they are made again, with their key. */
+  const unsettled: Call[] = [];
+  const newCall = (worker: number, turn: number): Call => {
+    const { method, scope, data } = KINDS[Math.floor(random() * KINDS.length)]!;
+    const item = `w${worker}-${turn}`;
+    const action = { platform: 'demo', endpoint: `/items/${item}`, method, scope, ...(data && { data }) };
+    const agent = agents[worker % agents.length]!;
+    return { item, agent, action, ...(method !== 'GET' && random() < 0.5 && { key: item }) };
+  };
+  const settle = (call: Call, { status, body }: Answer): boolean => {
+    if (status === 503 && call.key !== undefined) unsettled.push(call);
+    if (status !== 409) return true;
+    if (body.error === 'idempotency_in_progress') unsettled.push(call);
+    else if (body.error !== 'idempotency_outcome_unknown') throw new Error(`${call.item}: 409 ${body.error}`);
+    else ledger.find('keys answered with idempotency_outcome_unknown');
+    return false;
+  };
+  const work = workers(10, async (worker, turn) => {
+    const call = unsettled.shift() ?? newCall(worker, turn);
+    let answer: Answer;
+    try {
+      answer = await call.agent.act(call.action, call.key === undefined ? {} : { 'idempotency-key': call.key });
+    } catch (error) {
+      if (call.key !== undefined) unsettled.push(call);
+      throw error;
+    }
+    if (!settle(call, answer)) return false;
+    invariants().answered(call.item, answer);
+    return answer.status === 200;
+  });
+  return {
+    ...work,
+    moment: whenSeen(scene),
+  };
+}

@@ -1,0 +1,85 @@
+/** Two replicas on one PostgreSQL, of which one is killed while the other goes on: what belongs to the dead one is taken over. */
+import { freePort } from '../../../bench/free-port.ts';
+import { TestAgent } from '../../world/agent.ts';
+import type { BrokerProcess } from '../../world/broker-process.ts';
+import { newFolder } from '../../world/stores.ts';
+import { kill, serving } from '../cut.ts';
+import type { Invariants } from '../invariants.ts';
+import { pause, type Scene, withLog, workers } from '../scene.ts';
+import { agentsOf } from './calls.ts';
+
+const LONGEST_WORK_MS = 1_500;
+/** The lease of the dead one, and as long for whoever takes it. */
+const TAKEN_OVER_WITHIN_MS = 8_000;
+
+/**
+ * Cuts so many times: each time one of the two, by chance, is killed in the middle of calls to both, which write to one receipt log. The first one is
+ * where the world's broker was, and is asked what the invariants want to know.
+ */
+export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
+  const { random, ledger, spawn, reader, world, baseUrl } = scene;
+  const agents = await agentsOf(scene);
+  await world.running.stop();
+  const port = await freePort();
+  const other = {
+    PORT: `${port}`,
+    BASE_URL: baseUrl,
+    AGENT_BROKER_DATA: newFolder(),
+    AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+  };
+  const places = [
+    { url: baseUrl, more: {} },
+    { url: `http://localhost:${port}`, more: other },
+  ];
+  const start = async (at: number): Promise<BrokerProcess> => await serving(spawn(places[at]!.more));
+  const running = [await start(0), await start(1)];
+  const work = workers(8, async (worker, turn) => {
+    const item = `p${worker}-${turn}`;
+    const isRead = random() < 0.5;
+    const agent = new TestAgent({ ...agents[worker % 2]!, baseUrl: places[worker % 2]!.url });
+    const answer = await agent.act({
+      platform: 'demo',
+      endpoint: `/items/${item}`,
+      method: isRead ? 'GET' : 'PATCH',
+      scope: isRead ? 'demo:read' : 'demo:write',
+      ...(!isRead && { data: {} }),
+    });
+    invariants.answered(item, answer);
+    return answer.status === 200;
+  });
+  const leaseOf = async () => (await reader.rows(`select * from leases where name = 'receipt log'`))[0];
+  for (let cut = 0; cut < cuts; cut++) {
+    work.resume();
+    await pause(random() * LONGEST_WORK_MS);
+    const at = random() < 0.5 ? 0 : 1;
+    const before = await leaseOf();
+    await kill(running[at]!);
+    ledger.cuts++;
+    const began = performance.now();
+    // The other one goes on, and so does the log.
+    for (;;) {
+      const now = await leaseOf();
+      if (now && (now.holder !== before?.holder || now.until > before.until)) {
+        ledger.find(now.holder === before?.holder ? 'cuts of the one without the lease' : 'leases taken over');
+        break;
+      }
+      if (performance.now() - began > TAKEN_OVER_WITHIN_MS) throw new Error('nobody takes over the lease of the log');
+      await pause(50);
+    }
+    ledger.check('the lease of a dead process is taken over');
+    ledger.most('longest until the lease was taken over, ms', performance.now() - began);
+    await work.pause();
+    running[at] = await start(at);
+    try {
+      await invariants.check();
+    } catch (error) {
+      throw withLog(scene, cut + 1, error);
+    }
+  }
+  await invariants.checkAll();
+  ledger.find('things done', work.progress());
+  for (const child of running) {
+    child.signal('SIGTERM');
+    await child.ended;
+  }
+}

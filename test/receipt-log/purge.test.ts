@@ -1,0 +1,211 @@
+/** Rows whose time is over are deleted in steps, and what is left still verifies: the log says which went, and hides nothing else. */
+import { hash } from 'node:crypto';
+import { describe, expect, test, vi } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
+import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
+import { purgeAudit } from '../../broker/receipt-log/purge.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { makeRandom } from '../world/random.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
+
+type Row = { type: 'row'; index: number; row: Record<string, string | number | null>; row_hash: string };
+
+describe.each(STORES)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+
+  const fetched = async (path: string) => {
+    const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
+    return await (await fetch(`${world.running.baseUrl}${path}`, { headers })).text();
+  };
+  const settled = async (atLeast: number) =>
+    await vi.waitUntil(
+      async () => {
+        const { size, waiting, checkpoint } = (await organisation.ask('GET', '/owner/log')).body;
+        return waiting === 0 && size >= atLeast && checkpoint?.size === size ? (size as number) : undefined;
+      },
+      { timeout: 30_000 },
+    );
+  const keep = async (retention: unknown) => await organisation.ask('POST', '/owner/organisation', { retention });
+  /** A round announces, and the next one deletes when a checkpoint covers that. */
+  const round = (days: number) => purgeAudit(world.running.services, Date.now() + days * DAY_MS);
+  const purge = async (days: number) => {
+    await Promise.all([round(days), round(days), round(days)]);
+    await settled(1);
+    await Promise.all([round(days), round(days)]);
+  };
+  const exported = async () => (await fetched('/owner/log/export')).trim().split('\n');
+  const verify = async (lines: readonly string[], checkpoints: readonly string[] = []) =>
+    await verifyLogExport(lines, {
+      keys: await readVerifierKeys(await fetched(`/.well-known/svc-log/${organisation.id}`)),
+      checkpoints,
+      digest,
+    });
+  const rowsIn = (lines: readonly string[]) =>
+    lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'row') as Row[];
+
+  test('it is set by admins, is on record, and nothing is deleted before its time', async () => {
+    const none = { reads_days: null, calls_days: null, events_days: null };
+    expect((await organisation.ask('GET', '/owner/organisation')).body.retention).toEqual(none);
+    for (const wrong of [{ reads_days: 30 }, { reads_days: 1.5 }, { all_days: 90 }, { reads_days: 36_501 }, 90])
+      expect([wrong, (await keep(wrong)).status]).toEqual([wrong, 400]);
+    const approver = await organisation.addOwner('approver');
+    const refused = await organisation.ask('POST', '/owner/organisation', { retention: none }, approver);
+    expect(refused.status).toBe(403);
+    const kept = { ...none, reads_days: 31 };
+    expect((await keep({ reads_days: 31 })).body.retention).toEqual(kept);
+    const [event] = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body.rows;
+    expect(event.flags.change.retention).toEqual(kept);
+    const { body } = await agent.act(READ);
+    await settled(2);
+    await purge(30);
+    expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(200);
+    expect((await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows).toEqual([]);
+    expect((await keep(none)).body.retention).toEqual(none);
+    await purge(4_000);
+    expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(200);
+  });
+
+  test('rows whose time is over are deleted by kind; the export verifies, and names what was deleted otherwise', async () => {
+    await keep({ reads_days: 31, calls_days: 60 });
+    const reads: string[] = [];
+    for (let at = 0; at < 300; at += 20)
+      for (const { body } of await Promise.all(Array.from({ length: 20 }, () => agent.act(READ))))
+        reads.push(body._meta.audit_id);
+    const held = await agent.act(WRITE);
+    const refused = await agent.act({ ...READ, scope: 'demo:nothing' });
+    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/deny`, {});
+    const size = await settled(304);
+    const early = await fetched(`/orgs/${organisation.id}/checkpoint`);
+
+    await round(40);
+    // What is announced is deleted when a checkpoint covers it, so that every export verifies.
+    expect((await agent.request('GET', `/v1/audit/${reads[0]}/receipt`)).status).toBe(200);
+    expect(await verify(await exported(), [early])).toMatchObject({ ok: true, purged: 0 });
+    await purge(40);
+    const events = (await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows;
+    const rows = events.map((event: { flags: { change: { rows: number } } }) => event.flags.change.rows);
+    expect(rows.reduce((sum: number, one: number) => sum + one, 0)).toBe(300);
+    expect(events[0].flags.change).toMatchObject({ kind: 'reads', by: 'broker' });
+    for (const id of [reads[0], reads.at(-1)])
+      expect((await agent.request('GET', `/v1/audit/${id}/receipt`)).status).toBe(404);
+    const denied = `/v1/audit/${refused.body._meta.audit_id}/receipt`;
+    expect((await agent.request('GET', denied)).status).toBe(200);
+
+    await settled(size + events.length);
+    const lines = await exported();
+    const whole = await verify(lines, [early]);
+    expect(whole.problems).toEqual([]);
+    expect(whole).toMatchObject({ ok: true, purged: 300, rows: size - 300 + events.length });
+
+    // Whatever else is taken out, or altered, is named as before.
+    const random = makeRandom(SEED);
+    const present = rowsIn(lines);
+    for (let round = 0; round < 20; round++) {
+      const gone = present[Math.floor(random() * present.length)]!;
+      const isRemoved = random() < 0.5;
+      const forged = lines.flatMap((line) => {
+        const one = JSON.parse(line) as Row;
+        if (one.type !== 'row' || one.index !== gone.index) return [line];
+        return isRemoved ? [] : [JSON.stringify({ ...one, row: { ...one.row, detail: 'nothing to see' } })];
+      });
+      const { ok, problems } = await verify(forged, [early]);
+      const told = `round ${round}: row ${gone.index}: ${JSON.stringify(problems.slice(0, 3))}`;
+      expect(ok, told).toBe(false);
+      const kind = isRemoved ? 'missing' : 'changed';
+      const isNamed = problems.some(
+        (one) => one.kind === kind && Number(one.first) <= gone.index && gone.index <= Number(one.last),
+      );
+      expect(isNamed, told).toBe(true);
+    }
+
+    // An event that is made to cover a row that it does not proves nothing.
+    const event = present.find(({ row }) => row.reason === 'audit_purged')!;
+    const victim = present.find(({ row }) => row.reason === 'no_permission_record' || row.result === 'denied')!;
+    const flags = JSON.parse(String(event.row.flags));
+    const tile = String(Math.floor(victim.index / 256));
+    flags.change.purged[tile] = Buffer.alloc(32, 255).toString('base64');
+    const forged = lines.flatMap((line) => {
+      const one = JSON.parse(line) as Row;
+      if (one.type === 'row' && one.index === victim.index) return [];
+      if (one.type !== 'row' || one.index !== event.index) return [line];
+      return [JSON.stringify({ ...one, row: { ...one.row, flags: JSON.stringify(flags) } })];
+    });
+    const kinds = (await verify(forged, [early])).problems.flatMap(({ kind, first, last }) =>
+      Number(first) <= victim.index && victim.index <= Number(last) ? [kind] : [],
+    );
+    expect(kinds).toContain('missing');
+
+    await purge(70);
+    expect((await agent.request('GET', denied)).status).toBe(404);
+    expect((await organisation.ask('GET', '/owner/approvals')).status).toBe(200);
+    expect((await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`)).status).toBe(200);
+    await settled(size + events.length + 1);
+    expect(await verify(await exported(), [early])).toMatchObject({ ok: true, problems: [] });
+  }, 60_000);
+
+  test('what was announced is deleted, also when there is nothing of the kind in what follows it', async () => {
+    await keep({ reads_days: 31 });
+    const { body } = await agent.act(READ);
+    const size = await settled(2);
+    // Places without rows, over more than one step.
+    await world.running.broker.store.db
+      .insertInto('log_pending')
+      .values(
+        Array.from({ length: 800 }, () => ({
+          organisation_id: organisation.id,
+          row_id: crypto.randomUUID(),
+          row_hash: '00'.repeat(32),
+          finished_at: 1,
+        })),
+      )
+      .execute();
+    await settled(size + 800);
+    await purge(40);
+    expect((await agent.request('GET', `/v1/audit/${body._meta.audit_id}/receipt`)).status).toBe(404);
+  });
+
+  test('events go when they are to, but for those that say what went; a store that waits for a review deletes nothing', async () => {
+    const { db } = world.running.broker.store;
+    await keep({ events_days: 31 });
+    await settled(1);
+    const restored = (value: string | null) =>
+      db.updateTable('organisations').set({ restored: value }).where('id', '=', organisation.id).execute();
+    await restored(JSON.stringify({ at: 1 }));
+    await purge(40);
+    const changes = async () => (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body.rows;
+    await restored(null);
+    expect(await changes()).toHaveLength(1);
+    const made = await organisation.ask('POST', '/owner/audit-sinks', {
+      name: 'siem',
+      kind: 'webhook',
+      format: 'json',
+      url: 'https://siem.acme.test/audit',
+      from: 'beginning',
+    });
+    expect(made.text).toContain('siem');
+    await purge(40);
+    // What a receiver does not have yet is not deleted.
+    expect(await changes()).toHaveLength(1);
+    await db
+      .updateTable('audit_sinks')
+      .set({ status: 'paused' })
+      .where('organisation_id', '=', organisation.id)
+      .execute();
+    await purge(40);
+    expect(await changes()).toHaveLength(0);
+    await settled(2);
+    await purge(100);
+    await purge(200);
+    const purges = (await organisation.ask('GET', '/owner/audit?reason=audit_purged')).body.rows;
+    expect(purges.length).toBeGreaterThan(0);
+    expect(await verify(await exported())).toMatchObject({ ok: true });
+  });
+});

@@ -1,0 +1,125 @@
+/** A witness that speaks tlog-witness and believes nothing: what it co-signs, and what happens when it is away or knows better. */
+import { createHash, generateKeyPairSync, sign, verify } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { afterFile } from '../world/after-file.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { isConsistent } from '../world/rfc9162.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const NAME = 'witness.example/w1';
+
+type Seen = { size: number; root: Buffer };
+
+/** Verifies all that C2SP tlog-witness asks for, but for the log's signature, whose key each test knows. */
+async function startWitness() {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const material = Buffer.concat([Buffer.from([4]), publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)]);
+  const id = createHash('sha256').update(`${NAME}\n`).update(material).digest().subarray(0, 4);
+  const logs = new Map<string, Seen>();
+  const answers: number[] = [];
+  const state = { isAway: false };
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks).toString();
+    const answer = (status: number, text = '', type = 'text/plain') => {
+      answers.push(status);
+      response.writeHead(status, { 'content-type': type }).end(text);
+    };
+    if (state.isAway) return answer(503);
+    const [head = '', ...rest] = body.split('\n\n');
+    const [oldLine = '', ...proof] = head.split('\n');
+    const note = rest.join('\n\n');
+    const old = Number(/^old (\d+)$/.exec(oldLine)![1]);
+    const text = note.slice(0, note.indexOf('\n\n') + 1);
+    const [origin = '', size = '', root = ''] = text.split('\n');
+    const before = logs.get(origin);
+    if (old !== (before?.size ?? 0)) return answer(409, `${before?.size ?? 0}\n`, 'text/x.tlog.size');
+    const now = { size: Number(size), root: Buffer.from(root, 'base64') };
+    const hashes = proof.map((line) => Buffer.from(line, 'base64'));
+    const follows = before ? isConsistent(before.size, now.size, before.root, now.root, hashes) : hashes.length === 0;
+    if (!follows) return answer(422);
+    logs.set(origin, now);
+    const time = Buffer.alloc(8);
+    time.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 1000)));
+    const signed = sign(null, Buffer.from(`cosignature/v1\ntime ${time.readBigUInt64BE()}\n${text}`), privateKey);
+    answer(200, `— ${NAME} ${Buffer.concat([id, time, signed]).toString('base64')}\n`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  afterFile(async () => void server.close());
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const cosigned = (note: string): boolean => {
+    const line = note.split('\n').find((one) => one.startsWith(`— ${NAME} `));
+    if (line === undefined) return false;
+    const bytes = Buffer.from(line.split(' ')[2]!, 'base64');
+    const text = note.slice(0, note.indexOf('\n\n') + 1);
+    const message = `cosignature/v1\ntime ${bytes.readBigUInt64BE(4)}\n${text}`;
+    return verify(null, Buffer.from(message), publicKey, bytes.subarray(12));
+  };
+  return {
+    vkey: `${NAME}+${id.toString('hex')}+${material.toString('base64')}`,
+    address,
+    logs,
+    answers,
+    state,
+    cosigned,
+  };
+}
+
+describe.each(STORES)(`witnesses of the receipt log on %s${postgresNote}`, (store) => {
+  let witness: Awaited<ReturnType<typeof startWitness>>;
+  beforeAll(async () => {
+    witness = await startWitness();
+  });
+  const world = givenWorld(store, () => ({
+    LOG_WITNESSES: `${witness.vkey} http://${witness.address}/`,
+    AGENT_BROKER_ALLOW_PRIVATE: witness.address,
+  }));
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+  const checkpoint = async () => {
+    const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
+    const answer = await fetch(`${world.running.baseUrl}/orgs/${organisation.id}/checkpoint`, { headers });
+    return answer.status === 200 ? await answer.text() : '';
+  };
+  const sizeOf = (note: string) => Number(note.split('\n')[1] ?? 0);
+  const cosignedAbove = (size: number) =>
+    expect
+      .poll(
+        async () => {
+          const note = await checkpoint();
+          return sizeOf(note) > size && witness.cosigned(note);
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(true);
+
+  test('co-sign each checkpoint, whose tree goes on from the one before, also after a restart', async () => {
+    await agent.act(READ);
+    await cosignedAbove(0);
+    const first = sizeOf(await checkpoint());
+    for (let at = 0; at < 5; at++) await agent.act(READ);
+    await cosignedAbove(first);
+    const second = sizeOf(await checkpoint());
+    await world.restart();
+    await agent.act(READ);
+    await cosignedAbove(second);
+    expect(witness.answers).toContain(409);
+    expect(witness.answers).not.toContain(422);
+  }, 90_000);
+
+  test('one that is away holds nothing up, and signs the next one', async () => {
+    witness.state.isAway = true;
+    await agent.act(READ);
+    await expect.poll(async () => sizeOf(await checkpoint()), { timeout: 30_000 }).toBeGreaterThan(0);
+    const size = sizeOf(await checkpoint());
+    await expect.poll(() => witness.answers).toContain(503);
+    witness.state.isAway = false;
+    await agent.act(READ);
+    await cosignedAbove(size);
+  }, 60_000);
+});

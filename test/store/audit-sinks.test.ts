@@ -1,0 +1,87 @@
+/** Cursors of audit sinks: who may move them, and which sinks are due. */
+import { describe, expect, test } from 'vitest';
+import {
+  addSink,
+  beginBatch,
+  changeSink,
+  deleteSink,
+  failBatch,
+  findSink,
+  finishBatch,
+  listDueSinks,
+  sinkNumbers,
+} from '../../broker/store/audit-sinks.ts';
+import { takeLease } from '../../broker/store/leases.ts';
+import { moveHead } from '../../broker/store/receipt-logs.ts';
+import { shared } from '../world/given.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => {
+  const world = shared(() => startWorld(store));
+
+  test('are moved by whoever holds the lease, from where they stand, over the batch that was begun', async () => {
+    const { db } = world.running.broker.store;
+    // The pusher of this broker looks at its own lease.
+    const name = 'test of the cursor';
+    const until = Number.MAX_SAFE_INTEGER;
+    const fence = (await takeLease(db, { name, holder: 'a', now: 0, until }))!;
+    const lease = { name, fence };
+    const { id: organisation_id } = await world.organisation();
+    const id = crypto.randomUUID();
+    const sink = {
+      organisation_id,
+      id,
+      name: 'siem',
+      kind: 'webhook',
+      format: 'json',
+      settings: '{}',
+      secret: null,
+      status: 'active' as const,
+      next_index: 0,
+      batch_end: null,
+      rejected_rows: 0,
+      delivered_at: null,
+      failing_since: null,
+      failures: 0,
+      last_error: null,
+      retry_at: null,
+      created_at: 0,
+    };
+    expect(await addSink(db, { ...sink, status: 'paused' })).toBe(true);
+    expect(await addSink(db, { ...sink, id: crypto.randomUUID() })).toBe(false);
+    expect(await moveHead(db, { organisation_id, origin: 'localhost/orgs/1', size: 10, root: '', from: 0 })).toBe(true);
+    const now = 1_795_000_000_000;
+    const due = async (at = now) => (await listDueSinks(db, at)).filter((one) => one.id === id).length;
+    expect(await due()).toBe(0);
+    // Nobody else may push it: its kind is none that this broker knows.
+    await changeSink(db, sink, { status: 'active', kind: 'unknown', retry_at: now });
+    expect([await due(now - 1), await due(now)]).toEqual([0, 1]);
+    const batch = { organisation_id, id, next_index: 0 };
+    expect(await beginBatch(db, batch, 4, { name, fence: fence + 1 })).toBe(false);
+    expect(await beginBatch(db, { ...batch, next_index: 1 }, 4, lease)).toBe(false);
+    expect(await beginBatch(db, batch, 4, lease)).toBe(true);
+    expect(await failBatch(db, batch, { now, why: 'down', retryAt: now + 1_000 }, lease)).toBe(true);
+    expect(await failBatch(db, batch, { now: now + 5, why: 'still', retryAt: now + 2_000 }, lease)).toBe(true);
+    const failing = { failures: 2, failing_since: now, last_error: 'still', retry_at: now + 2_000, batch_end: 4 };
+    expect(await findSink(db, sink)).toMatchObject({ ...failing, next_index: 0, log_size: 10 });
+    expect((await sinkNumbers(db)).find(({ kind }) => kind === 'unknown')).toEqual({
+      kind: 'unknown',
+      behind: 10,
+      failing: 1,
+    });
+    const finish = (end: number, by = lease) => finishBatch(db, batch, { end, now, rejected: 1, why: null }, by);
+    expect(await finish(5)).toBe(false);
+    expect(await finish(4, { name, fence: fence + 1 })).toBe(false);
+    expect(await finish(4)).toBe(true);
+    expect(await finish(4)).toBe(false);
+    const working = { next_index: 4, batch_end: null, failures: 0, failing_since: null, retry_at: null };
+    expect(await findSink(db, sink)).toMatchObject({ ...working, rejected_rows: 1, delivered_at: now });
+    await db.updateTable('organisations').set({ restored: '{}' }).where('id', '=', organisation_id).execute();
+    expect(await due()).toBe(0);
+    await db.updateTable('organisations').set({ restored: null }).where('id', '=', organisation_id).execute();
+    expect(await due()).toBe(1);
+    await deleteSink(db, sink);
+    expect(await findSink(db, sink)).toBeUndefined();
+  });
+});

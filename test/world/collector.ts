@@ -1,0 +1,84 @@
+/** A collector of OpenTelemetry on loopback: takes OTLP as JSON, and remembers what it got. */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterFile } from './after-file.ts';
+
+type Value = { stringValue?: string; intValue?: number | string; doubleValue?: number };
+type Attribute = { key: string; value: Value };
+
+export type SentSpan = {
+  name: string;
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  kind: number;
+  links: { traceId: string; spanId: string }[];
+  attributes: Record<string, string | number>;
+};
+export type SentMetric = { name: string; points: Record<string, unknown>[] };
+
+export type Collector = {
+  url: string;
+  spans: SentSpan[];
+  metrics: SentMetric[];
+  resources: Record<string, string | number>[];
+  /** All bodies, as they came. */
+  bodies: string[];
+  headers: NodeJS.Dict<string | string[]>[];
+  /** Replaces its answer. */
+  answer: ((response: ServerResponse) => void) | undefined;
+};
+
+const attributesOf = (list: readonly Attribute[] = []): Record<string, string | number> =>
+  Object.fromEntries(
+    list.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue ?? value.doubleValue)]),
+  );
+
+/** Starts one; it ends with the test file. */
+export async function startCollector(): Promise<Collector> {
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    const body = Buffer.concat(pieces).toString('utf8');
+    collector.bodies.push(body);
+    collector.headers.push(request.headers);
+    if (collector.answer) return collector.answer(response);
+    if (request.headers['content-type'] === 'application/json') take(collector, JSON.parse(body));
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const collector: Collector = {
+    url: `http://127.0.0.1:${port}`,
+    spans: [],
+    metrics: [],
+    resources: [],
+    bodies: [],
+    headers: [],
+    answer: undefined,
+  };
+  return collector;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what came is looked at by the tests.
+function take(collector: Collector, sent: any): void {
+  for (const { resource, scopeSpans } of sent.resourceSpans ?? []) {
+    collector.resources.push(attributesOf(resource.attributes));
+    for (const span of scopeSpans.flatMap((scope: { spans: unknown[] }) => scope.spans))
+      collector.spans.push({ ...span, links: span.links ?? [], attributes: attributesOf(span.attributes) });
+  }
+  for (const { scopeMetrics } of sent.resourceMetrics ?? [])
+    for (const metric of scopeMetrics.flatMap((scope: { metrics: unknown[] }) => scope.metrics))
+      collector.metrics.push({
+        name: metric.name,
+        points: (metric.sum ?? metric.gauge ?? metric.histogram).dataPoints.map(
+          (point: { attributes: Attribute[] }) => ({ ...point, attributes: attributesOf(point.attributes) }),
+        ),
+      });
+}

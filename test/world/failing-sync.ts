@@ -1,0 +1,33 @@
+/** A disk that breaks: syncs of a process fail, for as long as a test wants. */
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { newFolder } from './stores.ts';
+
+export type FailingSync = {
+  /** For the process. */
+  environment: Record<string, string>;
+  fail(): void;
+  mend(): void;
+};
+
+/** Undefined where there is no compiler, or no Linux. CI must have both. */
+export function failingSync(): FailingSync | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const folder = newFolder();
+  const library = join(folder, 'failing-sync.so');
+  const switchFile = join(folder, 'fails');
+  try {
+    const source = fileURLToPath(new URL('failing-sync.c', import.meta.url));
+    execFileSync('cc', ['-shared', '-fPIC', '-nostdlib', '-o', library, source], { stdio: 'pipe' });
+  } catch (error) {
+    if (process.env.CI) throw error;
+    return undefined;
+  }
+  return {
+    environment: { LD_PRELOAD: library, FAILING_SYNC: switchFile },
+    fail: () => writeFileSync(switchFile, ''),
+    mend: () => rmSync(switchFile),
+  };
+}

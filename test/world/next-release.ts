@@ -1,0 +1,41 @@
+/** This build as a release after it, with a migration of its own. */
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { PROGRAMS } from './checkout.ts';
+import { newFolder } from './stores.ts';
+
+/** This build as the next release: with a migration that adds a column, and the contraction of it. Answers its folder. */
+export function nextRelease(): string {
+  const folder = newFolder();
+  cpSync(PROGRAMS, folder, { recursive: true, verbatimSymlinks: true });
+  const manifest = join(folder, 'package.json');
+  const own = readFileSync(manifest, 'utf8');
+  // It may be a link to the checkout's.
+  rmSync(manifest);
+  writeFileSync(manifest, JSON.stringify({ ...JSON.parse(own), version: '0.2.0' }));
+  replaceOnce(
+    folder,
+    '"0043-releases": {',
+    `"0999-shade": { readableBy: "0.1.0", up: (db) => db.schema.alterTable("agents").addColumn("shade", "text").execute() }, "0043-releases": {`,
+  );
+  replaceOnce(
+    folder,
+    'const contractions = {};',
+    `const contractions = { "0001-shade": { readableBy: "0.2.0", up: (db) => db.schema.alterTable("agents").dropColumn("shade").execute() } };`,
+  );
+  return folder;
+}
+
+function replaceOnce(folder: string, text: string, by: string): void {
+  const files = readdirSync(join(folder, 'dist'))
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => join(folder, 'dist', name))
+    .filter((file) => readFileSync(file, 'utf8').includes(text));
+  expect(files, text).not.toEqual([]);
+  for (const file of files)
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8').replace(text, () => by),
+    );
+}

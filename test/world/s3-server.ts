@@ -1,0 +1,52 @@
+/** A small real S3 on loopback: takes objects of whoever signs for the bucket, and keeps them in memory. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
+import { afterFile } from './after-file.ts';
+
+export type S3Server = {
+  url: string;
+  address: string;
+  /** Bodies by path, `/bucket/key`. */
+  objects: Map<string, Buffer>;
+  /** Each path that was put, as often as it was. */
+  puts: string[];
+  /** Answers this status in place of keeping an object. */
+  failing: number | undefined;
+  /** The lines of an object of gzipped JSON lines. */
+  lines(path: string): string[];
+};
+
+/** Starts one; it ends with the test file. */
+export async function startS3Server(key: AwsKey, region: string): Promise<S3Server> {
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    const body = Buffer.concat(pieces);
+    const { method = '', url: target = '', headers } = request;
+    const problem = awsProblem({ method, target, headers, body }, key, { region, service: 's3', now: Date.now() });
+    if (problem !== undefined || method !== 'PUT') return response.writeHead(403).end(problem);
+    if (s3.failing !== undefined) return response.writeHead(s3.failing).end();
+    s3.puts.push(target);
+    s3.objects.set(target, body);
+    return response.writeHead(200).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const s3: S3Server = {
+    url: `http://127.0.0.1:${port}`,
+    address: `127.0.0.1:${port}`,
+    objects: new Map(),
+    puts: [],
+    failing: undefined,
+    lines: (path) => gunzipSync(s3.objects.get(path)!).toString('utf8').split('\n').filter(Boolean),
+  };
+  return s3;
+}
