@@ -55,9 +55,7 @@ export async function benchLog({ rounds, rows }: LogOptions): Promise<number> {
   process.stdout.write(`The goal is at most ${GOAL_MICROS} µs of CPU a row.\n\n`);
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-log-'));
   try {
-    const path = join(folder, 'store');
-    const sqlite = openSqlite(path);
-    await measureStore(sqlite, openAppender({ dialect: 'sqlite', path }), [process.pid], { rounds, rows });
+    await measureStore(openSqlite(folder), [process.pid], { rounds, rows });
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -69,21 +67,16 @@ export async function benchLog({ rounds, rows }: LogOptions): Promise<number> {
   try {
     const url = await server.createDatabase('log');
     const store = openPostgres(url, { connections: 2, onError: () => {} });
-    const appender = openAppender({ dialect: 'postgres', url, connections: 2 });
-    await measureStore(store, appender, [process.pid, server.pid], { rounds, rows });
+    await measureStore(store, [process.pid, server.pid], { rounds, rows });
   } finally {
     await server.stop();
   }
   return 0;
 }
 
-async function measureStore(
-  store: Store,
-  appender: Appender,
-  pids: readonly number[],
-  { rounds, rows }: LogOptions,
-): Promise<void> {
+async function measureStore(store: Store, pids: readonly number[], { rounds, rows }: LogOptions): Promise<void> {
   await migrate(store);
+  const appender = openAppender(store.appendTo);
   const organisationId = uuidv4();
   await putOrganisation(store.db, {
     id: organisationId,
@@ -168,7 +161,9 @@ function makeRows(organisationId: string, count: number): (readonly unknown[])[]
 }
 
 async function append(store: Store, appender: Appender, batches: (readonly unknown[])[][]): Promise<void> {
-  for (const batch of batches) await appender.append(auditStatement(store.db, batch.length), batch, true);
+  // SQLite executes the statement of one row repeatedly. PostgreSQL copies new rows, whatever their number.
+  const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : ROWS_AT_ONCE);
+  for (const batch of batches) await appender.append(statement, batch, true);
 }
 
 /** What the sequencer does of each row, without its lease and signatures, of which there is one in five seconds. */
