@@ -8,6 +8,7 @@ import { noteRestored } from './admin/restored.ts';
 import { revokeUncollected } from './admin/revoke-uncollected.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import { expireHeld } from './approvals/expiry.ts';
+import { keepAuditPartitions } from './audit/keep-partitions.ts';
 import { type Recovery, startRecovery } from './audit/recovery.ts';
 import { type Pusher, startPusher } from './audit-push/pusher.ts';
 import { type Broker, proxyUrlOf } from './broker.ts';
@@ -31,6 +32,7 @@ import { runFile } from './run-file.ts';
 import { makeServices, type Services } from './services.ts';
 import { openStore, startBroker } from './start.ts';
 import { startFault } from './start-fault.ts';
+import { makeAuditPartitions } from './store/audit-partitions.ts';
 import type { Store } from './store/store.ts';
 import { givenClock, startStoreClock } from './store-clock.ts';
 
@@ -121,6 +123,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     });
     open.broker = broker;
     await step();
+    await makeAuditPartitions(open.store, broker.clock());
     const services = makeServices(broker);
     open.services = services;
     open.unwatch = addGauges(services, listener);
@@ -140,6 +143,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'writing when tokens of people were used last': () => services.tokenUses.write(),
       'remembering how far the store is': generationChore(broker),
       'deleting audit rows that are kept no longer': (now: number) => purgeAudit(services, now),
+      'keeping the partitions of the audit': (now: number) => keepAuditPartitions(broker, now),
       'writing when static keys were used last': () => services.staticKeyUses.write(),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);

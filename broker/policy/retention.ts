@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 /** Longer than any held call waits, so that no row is deleted that something may still come of. */
-const FEWEST_DAYS = 31;
+export const FEWEST_DAYS = 31;
 const MOST_DAYS = 36_500;
 
 const days = z.number().int().min(FEWEST_DAYS).max(MOST_DAYS).nullable().default(null);

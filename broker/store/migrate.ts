@@ -39,6 +39,7 @@ import { releases } from './migrations/0043-releases.ts';
 import { auditSinks } from './migrations/0045-audit-sinks.ts';
 import { rateCounts } from './migrations/0046-rate-counts.ts';
 import { retention } from './migrations/0047-retention.ts';
+import { auditPartitions, boundAuditRows } from './migrations/0048-audit-partitions.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -86,12 +87,17 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0045-audit-sinks': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => auditSinks(db, types) },
   '0046-rate-counts': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => rateCounts(db, dialect) },
   '0047-retention': { readableBy: '0.1.0', up: retention },
+  '0048-audit-partitions': {
+    readableBy: '0.1.0',
+    prepare: boundAuditRows,
+    up: (db: Kysely<unknown>) => auditPartitions(db, dialect),
+  },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);
 
 /** `newer`: applied by a newer release, and not known here. */
-const migratorOf = (store: Store, newer: readonly string[] = []): Migrator => {
+export const migratorOf = (store: Store, newer: readonly string[] = []): Migrator => {
   const unknown = newer.map((name): [string, Step] => [
     name,
     { up: () => Promise.reject(new Error(`${name} is not known here`)) },
@@ -141,7 +147,9 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);
   await refuseUnreadable(store, release, newer);
+  const undo = await prepare(store);
   const { error, results } = await migratorOf(store, newer).migrateToLatest();
+  if (error) await undo();
   if (error && (await findNewerMigrations(store)).length > newer.length) {
     // A newer release migrated it at this moment.
     return await migrate(store, release);
@@ -153,6 +161,19 @@ export async function migrate(store: Store, release?: string): Promise<string[]>
       { cause: error },
     );
   return (results ?? []).map((result) => result.migrationName);
+}
+
+/** Prepares what is pending. Answers how to undo it. */
+async function prepare(store: Store): Promise<() => Promise<void>> {
+  const steps = stepsOf(store);
+  const undone: (() => Promise<void>)[] = [];
+  for (const { name, executedAt } of await migratorOf(store).getMigrations()) {
+    const step = executedAt === undefined ? steps[name]?.prepare : undefined;
+    if (step) undone.push(await step(store));
+  }
+  return async () => {
+    for (const undo of undone) await undo();
+  };
 }
 
 /** Which release may run on a store after each migration, as far as they say so. */

@@ -59,12 +59,10 @@ export async function loadDump(
     if (rowCount !== 0) throw new Error('The database is not empty. Make an empty one, and name it in DATABASE_URL.');
     const load = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges', file];
     await programs.run('pg_restore', databaseUrl, load);
-    const loaded = await stateOf(client);
+    const loaded = await countRows(client, Object.keys(rows));
     for (const [table, count] of Object.entries(rows))
-      if (loaded.rows[table] !== count)
-        throw new Error(
-          `The table ${table} has ${loaded.rows[table]} rows now, and had ${count} when it was backed up.`,
-        );
+      if (loaded[table] !== count)
+        throw new Error(`The table ${table} has ${loaded[table]} rows now, and had ${count} when it was backed up.`);
   } finally {
     await client.end();
   }
@@ -78,23 +76,30 @@ async function majorOf(client: pg.Client): Promise<number> {
 
 /** What the database holds, as the client's transaction sees it. */
 async function stateOf(client: pg.Client): Promise<CopiedState> {
-  const column = async (statement: string): Promise<string[]> =>
-    (await client.query({ text: statement, rowMode: 'array' })).rows.map(([value]) => String(value));
+  const column = (statement: string) => readColumn(client, statement);
   const tables = await column(
-    `select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r' and relpersistence = 'p' order by relname`,
+    `select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and not relispartition
+     and relpersistence = 'p' order by relname`,
   );
   if (!tables.includes('meta')) throw new Error('There is no store of a broker in this database.');
   const [checkValue] = await column(`select value from meta where name = 'master_key_check_value'`);
   const [storeId] = await column(`select value from meta where name = 'store_id'`);
   const [generation = '0'] = await column(`select value from meta where name = 'generation'`);
-  const rows: Record<string, number> = {};
-  for (const table of tables) rows[table] = Number((await column(`select count(*) from "${table}"`))[0]);
   return {
     store: 'postgres',
     migrations: await column('select name from kysely_migration order by name'),
     master_key_check_value: checkValue ?? null,
     store_id: storeId ?? null,
     generation: Number(generation),
-    rows,
+    rows: await countRows(client, tables),
   };
 }
+
+async function countRows(client: pg.Client, tables: readonly string[]): Promise<Record<string, number>> {
+  const rows: Record<string, number> = {};
+  for (const table of tables) rows[table] = Number((await readColumn(client, `select count(*) from "${table}"`))[0]);
+  return rows;
+}
+
+const readColumn = async (client: pg.Client, statement: string): Promise<string[]> =>
+  (await client.query({ text: statement, rowMode: 'array' })).rows.map(([value]) => String(value));

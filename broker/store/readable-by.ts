@@ -5,11 +5,15 @@
 import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { findMeta, putMeta } from './meta.ts';
-import type { Db } from './store.ts';
+import type { Db, Store } from './store.ts';
 
 const READABLE_BY = 'readable_by';
 
-export type Step = Migration & { readableBy?: string };
+/**
+ * `prepare`: what takes long, and is done before the migration, outside of its transaction, beside the calls. Answers how to undo it when the
+ * migration fails.
+ */
+export type Step = Migration & { readableBy?: string; prepare?: (store: Store) => Promise<() => Promise<void>> };
 
 /** Undefined: no migration has said so. */
 export async function findReadableBy(db: Db): Promise<string | undefined> {

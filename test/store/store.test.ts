@@ -75,6 +75,7 @@ const MIGRATIONS = [
   '0045-audit-sinks',
   '0046-rate-counts',
   '0047-retention',
+  '0048-audit-partitions',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -1,0 +1,132 @@
+/** The parts of `audit_rows` on PostgreSQL (migration 0048): one a month by id, which is time (UUIDv7), and one for ids that belong to none. */
+import { type Kysely, sql } from 'kysely';
+import type { Instant } from '../policy/facts.ts';
+import { FEWEST_DAYS, PURGED } from '../policy/retention.ts';
+import { firstIdOf } from './audit-search.ts';
+import { takeLease } from './leases.ts';
+import type { Schema } from './schema.ts';
+import type { Db, Store } from './store.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+const HOUR_MS = 3600 * 1000;
+const LOCK_NOT_AVAILABLE = '55P03';
+/** How long before its first row a month has its partition. */
+const AHEAD_MS = 31 * DAY_MS;
+/** Rows that are moved while writers wait: some 0.3 s. */
+const MOST_MOVED = 20_000;
+
+/** `end`: the first id that no longer belongs to it. */
+export type AuditPartition = { name: string; end: string };
+
+/** Without the default one, the oldest first. */
+export async function listAuditPartitions(db: Db): Promise<AuditPartition[]> {
+  const { rows } = await sql<AuditPartition>`
+    select c.relname as name, substring(pg_get_expr(c.relpartbound, c.oid) from 'TO [(]''([^'']+)''') as "end"
+    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'audit_rows'::regclass and pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+    order by 2`.execute(db);
+  return rows;
+}
+
+/** Makes the months that are missing up to a month ahead. Without effect on SQLite. Safe in several processes at once. */
+export async function makeAuditPartitions({ db, dialect }: Pick<Store, 'db' | 'dialect'>, now: Instant): Promise<void> {
+  if (dialect === 'sqlite') return;
+  const covered = (await listAuditPartitions(db)).at(-1)?.end;
+  if (covered !== undefined && covered > firstIdOf(now + AHEAD_MS)) return;
+  // A broker that did not run for a year needs none of the months between, nor has ids that are in them.
+  const from = Math.max(monthOf(now), covered === undefined ? 0 : timeOf(covered));
+  for (let month = from; month <= now + AHEAD_MS; month = monthAfter(month)) await makeMonth(db, month);
+}
+
+/** Rows of the month that the default partition took meanwhile go along, unless they are many: then the month stays there. */
+async function makeMonth(db: Kysely<Schema>, month: Instant): Promise<void> {
+  const [first, end] = [firstIdOf(month), firstIdOf(monthAfter(month))];
+  const name = sql.table(`audit_rows_${new Date(month).toISOString().slice(0, 7).replace('-', '_')}`);
+  await locked(db, async (tx) => {
+    if ((await listAuditPartitions(tx)).some((each) => each.end >= end)) return;
+    await sql`lock table audit_rows_default in access exclusive mode`.execute(tx);
+    const strays = sql`from audit_rows_default where id >= ${first} and id < ${end}`;
+    const { rows } = await sql`select 1 ${strays} limit ${MOST_MOVED + 1}`.execute(tx);
+    if (rows.length > MOST_MOVED) return;
+    // A table of its own first: "partition of" would lock out all writers of all months.
+    await sql`create table ${name} (like audit_rows including defaults including constraints including indexes)
+      with (toast_tuple_target = 8160)`.execute(tx);
+    await sql`with moved as (delete ${strays} returning *) insert into ${name} select * from moved`.execute(tx);
+    await sql`alter table audit_rows attach partition ${name}
+      for values from (${sql.lit(first)}) to (${sql.lit(end)})`.execute(tx);
+  });
+}
+
+/**
+ * Gives the space of past months back of which nothing is left but the events that say what was deleted; those move to the default
+ * partition. Looks once an hour, in one process. Without effect on SQLite. Answers the names of those that were dropped.
+ */
+export async function dropEmptyAuditPartitions(
+  { db, dialect }: Pick<Store, 'db' | 'dialect'>,
+  { now, holder }: { now: Instant; holder: string },
+): Promise<string[]> {
+  if (dialect === 'sqlite') return [];
+  const lease = { name: 'audit-partitions', holder, now, until: now + HOUR_MS };
+  if ((await takeLease(db, lease)) === undefined) return [];
+  const dropped: string[] = [];
+  // Nobody keeps rows for less.
+  const past = firstIdOf(now - FEWEST_DAYS * DAY_MS);
+  for (const { name, end } of await listAuditPartitions(db))
+    if (end <= past && (await isEmpty(db, name)) && (await dropEmpty(db, name))) dropped.push(name);
+  return dropped;
+}
+
+/** By the key, in which vacuum leaves nothing of rows that were deleted: the table itself may be gigabytes of them. */
+async function isEmpty(db: Db, name: string): Promise<boolean> {
+  const table = sql.table(name);
+  const kept = sql`kind = 'event' and reason = ${PURGED}`;
+  const other = sql`select 1 from ${table} where not (${kept}) order by organisation_id, id limit 1`;
+  if ((await other.execute(db)).rows.length > 0) return false;
+  const some = sql`select 1 from ${table} order by organisation_id, id limit ${MOST_MOVED + 1}`;
+  return (await some.execute(db)).rows.length <= MOST_MOVED;
+}
+
+async function dropEmpty(db: Kysely<Schema>, name: string): Promise<boolean> {
+  const table = sql.table(name);
+  const done = await locked(db, async (tx) => {
+    // First only whoever would write to a month that is long over: then everybody, for a moment.
+    await sql`lock table ${table} in share row exclusive mode`.execute(tx);
+    if (!(await isEmpty(tx, name))) return false;
+    await sql`alter table audit_rows detach partition ${table}`.execute(tx);
+    // Not through audit_rows, whose trigger would enter them in the receipt log once more.
+    await sql`insert into audit_rows_default select * from ${table} order by organisation_id, id`.execute(tx);
+    await sql`drop table ${table}`.execute(tx);
+    return true;
+  });
+  return done === true;
+}
+
+/**
+ * Runs `work` in one transaction, which waits for each lock for a moment only: everybody else would wait behind it. Undefined: somebody
+ * has the table for longer, a dump for instance; there is time for another round.
+ */
+async function locked<Done>(db: Kysely<Schema>, work: (tx: Db) => Promise<Done>): Promise<Done | undefined> {
+  try {
+    return await db.transaction().execute(async (tx) => {
+      await sql`set local lock_timeout = '500ms'`.execute(tx);
+      await sql`select pg_advisory_xact_lock(4848480049)`.execute(tx);
+      return await work(tx);
+    });
+  } catch (error) {
+    if ((error as { code?: unknown }).code === LOCK_NOT_AVAILABLE) return undefined;
+    throw error;
+  }
+}
+
+function monthOf(at: Instant): Instant {
+  const day = new Date(at);
+  return Date.UTC(day.getUTCFullYear(), day.getUTCMonth());
+}
+
+function monthAfter(at: Instant): Instant {
+  const day = new Date(at);
+  return Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1);
+}
+
+/** The moment that an id begins with (RFC 9562 section 5.7). */
+const timeOf = (id: string): Instant => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

@@ -1,0 +1,134 @@
+import { type Kysely, sql } from 'kysely';
+import pg from 'pg';
+import type { Store } from '../store.ts';
+
+const BOUND = 'audit_rows_bound';
+/** Any number that nothing else locks. */
+const LOCK = 4_848_480_048;
+const AHEAD_MS = 31 * 24 * 3600 * 1000;
+const LOCK_NOT_AVAILABLE = '55P03';
+/** How often the table is asked for, two seconds each; calls that write to it wait behind. */
+const TRIES = 30;
+
+/**
+ * On PostgreSQL `audit_rows` is partitioned by range of its id, which is time (UUIDv7). What was there becomes the first partition, up to the
+ * beginning of a month, without being written or read again: `boundAuditRows` has proved where it ends, beside the calls. Months after it are
+ * made by a chore (audit-partitions.ts); the default partition takes ids that belong to none.
+ */
+export async function auditPartitions(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
+  if (dialect === 'sqlite') return;
+  const run: Run = (statement) => sql.raw(statement).execute(db);
+  await lockAuditRows(run);
+  const { rows } = await sql<{ end: string }>`
+    select substring(pg_get_constraintdef(oid) from '''([^'']+)''') as end from pg_constraint
+    where conrelid = 'audit_rows'::regclass and conname = ${BOUND}`.execute(db);
+  const end = rows[0]?.end ?? firstIdAfter(Date.now() + AHEAD_MS);
+  for (const statement of STATEMENTS) await run(statement.replace('$end', end));
+}
+
+const STATEMENTS = [
+  'alter table audit_rows rename to audit_rows_before',
+  'alter index audit_rows_key rename to audit_rows_before_key',
+  'alter index audit_rows_intents rename to audit_rows_before_intents',
+  'alter index audit_rows_of_agent rename to audit_rows_before_of_agent',
+  'drop trigger log_final_insert on audit_rows_before',
+  'drop trigger log_final_update on audit_rows_before',
+  `create table audit_rows (like audit_rows_before including defaults including constraints,
+     constraint audit_rows_key primary key (organisation_id, id)) partition by range (id)`,
+  `alter table audit_rows drop constraint if exists ${BOUND}`,
+  // The same ones again: the indexes that are there become their parts.
+  `create index audit_rows_intents on audit_rows (instance_id) where state = 'intent'`,
+  `create index audit_rows_of_agent on audit_rows (organisation_id, agent_id, id, kind, result)
+     where agent_id is not null`,
+  `alter table audit_rows attach partition audit_rows_before for values from (minvalue) to ('$end')`,
+  `alter table audit_rows_before drop constraint if exists ${BOUND}`,
+  'create table audit_rows_default partition of audit_rows default with (toast_tuple_target = 8160)',
+  `create trigger log_final_insert after insert on audit_rows referencing new table as new_rows
+     for each statement execute function log_inserted_rows()`,
+  `create trigger log_final_update after update on audit_rows referencing old table as old_rows new table as new_rows
+     for each statement execute function log_updated_rows()`,
+];
+
+type Run = (statement: string) => Promise<unknown>;
+
+/**
+ * In a transaction. Whoever waits for a lock makes all others wait behind it: a dump or an export that is under way is not waited for, but
+ * asked again.
+ */
+async function lockAuditRows(run: Run): Promise<void> {
+  await run(`set local lock_timeout = '2s'`);
+  for (let tried = 1; ; tried++) {
+    await run('savepoint before_lock');
+    try {
+      await run('lock table audit_rows in access exclusive mode');
+      await run('set local lock_timeout to default');
+      return;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE || tried === TRIES) throw error;
+      await run('rollback to savepoint before_lock');
+      await run('select pg_sleep(1)');
+    }
+  }
+}
+
+/**
+ * Before the migration, outside of its transaction: proves that all rows end before a month that is at least 31 days away, by a
+ * constraint. Reading all of them takes minutes where there are a hundred million; nobody waits for it. Answers how to take the constraint back when
+ * the migration fails: the release before would have no partition to write to when that month comes.
+ */
+export async function boundAuditRows({ appendTo }: Pick<Store, 'appendTo'>): Promise<() => Promise<void>> {
+  if (appendTo.dialect === 'sqlite') return async () => {};
+  const { url } = appendTo;
+  await onConnection(url, async (client) => {
+    // Of processes that start at once one does it, and the others wait for it.
+    await client.query('select pg_advisory_lock($1)', [LOCK]);
+    if (!(await isThere(client, PLAIN))) return;
+    if (!(await isThere(client, BOUNDED))) {
+      const end = firstIdAfter(Date.now() + AHEAD_MS);
+      const newest = 'select max(id) as id from audit_rows where id >= $1';
+      const late = (await client.query<{ id: string | null }>(newest, [end])).rows[0]?.id;
+      const bound = late == null ? end : firstIdAfter(timeOf(late));
+      await changeBound(client, `add constraint ${BOUND} check (id < '${bound}') not valid`);
+    }
+    await client.query(`alter table audit_rows validate constraint ${BOUND}`);
+  });
+  return () =>
+    onConnection(url, async (client) => {
+      if (await isThere(client, BOUNDED)) await changeBound(client, `drop constraint ${BOUND}`);
+    });
+}
+
+async function changeBound(client: pg.Client, change: string): Promise<void> {
+  const run: Run = (statement) => client.query(statement);
+  await run('begin');
+  await lockAuditRows(run);
+  await run(`alter table audit_rows ${change}`);
+  await run('commit');
+}
+
+const PLAIN = `pg_class where oid = to_regclass('audit_rows') and relkind = 'r'`;
+const BOUNDED = `pg_constraint where conrelid = to_regclass('audit_rows') and conname = '${BOUND}'`;
+
+const isThere = async (client: pg.Client, condition: string): Promise<boolean> =>
+  (await client.query(`select 1 from ${condition}`)).rows.length > 0;
+
+/** One of its own: those of the pool give up after 15 s. */
+async function onConnection(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: url, application_name: 'agent-broker migration' });
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The first id (UUIDv7) of the first month that begins after a moment. */
+function firstIdAfter(at: number): string {
+  const day = new Date(at);
+  const month = Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1);
+  const time = month.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
+}
+
+const timeOf = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

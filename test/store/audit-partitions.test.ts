@@ -1,0 +1,201 @@
+/** On PostgreSQL the audit is partitioned by month: an upgrade, the months ahead, and what is dropped. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { uuidv7 } from '../../broker/crypto/ids.ts';
+import type { Appender } from '../../broker/store/appender.ts';
+import { auditStatement, findAuditRow, putAuditRow } from '../../broker/store/audit.ts';
+import { AUDIT_COLUMNS, type AuditTable } from '../../broker/store/audit-columns.ts';
+import {
+  dropEmptyAuditPartitions,
+  listAuditPartitions,
+  makeAuditPartitions,
+} from '../../broker/store/audit-partitions.ts';
+import { migrate, migratorOf } from '../../broker/store/migrate.ts';
+import { openAppender } from '../../broker/store/open-appender.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import type { Store } from '../../broker/store/store.ts';
+import { afterFile } from '../world/after-file.ts';
+import { auditRow } from '../world/rows.ts';
+import { newDatabase, newMigratedDatabase, postgresNote, STORES } from '../world/stores.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+const ORGANISATION = '00000000-0000-4000-8000-000000000001';
+
+const final = (at: number, different: Partial<AuditTable> = {}): AuditTable =>
+  auditRow({
+    organisation_id: ORGANISATION,
+    id: uuidv7(at),
+    created_at: at,
+    state: 'final',
+    finished_at: at,
+    result: 'allowed',
+    row_hash: 'hash',
+    receipt_kid: 'kid',
+    receipt: 'receipt',
+    ...different,
+  });
+const purgeEvent = (at: number) => final(at, { kind: 'event', reason: 'audit_purged', result: null });
+
+describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres${postgresNote}`, () => {
+  let url: string;
+  let store: Store;
+  const open = () => {
+    const opened = openPostgres(url, { connections: 4, onError: () => {} });
+    afterFile(() => opened.close());
+    return opened;
+  };
+  const appending = () => {
+    const appender = openAppender(store.appendTo);
+    afterFile(() => appender.close());
+    return appender;
+  };
+  const append = async (appender: Appender, row: AuditTable, isNew: boolean) => {
+    const values = AUDIT_COLUMNS.map((column) => row[column]);
+    expect(await appender.append(auditStatement(store.db, 1), [values], isNew)).toEqual([row.id]);
+  };
+  const logged = async () => (await store.db.selectFrom('log_pending').select('row_id').execute()).map((r) => r.row_id);
+  const partitionOf = async (id: string) =>
+    (
+      await sql<{ name: string }>`select tableoid::regclass::text as name from audit_rows where id = ${id}`.execute(
+        store.db,
+      )
+    ).rows[0]?.name;
+  const names = async () => (await listAuditPartitions(store.db)).map(({ name }) => name);
+
+  describe('an upgrade', () => {
+    const rows = Array.from({ length: 200 }, (_, at) => final(Date.now() - at * DAY_MS));
+    const fileOf = async (table: string) =>
+      (await sql<{ file: number }>`select pg_relation_filenode(${table}::regclass) as file`.execute(store.db)).rows[0]
+        ?.file;
+    beforeEach(async () => {
+      url = await newDatabase();
+      store = open();
+      await migratorOf(store).migrateTo('0047-retention');
+      await store.db.insertInto('audit_rows').values(rows).execute();
+    });
+
+    test('makes the table that is there the first partition, without writing it again, while others write', async () => {
+      const appender = appending();
+      const intent = { ...final(Date.now()), state: 'intent', result: null, row_hash: null } as const;
+      await append(appender, intent, false);
+      await append(appender, final(Date.now()), true);
+      const file = await fileOf('audit_rows');
+      const writing = vi.fn(async () => await append(appender, final(Date.now()), true));
+      const writer = setInterval(() => void writing().catch(() => {}), 5);
+      expect(await migrate(store)).toEqual(['0048-audit-partitions']);
+      clearInterval(writer);
+      await Promise.all(writing.mock.results.map(({ value }) => value));
+      expect(await fileOf('audit_rows_before')).toBe(file);
+      expect(await names()).toEqual(['audit_rows_before']);
+
+      // The statements that a release before prepared go on, and the log gets each row once.
+      await append(appender, { ...intent, state: 'final', result: 'allowed', row_hash: 'late' }, false);
+      const late = final(Date.now());
+      await append(appender, late, true);
+      await expect(append(appender, late, true)).rejects.toThrow();
+      expect((await findAuditRow(store.db, ORGANISATION, intent.id))?.row_hash).toBe('late');
+      const inLog = await logged();
+      expect(inLog.toSorted()).toEqual([...new Set(inLog)].toSorted());
+      expect(inLog).toHaveLength(rows.length + writing.mock.calls.length + 3);
+      expect(inLog).toEqual(expect.arrayContaining([intent.id, late.id]));
+      const checks = await sql`select 1 from pg_constraint where conname = 'audit_rows_bound'`.execute(store.db);
+      expect(checks.rows).toEqual([]);
+    });
+
+    test('of brokers that start at once takes place once; a clock that was ahead moves the end', async () => {
+      const ahead = final(Date.now() + 400 * DAY_MS);
+      await putAuditRow(store.db, ahead);
+      const applied = await Promise.all([migrate(store), migrate(open()), migrate(open())]);
+      expect(applied.flat()).toEqual(['0048-audit-partitions']);
+      expect(await partitionOf(ahead.id)).toBe('audit_rows_before');
+      await makeAuditPartitions(store, Date.now());
+      expect(await names()).toEqual(['audit_rows_before']);
+    });
+
+    test('does not wait long for whoever reads, with everybody else behind it, but asks again', async () => {
+      const reader = new pg.Client({ connectionString: url });
+      await reader.connect();
+      await reader.query('begin; select 1 from audit_rows limit 1');
+      const migrating = migrate(store);
+      // Longer than one try.
+      await pause(2_500);
+      await putAuditRow(open().db, final(Date.now()));
+      await reader.end();
+      expect(await migrating).toEqual(['0048-audit-partitions']);
+    });
+
+    test('that fails leaves no end behind it', async () => {
+      await sql`create table audit_rows_default ()`.execute(store.db);
+      await expect(migrate(store)).rejects.toThrow(/audit_rows_default/);
+      await putAuditRow(store.db, final(Date.now() + 400 * DAY_MS));
+    });
+  });
+
+  describe('months', () => {
+    const NOW = Date.parse('2035-03-20T00:00:00Z');
+    beforeEach(async () => {
+      url = await newMigratedDatabase();
+      store = open();
+    });
+    const drop = (now: number) => dropEmptyAuditPartitions(store, { now, holder: 'one' });
+
+    test('are made a month ahead, once by all processes, and ids off the clock go to the default one', async () => {
+      await Promise.all([NOW, NOW, NOW].map((now) => makeAuditPartitions(store, now)));
+      expect(await names()).toEqual(['audit_rows_before', 'audit_rows_2035_03', 'audit_rows_2035_04']);
+      const wanted = {
+        '2035-03-01T00:00:00.000Z': 'audit_rows_2035_03',
+        '2035-03-31T23:59:59.999Z': 'audit_rows_2035_03',
+        '2035-04-30T00:00:00.000Z': 'audit_rows_2035_04',
+        '2035-05-01T00:00:00.000Z': 'audit_rows_default',
+        '2034-12-31T00:00:00.000Z': 'audit_rows_default',
+        '2020-01-01T00:00:00.000Z': 'audit_rows_before',
+      };
+      for (const [at, partition] of Object.entries(wanted)) {
+        const row = final(Date.parse(at));
+        await putAuditRow(store.db, row);
+        expect([at, await partitionOf(row.id)]).toEqual([at, partition]);
+      }
+    });
+
+    test('take what the default one had of them', async () => {
+      const stray = final(NOW);
+      const other = final(NOW + 300 * DAY_MS);
+      for (const row of [stray, other]) await putAuditRow(store.db, row);
+      await makeAuditPartitions(store, NOW);
+      expect(await partitionOf(stray.id)).toBe('audit_rows_2035_03');
+      expect(await partitionOf(other.id)).toBe('audit_rows_default');
+      expect((await logged()).toSorted()).toEqual([stray.id, other.id].toSorted());
+    });
+
+    test('are dropped when nothing is left but what says that it was deleted, which is kept', async () => {
+      await makeAuditPartitions(store, NOW);
+      const row = final(NOW);
+      const event = purgeEvent(NOW);
+      for (const one of [row, event]) await putAuditRow(store.db, one);
+      const later = NOW + 50 * DAY_MS;
+      expect(await drop(later)).toEqual(['audit_rows_before']);
+      await store.db.deleteFrom('audit_rows').where('id', '=', row.id).execute();
+      expect(await drop(later)).toEqual([]);
+      // April is too young, though it is empty.
+      expect(await drop(later + 3_600_000)).toEqual(['audit_rows_2035_03']);
+      expect(await findAuditRow(store.db, ORGANISATION, event.id)).toMatchObject({ id: event.id, row_hash: 'hash' });
+      expect(await partitionOf(event.id)).toBe('audit_rows_default');
+      expect((await logged()).toSorted()).toEqual([row.id, event.id].toSorted());
+    });
+
+    test('wait while somebody reads them for long', async () => {
+      const reader = new pg.Client({ connectionString: url });
+      await reader.connect();
+      await reader.query('begin; select 1 from audit_rows limit 1');
+      await makeAuditPartitions(store, NOW);
+      expect(await names()).toEqual(['audit_rows_before']);
+      expect(await drop(NOW)).toEqual([]);
+      await reader.end();
+      await makeAuditPartitions(store, NOW);
+      expect(await names()).toHaveLength(3);
+      expect(await drop(NOW + 3_600_000)).toEqual(['audit_rows_before']);
+    });
+  });
+});
