@@ -63,6 +63,7 @@ const LONG = [
   'test/upstream-mcp/conformance.test.ts',
   'test/agents/registration.crash.test.ts',
   'test/agents/registration.stream.test.ts',
+  'test/fuzz/models.test.ts',
   'test/prove/faults.test.ts',
   'test/prove/kills.test.ts',
 ];

@@ -6,7 +6,6 @@ import { LONGEST_PKT_LINE, readPktLine } from '../../broker/git/pkt-line.ts';
 import { refNameProblem } from '../../broker/policy/ref-name.ts';
 import { commandList, pktLine, ZERO } from '../world/git-bytes.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
-import { makeRandom } from '../world/random.ts';
 
 const A = 'a'.repeat(40);
 const B = 'b'.repeat(40);
@@ -127,72 +126,4 @@ describe('command lists', () => {
     }
     return expect.unreachable();
   });
-});
-
-/** A longer run: FUZZ_SECONDS=60 FUZZ_SEED=1 vitest run test/git/command-list.test.ts */
-const SECONDS = Number(process.env.FUZZ_SECONDS ?? 2);
-const SEED = Number(process.env.FUZZ_SEED ?? 1);
-
-test(`damaged lists, for ${SECONDS} s from seed ${SEED}`, { timeout: SECONDS * 1000 + 20_000 }, () => {
-  const random = makeRandom(SEED);
-  const below = (n: number) => Math.floor(random() * n);
-  const pick = <T>(all: readonly T[]): T => all[below(all.length)]!;
-  const oid = () => pick([ZERO, A, B, 'c'.repeat(64), '0'.repeat(64), 'g'.repeat(40)]);
-  const command = () =>
-    `${oid()} ${oid()} ${pick(['refs/heads/', 'refs/tags/', 'refs/', ''])}${pick(['a', 'b/c', 'PACK', 'x.lock', 'é', '\x1b', '..'])}${below(4)}`;
-  const capabilities = () => pick(['', '\0 report-status', '\0 push-options', '\0object-format=sha256 atomic', '\0\0']);
-  const valid = () =>
-    `${pick(['', pktLine(`shallow ${A}`)])}${commandList(Array.from({ length: below(4) }, (_, i) => command() + (i === 0 ? capabilities() : pick(['', '', '', '\0x']))))}${pick(['', pktLine('o'), '0000', '0001'])}${pick(['', 'PACK', '0000'])}`;
-  const damage = (input: Buffer): Buffer => {
-    const at = below(input.length + 1);
-    switch (below(5)) {
-      case 0:
-        return input.subarray(0, at);
-      case 1:
-        return Buffer.concat([
-          input.subarray(0, at),
-          bytes(pick(['\0', 'f', '0000', '\n', 'ffff'])),
-          input.subarray(at),
-        ]);
-      case 2:
-        return Buffer.concat([input.subarray(0, at), input.subarray(Math.min(input.length, at + below(8)))]);
-      case 3: {
-        const other = Buffer.from(input);
-        if (at < other.length) other[at] = below(256);
-        return other;
-      }
-      default:
-        return input;
-    }
-  };
-  const until = performance.now() + SECONDS * 1000;
-  let done = 0;
-  let tried = 0;
-  while (performance.now() < until) {
-    tried++;
-    let input: Buffer = bytes(valid());
-    for (let n = below(3); n > 0; n--) input = damage(input);
-    const whole = read(input);
-    const pieces = read(input, [1 + below(7), 1 + below(50)]);
-    // Whatever the pieces, the result is that of the whole; which of two faults is met first may differ by what had come.
-    expect(pieces.kind, `seed ${SEED}, ${tried}: ${JSON.stringify(input.toString('latin1'))}`).toBe(whole.kind);
-    if (whole.kind !== 'done' || pieces.kind !== 'done') continue;
-    done++;
-    const note = `seed ${SEED}, ${tried}: ${JSON.stringify(input.toString('latin1'))}`;
-    expect(pieces.push, note).toEqual(whole.push);
-    expect(pieces.packAt, note).toBe(whole.packAt);
-    const { refs } = whole.push;
-    expect(new Set(refs.map(({ name }) => name)).size, note).toBe(refs.length);
-    expect(
-      refs.filter(({ name }) => refNameProblem(name) !== undefined),
-      note,
-    ).toEqual([]);
-    // Each command stands in the input as a whole line, before the pack.
-    const head = input.subarray(0, whole.packAt).toString('utf8');
-    expect(
-      refs.filter(({ name }) => !head.includes(` ${name}`)),
-      note,
-    ).toEqual([]);
-  }
-  expect(done).toBeGreaterThan(100);
 });

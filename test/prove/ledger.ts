@@ -6,7 +6,7 @@ export type Told = {
   part: string;
   store: string;
   seed: number;
-  /** Cuts, or times that a fault was made. */
+  /** Cuts, times that a fault was made, or inputs and sequences that were tried. */
   cuts: number;
   /** How often each invariant was checked, by its name: the things that it was checked on are counted. */
   checked: [string, number][];

@@ -1,4 +1,4 @@
-/** What `npm run prove` cuts and breaks. */
+/** What `npm run prove` cuts, breaks and tries. */
 
 export type Part = {
   name: string;
@@ -7,8 +7,8 @@ export type Part = {
   /** The Vitest file: of `test/prove/` the tests of this name, of the suite all. */
   file: string;
   stores: readonly ('sqlite' | 'postgres')[];
-  /** `cuts`: as often as asked, shared among all such parts. `once`: a fault whose test does all of it. */
-  times: 'cuts' | 'once';
+  /** `cuts`: as often as asked, shared among all such parts. `once`: a fault whose test does all of it. `seconds`: once, for as long as asked. */
+  times: 'cuts' | 'once' | 'seconds';
 };
 
 const BOTH = ['sqlite', 'postgres'] as const;
@@ -28,6 +28,24 @@ const fault = (name: string, what: string, store: 'sqlite' | 'postgres'): Part =
   file: 'test/prove/faults.test.ts',
   stores: [store],
   times: 'once',
+});
+
+/** Sequences of steps on a running broker and on a model of it. */
+const model = (name: string, what: string): Part => ({
+  name: `model-${name}`,
+  what,
+  file: 'test/fuzz/models.test.ts',
+  stores: BOTH,
+  times: 'seconds',
+});
+
+/** Random inputs of one reader. */
+const input = (name: string, what: string): Part => ({
+  name: `fuzz-${name}`,
+  what,
+  file: 'test/fuzz/inputs.test.ts',
+  stores: ['sqlite'],
+  times: 'seconds',
 });
 
 /** A test file of the suite. */
@@ -107,4 +125,10 @@ export const PARTS: readonly Part[] = [
     'calls/actions.502-503',
     BOTH,
   ),
+  model(
+    'approvals',
+    'Calls are held, approved, denied and decided by two at once, while owners change what the agent may do and the broker restarts',
+  ),
+  input('endpoints', 'Endpoints of calls: refused, or sent byte for byte below the base path, in whatever reading'),
+  input('pkt-lines', 'Beginnings of pushes, damaged and in pieces: what is read is what stands there'),
 ];

@@ -32,6 +32,7 @@ test('options that are none are refused in words', () => {
   expect(() => readOptions(['--cuts', 'many'])).toThrow('--cuts: must be a whole number');
   expect(() => readOptions(['--part', 'nothing'])).toThrow('--part: there is no nothing.');
   expect(() => readOptions(['--store', 'mysql'])).toThrow('--store: mysql is not a store');
+  expect(() => readOptions(['--seconds', '-1'])).toThrow('--seconds');
   expect(readOptions(['--part', 'calls,pushes', '--store', 'sqlite']).parts.map(({ name }) => name)).toEqual([
     'calls',
     'pushes',
@@ -47,6 +48,18 @@ test('it goes on where it ended: what held is done, what failed is done again', 
   ]);
   expect(left(line({}), line({ part: 'streams', cuts: 20 }))).toEqual([['calls', 12]]);
   expect(left(line({ error: 'no' }), line({ part: 'streams', cuts: 20 }))).toEqual([['calls', 20]]);
+});
+
+test('models and fuzzers run once, for as long as asked, and again when they failed', () => {
+  const options = readOptions(['--part', 'fuzz-endpoints,model-approvals', '--store', 'sqlite']);
+  const left = (...done: Line[]) => todoOf(options, done).map(({ part }) => part.name);
+  const tried = line({ part: 'fuzz-endpoints', cuts: 40_000, ms: 2_000, seed: 7 });
+  expect(left(tried)).toEqual(['model-approvals']);
+  expect(left({ ...tried, error: 'no' })).toEqual(['model-approvals', 'fuzz-endpoints']);
+  expect(reportOf([tried], MACHINE)).toContain('| 40000, 20000 a second | – |');
+  expect(reportOf([{ ...tried, cuts: 12, error: 'no' }], MACHINE)).toContain(
+    '`PROVE_PART=fuzz-endpoints PROVE_SEED=7 PROVE_RUN=12 TEST_STORE=sqlite npx vitest run test/fuzz/inputs.test.ts`',
+  );
 });
 
 test('the report adds up, takes the longest of times, and says how a failure is made again', () => {

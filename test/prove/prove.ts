@@ -10,12 +10,13 @@ import type { Told } from './ledger.ts';
 import { PARTS, type Part } from './parts.ts';
 import { describeMachine, type Line, reportOf } from './report.ts';
 
-const USAGE = `Usage: npm run prove -- [--cuts N] [--part LIST] [--store LIST] [--seed N] [--minutes N] [--state FILE] [--report FILE]
+const USAGE = `Usage: npm run prove -- [--cuts N] [--seconds N] [--part LIST] [--store LIST] [--seed N] [--minutes N] [--state FILE] [--report FILE]
 
   --cuts N       how often a broker is killed, all parts and stores together (500)
+  --seconds N    how long each model and each fuzzer is run on each store (60)
   --part LIST    ${PARTS.map(({ name }) => name).join(', ')} (all)
   --store LIST   sqlite, postgres or both (both, where TEST_DATABASE_URL names a server)
-  --seed N       of the instants that are drawn (drawn)
+  --seed N       of the instants and the inputs that are drawn (drawn)
   --minutes N    begins nothing new after this time (120)
   --state FILE   what was done so far; run again with the same file it goes on there (test-artefacts/prove.jsonl)
   --report FILE  the report, written anew after each round (test-artefacts/proof.md)
@@ -32,7 +33,16 @@ type Options = ReturnType<typeof readOptions>;
 /** Reads the command line; throws an error whose text is for the person at the terminal. */
 export function readOptions(args: readonly string[]) {
   const text = { type: 'string' } as const;
-  const options = { cuts: text, part: text, store: text, seed: text, minutes: text, state: text, report: text };
+  const options = {
+    cuts: text,
+    seconds: text,
+    part: text,
+    store: text,
+    seed: text,
+    minutes: text,
+    state: text,
+    report: text,
+  };
   const { values } = parseArgs({ args: [...args], options });
   const server = process.env.TEST_DATABASE_URL;
   const stores = values.store?.split(',') ?? (server ? ['sqlite', 'postgres'] : ['sqlite']);
@@ -46,6 +56,7 @@ export function readOptions(args: readonly string[]) {
   if (strange !== undefined) throw new Error(`--part: there is no ${strange}.`);
   return {
     cuts: wholeNumber('--cuts', values.cuts, 500, 100_000),
+    seconds: wholeNumber('--seconds', values.seconds, 60, 100_000),
     parts,
     stores,
     seed: wholeNumber('--seed', values.seed, 1 + Math.floor(Math.random() * 2 ** 31), 2 ** 32),
@@ -85,8 +96,11 @@ export function todoOf(
     .filter((todo) => todo.cuts > 0);
 }
 
-/** Runs the tests of a file for these parts of it on a store. Answers what they told, and an error of their own if they told none. */
-async function run(todo: readonly Todo[], cuts: number, seed: number): Promise<Told[]> {
+/** Runs the tests of a file for these parts of it on a store: of cuts so many, of inputs for so many seconds. Answers what they told, and an error of their own if they told none. */
+async function run(
+  todo: readonly Todo[],
+  { cuts, seconds, seed }: { cuts: number; seconds: number; seed: number },
+): Promise<Told[]> {
   const [{ part, store } = { part: PARTS[0] as Part, store: 'sqlite' }] = todo;
   const names = todo.map((one) => one.part.name);
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-prove-'));
@@ -96,6 +110,7 @@ async function run(todo: readonly Todo[], cuts: number, seed: number): Promise<T
     PROVE_RESULT: result,
     PROVE_PART: names.join(),
     PROVE_CUTS: String(cuts),
+    PROVE_SECONDS: String(seconds),
     PROVE_SEED: String(seed),
     TEST_STORE: store,
     CI: '1',
@@ -151,7 +166,7 @@ export async function prove(options: Options): Promise<number> {
       (one) => one.part.file === first.part.file && one.store === first.store && one.cuts >= cuts,
     );
     const seed = (options.seed + round * 7_919) >>> 0;
-    for (const told of await run(together, cuts, seed)) {
+    for (const told of await run(together, { cuts, seconds: options.seconds, seed })) {
       const line: Line = { ...told, at: new Date().toISOString(), commit: machine.commit };
       done.push(line);
       appendFileSync(options.state, `${JSON.stringify(line)}\n`);

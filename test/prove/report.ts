@@ -45,11 +45,22 @@ const table = (head: readonly string[], rows: readonly (readonly (string | numbe
 
 const total = (lines: readonly Line[]) => lines.reduce((sum, { cuts }) => sum + cuts, 0);
 
+/** How many inputs a second, over all runs that held. */
+const rate = (lines: readonly Line[]): string => {
+  const held = lines.filter(({ error }) => error === undefined);
+  const seconds = held.reduce((sum, { ms }) => sum + ms, 0) / 1000;
+  return seconds === 0 ? '' : `, ${Number((total(held) / seconds).toPrecision(3))} a second`;
+};
+
 /** How a failure is made again: as far as chance is what was drawn, and not what the machine did meanwhile. */
 const again = ({ part, store, seed, cuts }: Line): string => {
-  const { file = '', times } = PARTS.find(({ name }) => name === part) ?? {};
-  const drawn = times === 'cuts' ? `PROVE_PART=${part} PROVE_CUTS=${cuts + 1} PROVE_SEED=${seed} ` : '';
-  return `${drawn}TEST_STORE=${store} npx vitest run ${file}`;
+  const { file = '', times = 'once' } = PARTS.find(({ name }) => name === part) ?? {};
+  const drawn = {
+    cuts: `PROVE_PART=${part} PROVE_CUTS=${cuts + 1} PROVE_SEED=${seed} `,
+    seconds: `PROVE_PART=${part} PROVE_SEED=${seed} PROVE_RUN=${cuts} `,
+    once: '',
+  };
+  return `${drawn[times]}TEST_STORE=${store} npx vitest run ${file}`;
 };
 
 const escaped = (text: string) => text.split('\n')[0]?.replaceAll('|', '\\|').slice(0, 300) ?? '';
@@ -64,7 +75,8 @@ export function reportOf(lines: readonly Line[], machine: Machine): string {
   const cell = (part: string, store: string) => {
     const own = of(part, store);
     const bad = own.filter(({ error }) => error !== undefined).length;
-    return own.length === 0 ? '–' : `${total(own)}${bad > 0 ? ` (${bad} runs failed)` : ''}`;
+    const isTimed = PARTS.some(({ name, times }) => name === part && times === 'seconds');
+    return own.length === 0 ? '–' : `${total(own)}${isTimed ? rate(own) : ''}${bad > 0 ? ` (${bad} runs failed)` : ''}`;
   };
   const rowsOf = (times: string) =>
     PARTS.filter((part) => part.times === times).map(({ name, what, file }) => [
@@ -95,7 +107,7 @@ Written by \`npm run prove\`. ${lines[0]?.at.slice(0, 16) ?? ''} to ${lines.at(-
     )}, on ${machine.cores} cores (${machine.cpu}), Linux ${machine.linux}, Node ${machine.node}, PostgreSQL ${machine.postgres}.
 
 **${total(kills)} times kill -9: ${total(kills.filter(({ store }) => store === 'sqlite'))} on SQLite, ${total(kills.filter(({ store }) => store === 'postgres'))} on PostgreSQL.
-${broken.length} of ${lines.length} runs failed.** A run is several cuts of one store, or one test of a fault.
+${broken.length} of ${lines.length} runs failed.** A run is several cuts of one store, one test of a fault, or one model or fuzzer for a while.
 
 ## kill -9
 
@@ -107,6 +119,13 @@ ${table(['part', 'work', 'SQLite', 'PostgreSQL'], rowsOf('cuts'))}
 ## Other faults
 
 ${table(['part', 'fault', 'SQLite', 'PostgreSQL'], rowsOf('once'))}
+
+## Models and fuzzers
+
+Random sequences of steps on a running broker and on a small model of it, and random inputs for what reads bytes of others: how many, and how many a
+second. The steps and inputs of a run follow from its seed.
+
+${table(['part', 'what is tried', 'SQLite', 'PostgreSQL'], rowsOf('seconds'))}
 
 ## Invariants
 

@@ -1,0 +1,80 @@
+/**
+ * Runs a property of fast-check for so many seconds, and says how a failure is made again.
+ * PROVE_PART, PROVE_SECONDS and PROVE_SEED: which, how long each, and of which inputs. PROVE_RUN: of these inputs one alone.
+ */
+import fc from 'fast-check';
+import { Ledger } from '../prove/ledger.ts';
+import type { StoreKind } from '../world/stores.ts';
+
+/** Counts something that came about, by its name. */
+export type Count = (what: string) => void;
+
+/** `reaches`: what has to have come about at least once, or the property was never put to the test. */
+export type Fuzzed = {
+  property: fc.IProperty<unknown> | fc.IAsyncProperty<unknown>;
+  reaches: readonly string[];
+};
+
+export const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const RUN = process.env.PROVE_RUN;
+
+/** After so many inputs all that there is to reach has been. */
+const ENOUGH = 100;
+/** How long to make an input that fails smaller. */
+const SHRINK_MS = 20_000;
+
+/** What runs of a file's parts, and for how many seconds each if nothing else is asked for. */
+export const chosen = (parts: object): string[] =>
+  Object.keys(parts).filter((part) => process.env.PROVE_PART?.split(',').includes(part) ?? true);
+export const secondsOr = (seconds: number): number => Number(process.env.PROVE_SECONDS ?? seconds);
+
+/**
+ * Tries inputs until the time is over. Throws what did not hold, with the smallest input that it was found for.
+ *
+ * @param file the test file, from the folder of the checkout
+ */
+export async function fuzz(
+  { part, file, store, seconds }: { part: string; file: string; store: StoreKind; seconds: number },
+  make: (count: Count) => Promise<Fuzzed> | Fuzzed,
+): Promise<void> {
+  const ledger = new Ledger({ part, store, seed: SEED });
+  await ledger.keep(async () => {
+    const reached = new Set<string>();
+    const { property, reaches } = await make((what) => {
+      reached.add(what);
+      ledger.find(what);
+    });
+    const from = RUN === undefined ? {} : { path: RUN };
+    const began = performance.now();
+    const found = await check(property, {
+      seed: SEED | 0,
+      numRuns: RUN === undefined ? Number.MAX_SAFE_INTEGER : 1,
+      endOnFailure: true,
+      interruptAfterTimeLimit: seconds * 1000,
+      ...from,
+    });
+    ledger.cuts = found.numRuns;
+    if (found.failed) {
+      const run = found.counterexamplePath?.split(':')[0] ?? '0';
+      ledger.cuts = Number(run);
+      const path = { path: run, numRuns: 1, interruptAfterTimeLimit: SHRINK_MS };
+      const smallest = await check(property, { seed: SEED | 0, ...path });
+      const again = `PROVE_PART=${part} PROVE_SEED=${SEED} PROVE_RUN=${run} TEST_STORE=${store} npx vitest run ${file}`;
+      throw new Error(`${reasonOf(smallest.failed ? smallest : found)}\n\nAgain by: ${again}`);
+    }
+    const took = (performance.now() - began) / 1000;
+    ledger.most('most a second', found.numRuns / took);
+    const missing = found.numRuns >= ENOUGH ? reaches.filter((what) => !reached.has(what)) : [];
+    if (missing.length > 0) throw new Error(`seed ${SEED}: ${found.numRuns} inputs in which never: ${missing.join()}`);
+  });
+}
+
+const check = (property: Fuzzed['property'], parameters: fc.Parameters<unknown>) =>
+  fc.check(property as fc.IAsyncProperty<unknown>, parameters);
+
+/** What failed first, and for which input. */
+function reasonOf(details: fc.RunDetails<unknown>): string {
+  const { errorInstance, counterexample } = details;
+  const why = errorInstance instanceof Error ? (errorInstance.stack ?? errorInstance.message) : String(errorInstance);
+  return `${why}\n\nfor ${fc.stringify(counterexample)}`;
+}

@@ -1,0 +1,21 @@
+/** What stands in the audit, and what anyone can verify of it. */
+import { compactVerify, createLocalJWKSet } from 'jose';
+import { expect } from 'vitest';
+import { send } from '../../world/agent.ts';
+import type { Holder } from './rights.ts';
+
+type Exported = { id: string; kind: string; result: string; receipt: string | null };
+
+/** Each call has one row of this result, and each row a receipt that verifies and says the same. */
+export async function expectOnRecord({ world, organisation }: Holder, results: readonly string[]): Promise<void> {
+  const exported = await organisation.ask('GET', '/owner/audit/export');
+  expect(exported.status, exported.text).toBe(200);
+  const lines = exported.text.split('\n').filter((line) => line !== '');
+  const calls = lines.map((line): Exported => JSON.parse(line)).filter(({ kind }) => kind === 'action');
+  expect(calls.map(({ result }) => result).toSorted()).toEqual(results.toSorted());
+  const keys = createLocalJWKSet((await send(`${world.running.baseUrl}/.well-known/svc-receipt-keys.json`, {})).body);
+  for (const { id, result, receipt } of calls) {
+    const { payload } = await compactVerify(receipt ?? '', keys, { algorithms: ['ES256'] });
+    expect(JSON.parse(new TextDecoder().decode(payload))).toMatchObject({ jti: id, result });
+  }
+}
