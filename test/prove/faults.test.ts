@@ -248,7 +248,8 @@ const FAULTS: Record<string, Fault> = {
 
 const own = CHOSEN.filter((part) => STORES.includes(FAULTS[part]?.store ?? 'sqlite'));
 
-describe.runIf(own.length > 0)(`faults (PROVE_SEED=${SEED})`, () => {
+// Not tried again in CI: what fails rarely is what these are for.
+describe.runIf(own.length > 0)(`faults (PROVE_SEED=${SEED})`, { retry: 0 }, () => {
   test.each(own)(
     'ST-02 %s: calls fail in words, come back by themselves, and all is on record, once',
     { timeout: 180_000 },

@@ -39,7 +39,8 @@ const CUTS = Number(process.env.PROVE_CUTS ?? 4);
 const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
 
-describe.each(STORES)(`kill -9 on %s (PROVE_SEED=${SEED})${postgresNote}`, (store) => {
+// Not tried again in CI: what fails rarely is what these are for.
+describe.each(STORES)(`kill -9 on %s (PROVE_SEED=${SEED})${postgresNote}`, { retry: 0 }, (store) => {
   const parts = CHOSEN.filter((part) => part !== 'replicas' || store === 'postgres');
   test.each(parts)(`ST-03 in %s, ${CUTS} times`, { timeout: 60_000 + CUTS * 60_000 }, async (part) => {
     const ledger = new Ledger({ part, store, seed: SEED });

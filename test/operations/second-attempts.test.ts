@@ -1,0 +1,23 @@
+/** What a run says at its end of the tests that passed only when they were tried again. */
+import { expect, test } from 'vitest';
+import { secondAttemptsIn } from '../world/second-attempts.ts';
+
+const passed = { state: 'passed', messages: [] };
+const failed = (...messages: string[]) => ({ state: 'failed', messages });
+
+test('tests that passed at the second attempt are listed with why they failed at the first, others are not', () => {
+  const file = 'test/calls/actions.200.test.ts';
+  const lines = secondAttemptsIn([
+    { file, fullName: 'at once', state: 'passed', attempts: [passed] },
+    {
+      file,
+      fullName: 'calls > late',
+      state: 'passed',
+      attempts: [failed('expected 401 to be 200\n- 401\n+ 200'), passed],
+    },
+    { file, fullName: 'never', state: 'failed', attempts: [failed('no'), failed('no')] },
+    { file, fullName: 'not run', state: 'skipped', attempts: [] },
+    { file, fullName: 'without a word', state: 'passed', attempts: [failed(), passed] },
+  ]);
+  expect(lines).toEqual([`${file} > calls > late: expected 401 to be 200`, `${file} > without a word: `]);
+});

@@ -1,0 +1,49 @@
+/**
+ * Lists at the end of a run, in one block, the tests that failed at first and passed when they were tried again, which CI does once: a race that
+ * nobody reads about stays.
+ */
+import type { Reporter, TestModule } from 'vitest/node';
+
+type Tried = {
+  /** Relative to the checkout. */
+  file: string;
+  fullName: string;
+  state: string;
+  /** In their order; `messages`: of what was thrown. */
+  attempts: readonly { state: string; messages: readonly string[] }[];
+};
+
+/** A line for each test that passed, but not at once: its file, its name, and why it failed at first. */
+export function secondAttemptsIn(tests: Iterable<Tried>): string[] {
+  return [...tests].flatMap(({ file, fullName, state, attempts }) => {
+    const failed = attempts.find((attempt) => attempt.state === 'failed');
+    if (state !== 'passed' || !failed) return [];
+    // Only the first line: what follows is the difference between two values.
+    const [reason = ''] = (failed.messages[0] ?? '').split('\n');
+    return [`${file} > ${fullName}: ${reason}`];
+  });
+}
+
+export class SecondAttempts implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const lines = secondAttemptsIn(
+      modules.flatMap((module) =>
+        [...module.children.allTests()].map((test) => ({
+          file: module.relativeModuleId,
+          fullName: test.fullName,
+          state: test.result().state,
+          attempts: test.attempts().map((attempt) => ({
+            state: attempt.state,
+            messages: (attempt.errors ?? []).map(({ message }) => message),
+          })),
+        })),
+      ),
+    );
+    if (lines.length === 0) return;
+    console.log(
+      ['', ` PASSED ONLY AT THE SECOND ATTEMPT (${lines.length}):`, ...lines.map((line) => `   ${line}`), ''].join(
+        '\n',
+      ),
+    );
+  }
+}
