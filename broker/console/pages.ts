@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Served } from '../http/page.ts';
+import { present } from '../policy/present.ts';
 import { withPreloads } from './preload.ts';
 import { vendored } from './vendor.ts';
 
@@ -65,10 +66,17 @@ export function readPages(): Served[] {
   const modules = new Map(
     loaded.filter(({ path }) => path.endsWith('.js')).map(({ path, body }) => [path, body.toString('utf8')]),
   );
+  // Most addresses have the same file.
+  const bodies = new Map(
+    [...new Set(PAGES.map(({ file }) => file))].map((file) => [
+      file,
+      Buffer.from(withPreloads(read(file).toString('utf8'), modules)),
+    ]),
+  );
   const pages = PAGES.map(({ path, file, summary }) => ({
     path,
     summary,
-    body: Buffer.from(withPreloads(read(file).toString('utf8'), modules)),
+    body: present(bodies.get(file), 'page'),
     type: typeOf(file),
   }));
   // `/console/agents/{id}` would take `/console/agents/agents.js` for an agent's: what is more general comes last.

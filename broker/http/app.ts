@@ -44,7 +44,8 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
     if (route.dialect === 'problem') handlers.unshift(echoRequestId);
     app[route.method.toLowerCase() as 'get'](path, ...handlers);
   }
-  for (const { path, routes: atPath } of paths.values()) app.all(path, refuseMethod(services, atPath));
+  // Not `app.all`, which adds a layer for each of the 35 methods: that took half of the time in which the routes are made.
+  for (const { path, routes: atPath } of paths.values()) app.route(path).all(refuseMethod(services, atPath));
   app.use(refuseUnknown(services));
   app.use(refuseBroken(services));
   return app;
