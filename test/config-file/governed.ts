@@ -1,5 +1,4 @@
 /** A broker for governance: a real store, a real vault, and one organisation; nothing of the network. */
-import { generateKeyPairSync } from 'node:crypto';
 import { expect } from 'vitest';
 import type { Broker } from '../../broker/broker.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
@@ -13,14 +12,14 @@ import { loadPresent, type Present } from '../../broker/config-plan/present.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import type { Instant } from '../../broker/policy/facts.ts';
-import { migrate } from '../../broker/store/migrate.ts';
 import { findOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { makeVault } from '../../broker/vault.ts';
 import { afterFile } from '../world/after-file.ts';
-import { newDatabase, newFolder, type StoreKind } from '../world/stores.ts';
+import { newRsaPair } from '../world/rsa.ts';
+import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from '../world/stores.ts';
 
 export const ANN = 'ann@acme.example';
 export const DAY = 86_400_000;
@@ -31,10 +30,9 @@ export type GovernedBroker = Pick<Broker, 'store' | 'vault'>;
 export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
   const store: Store =
     kind === 'sqlite'
-      ? openSqlite(newFolder())
-      : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
+      ? openSqlite(copyMigratedStore(newFolder()))
+      : openPostgres(await newMigratedDatabase(), { connections: 4, onError: () => {} });
   afterFile(() => store.close());
-  await migrate(store);
   return { store, vault: makeVault({ current: generateMasterKey().key, previous: [] }) };
 }
 
@@ -137,8 +135,7 @@ export function titles(changes: readonly Change[]): string[] {
 }
 
 export function newPublicKey(): string {
-  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  return publicKey.export({ format: 'pem', type: 'spki' }) as string;
+  return newRsaPair().publicKey.export({ format: 'pem', type: 'spki' }) as string;
 }
 
 /** YAML takes JSON, and JSON takes a PEM. */

@@ -1,5 +1,4 @@
 /** Inviting an agent from an empty organisation, with the mouse and with the keyboard alone, until it makes its first call. */
-import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { clientNamed } from '../../bin/client-config.ts';
 import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
@@ -8,6 +7,7 @@ import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { newRsaPair } from '../world/rsa.ts';
 
 test('the clients are those of the command line, by its names', () => {
   for (const [id, title] of CLIENTS) expect(clientNamed(id).title).toBe(title);
@@ -24,7 +24,7 @@ describe.skipIf(withoutChromium)(
       );
     const line = (page: Page) => page.value<string>(`document.querySelector('#invited .command pre').innerText`);
     const bind = async (token: string) => {
-      const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+      const { publicKey } = newRsaPair();
       const answer = await send(`${world.running.baseUrl}/v1/invites/bind`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },

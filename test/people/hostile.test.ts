@@ -1,5 +1,4 @@
 /** Callers who lie, links in the wrong hands, and tokens that end: nobody's token is used for anybody else. */
-import { generateKeyPairSync } from 'node:crypto';
 import { importPKCS8, SignJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
@@ -8,6 +7,7 @@ import { leaksOf } from '../world/canary.ts';
 import { govern, READ_DOCS } from '../world/docs-platform.ts';
 import { agentOfPeople, authorise, consentAsserted, documentOf, outlivePerson, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
+import { newRsaPair } from '../world/rsa.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
@@ -43,7 +43,7 @@ describe.each(ONE_STORE)(`hostile acts about people on %s${postgresNote}`, (stor
     [
       'signed with another key',
       async (now) => {
-        const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+        const { privateKey } = newRsaPair();
         const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
         return await new SignJWT({ iss: issuer.issuer, aud: 'agents', sub: 'ann', iat: now, exp: now + 60 })
           .setProtectedHeader({ alg: 'RS256' })

@@ -2,11 +2,12 @@
  * A platform on loopback with a token endpoint of its own, as strict as the RFCs: client credentials (RFC 6749 §4.4) by Basic or in the
  * form, and JWT assertions of a service account (RFC 7523), whose signature, audience and times it verifies.
  */
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import { afterFile } from '../world/after-file.ts';
+import { newRsaPair } from '../world/rsa.ts';
 
 /** With characters that a form encodes (RFC 6749 §2.3.1). */
 export const CLIENT_ID = 'reports:client/1';
@@ -37,7 +38,7 @@ export type TokenPlatform = {
 
 /** Starts one; it ends with the test file. */
 export async function startTokenPlatform(): Promise<TokenPlatform> {
-  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const { publicKey, privateKey } = newRsaPair();
 
   const prove = async (authorization: string | undefined, form: Record<string, string>) => {
     if (form.grant_type === 'client_credentials') {

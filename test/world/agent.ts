@@ -2,11 +2,12 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { expectDeclared } from './declared.ts';
+import { newRsaPair } from './rsa.ts';
 
 export type KeyPair = { publicPem: string; privateKey: KeyObject };
 
 export function makeKeyPair(bits = 2048): KeyPair {
-  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: bits });
+  const { publicKey, privateKey } = bits === 2048 ? newRsaPair() : generateKeyPairSync('rsa', { modulusLength: bits });
   return { publicPem: publicKey.export({ format: 'pem', type: 'spki' }) as string, privateKey };
 }
 

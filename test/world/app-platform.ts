@@ -2,11 +2,12 @@
  * A real code host on loopback as far as Apps are concerned, as strict as GitHub: it verifies the App's signature, issues tokens that are
  * bound to an installation, to repositories and to permissions, and refuses a token whatever it is not bound to.
  */
-import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
+import { type KeyObject, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { jwtVerify } from 'jose';
 import { afterFile } from './after-file.ts';
+import { newRsaPair } from './rsa.ts';
 
 export const APP_ID = '4711';
 export const INSTALLATION = '42000001';
@@ -77,7 +78,7 @@ const AREAS: Record<string, string> = {
 export async function startAppPlatform(): Promise<AppPlatform> {
   let publicKey: KeyObject;
   const newKey = (): string => {
-    const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const pair = newRsaPair();
     publicKey = pair.publicKey;
     return pair.privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;
   };

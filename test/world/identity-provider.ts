@@ -1,10 +1,11 @@
 /** A real OpenID Connect provider on loopback, with people in it whom a test makes up. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
+import { exportJWK, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
 import Provider from 'oidc-provider';
 import { afterFile } from './after-file.ts';
 import { type Browser, formOf, type Visit } from './browser.ts';
+import { newRsaPair } from './rsa.ts';
 
 export type Person = { email?: string; email_verified?: unknown };
 
@@ -120,6 +121,5 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
 }
 
 async function privateJwk(): Promise<JWK> {
-  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
-  return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: crypto.randomUUID() };
+  return { ...(await exportJWK(newRsaPair().privateKey)), alg: 'RS256', use: 'sig', kid: crypto.randomUUID() };
 }

@@ -3,13 +3,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { afterFile } from './after-file.ts';
+import { newRsaPair } from './rsa.ts';
 
 export const CLIENT_ID = 'broker';
 
 export type Signer = {
   alg: string;
   kid: string;
-  privateKey: Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
+  privateKey: Parameters<SignJWT['sign']>[0];
   publicJwk: JWK;
 };
 
@@ -42,7 +43,8 @@ export type LyingProvider = {
 };
 
 export async function makeSigner(alg = 'RS256', kid: string = crypto.randomUUID()): Promise<Signer> {
-  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const isRsa = /^[RP]S/.test(alg);
+  const { privateKey, publicKey } = isRsa ? newRsaPair() : await generateKeyPair(alg, { extractable: true });
   return { alg, kid, privateKey, publicJwk: { ...(await exportJWK(publicKey)), alg, use: 'sig', kid } };
 }
 

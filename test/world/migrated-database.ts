@@ -1,27 +1,44 @@
 /**
- * Set up once for a run (vitest's globalSetup): a database with all migrations, which test files copy. Test files make hundreds, and
+ * Set up once for a run (vitest's globalSetup): stores with all migrations, which test files copy. Test files make hundreds, and
  * the migrations of each take longer than many of their tests.
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import type { Store } from '../../broker/store/store.ts';
 import { administer, databaseUrl, nameOf } from './stores.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** The URL of a database that nobody may connect to: it is a template. Empty without PostgreSQL. */
     migratedDatabase: string;
+    /** A folder with a store of SQLite that is closed. */
+    migratedFolder: string;
   }
 }
 
-export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-migrated-'));
+  await migrateAndClose(openSqlite(folder));
+  const removeFolder = () => rmSync(folder, { recursive: true });
+  project.provide('migratedFolder', folder);
   project.provide('migratedDatabase', '');
-  if (!process.env.TEST_DATABASE_URL) return undefined;
+  if (!process.env.TEST_DATABASE_URL) return async () => removeFolder();
   const url = databaseUrl();
   await administer(`create database ${nameOf(url)}`);
-  const store = openPostgres(url, { connections: 1, onError: () => {} });
+  await migrateAndClose(openPostgres(url, { connections: 1, onError: () => {} }));
+  project.provide('migratedDatabase', url);
+  return async () => {
+    removeFolder();
+    await administer(`drop database if exists ${nameOf(url)} with (force)`);
+  };
+}
+
+async function migrateAndClose(store: Store): Promise<void> {
   await migrate(store);
   await store.close();
-  project.provide('migratedDatabase', url);
-  return () => administer(`drop database if exists ${nameOf(url)} with (force)`);
 }

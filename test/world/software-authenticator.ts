@@ -3,6 +3,7 @@
  * part of what it answers can be made wrong. It shares no code with what checks it.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { newRsaPair } from './rsa.ts';
 
 export type Algorithm = 'ES256' | 'RS256' | 'Ed25519';
 
@@ -82,7 +83,7 @@ export class Authenticator {
       algorithm === 'ES256'
         ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
         : algorithm === 'RS256'
-          ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+          ? newRsaPair()
           : generateKeyPairSync('ed25519');
     this.#publicKey = pair.publicKey;
     this.#privateKey = pair.privateKey;

@@ -1,6 +1,6 @@
 /** The stores that a test runs on: SQLite always, PostgreSQL where TEST_DATABASE_URL names a server. */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -57,6 +57,13 @@ export const nameOf = (url: string): string => new URL(url).pathname.slice(1);
 
 /** A new database as all migrations leave one, in a quarter of the time that they take. */
 export const newMigratedDatabase = (): Promise<string> => newDatabase({ template: inject('migratedDatabase') });
+
+/** Puts a store of SQLite as all migrations leave one into a folder, which is made if it is not there. Answers the folder. */
+export function copyMigratedStore(folder: string): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  copyFileSync(join(inject('migratedFolder'), 'broker.db'), join(folder, 'broker.db'));
+  return folder;
+}
 
 /** A new, empty folder, removed after this test file: in several tries, since a browser that was ended writes a moment longer. */
 export function newFolder(): string {

@@ -1,5 +1,6 @@
 /** A whole broker for a test: a real store, real keys, a real listener, a real platform to call. */
 
+import { join } from 'node:path';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
@@ -14,7 +15,7 @@ import type { AgentTable, GrantTable, OwnerTable } from '../../broker/store/sche
 import { afterFile } from './after-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
 import { expectDeclared } from './declared.ts';
-import { newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
+import { copyMigratedStore, newFolder, newMigratedDatabase, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 /** The credential of every test connection: wherever it shows up, it leaked. */
@@ -91,10 +92,12 @@ export async function startWorld(
 ): Promise<World> {
   const upstream = await startUpstream();
   const clock = { skewMs: 0 };
+  const data = newFolder();
+  if (store === 'sqlite') copyMigratedStore(join(data, 'store'));
   const env: Record<string, string> = {
     PORT: '0',
     LOG_LEVEL: 'silent',
-    AGENT_BROKER_DATA: newFolder(),
+    AGENT_BROKER_DATA: data,
     AGENT_BROKER_ALLOW_PRIVATE: upstream.address,
     AGENT_BROKER_LIMIT_FACTOR: '1000',
     // Test files run beside each other on one server, which takes a hundred connections.
