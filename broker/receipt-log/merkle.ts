@@ -11,12 +11,14 @@ export const EMPTY_ROOT: Buffer = hash('sha256', '', 'buffer');
 const LEAF = Buffer.from([0]);
 const NODE = Buffer.from([1]);
 
+/** By way of a string, which is more than twice as fast as a buffer of its own for each hash. */
+const sha256 = (bytes: Uint8Array): Buffer => Buffer.from(hash('sha256', bytes, 'binary'), 'binary');
+
 /** Hash of a leaf. `entry`: what the log holds, here the 32 bytes of a row's hash. */
-export const leafHash = (entry: Uint8Array): Buffer => hash('sha256', Buffer.concat([LEAF, entry]), 'buffer');
+export const leafHash = (entry: Uint8Array): Buffer => sha256(Buffer.concat([LEAF, entry]));
 
 /** Hash of an inner node. */
-export const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer =>
-  hash('sha256', Buffer.concat([NODE, left, right]), 'buffer');
+export const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer => sha256(Buffer.concat([NODE, left, right]));
 
 /** The largest power of two that is smaller than `count`, which is at least 2. */
 function splitOf(count: number): number {
@@ -43,16 +45,17 @@ export type ChangedTile = { level: number; index: number; hashes: readonly Uint8
  * are good until more is appended.
  */
 export function appendLeaves(edge: Edge, leaves: readonly Uint8Array[]): ChangedTile[] {
-  const changed = new Map<string, ChangedTile>();
+  // By its hashes: a level begins with another list when its tile is full.
+  const changed = new Map<readonly Uint8Array[], ChangedTile>();
   const push = (level: number, node: Uint8Array, leavesBefore: number): void => {
     edge.tiles[level] ??= [];
-    const tile = edge.tiles[level];
-    tile.push(node);
-    const index = Math.floor(leavesBefore / TILE_WIDTH ** (level + 1));
-    changed.set(`${level} ${index}`, { level, index, hashes: tile });
-    if (tile.length < TILE_WIDTH) return;
+    const hashes = edge.tiles[level];
+    hashes.push(node);
+    if (!changed.has(hashes))
+      changed.set(hashes, { level, index: Math.floor(leavesBefore / TILE_WIDTH ** (level + 1)), hashes });
+    if (hashes.length < TILE_WIDTH) return;
     edge.tiles[level] = [];
-    push(level + 1, rootOver(tile), leavesBefore);
+    push(level + 1, rootOver(hashes), leavesBefore);
   };
   for (const leaf of leaves) {
     push(0, leaf, edge.size);

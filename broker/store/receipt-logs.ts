@@ -14,10 +14,13 @@ export async function takePending(
   { dialect }: Pick<Store, 'dialect'>,
   limit: number,
 ): Promise<LogPendingTable[]> {
-  // Both are where a row is in its table: no index has to be kept for rows that stay for a second.
-  const place = sql.raw(dialect === 'sqlite' ? 'rowid' : 'ctid');
-  const { rows } = await sql<LogPendingTable>`delete from log_pending
-    where ${place} in (select ${place} from log_pending limit ${limit})
+  // Both are where a row is in its table: no index has to be kept for rows that stay for a second. As an array PostgreSQL goes
+  // to each place; it would join the table with itself.
+  const first =
+    dialect === 'sqlite'
+      ? sql`rowid in (select rowid from log_pending limit ${limit})`
+      : sql`ctid = any (array(select ctid from log_pending limit ${limit}))`;
+  const { rows } = await sql<LogPendingTable>`delete from log_pending where ${first}
     returning organisation_id, row_id, row_hash, finished_at`.execute(db);
   return rows.map((row) => ({ ...row, finished_at: Number(row.finished_at) }));
 }
