@@ -6,8 +6,9 @@ import { Secret } from './crypto/secret.ts';
 import { EntitlementsOff } from './entitlement-environment.ts';
 import { contradictions } from './environment-conflicts.ts';
 import { CLIENT_VARIABLES, isAddressRange, isHost, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
-import { OTEL_VARIABLES, type OtelConfig, otelOf } from './otel-environment.ts';
+import { OTEL_VARIABLES, otelOf } from './otel-environment.ts';
 import { RateLimitUrl } from './rate-limit-environment.ts';
+import type { OtelConfig } from './telemetry/open-telemetry.ts';
 import { type WitnessAddress, Witnesses } from './witness-environment.ts';
 
 /** `what`: follows "must be". */

@@ -1,6 +1,7 @@
 /** The standard variables of OpenTelemetry, as far as the broker takes them. */
 import { z } from 'zod';
 import { Secret } from './crypto/secret.ts';
+import type { OtelConfig } from './telemetry/open-telemetry.ts';
 
 const address = z
   .string()
@@ -62,20 +63,6 @@ export const OTEL_VARIABLES = {
     .max(1)
     .default(0.01)
     .describe('share of the calls that is traced'),
-};
-
-export type OtelConfig = {
-  /** Where traces, and metrics, are sent; undefined: they are not. */
-  traces: URL | undefined;
-  metrics: URL | undefined;
-  headers: Readonly<Record<string, Secret>>;
-  timeoutMs: number;
-  encoding: 'json' | 'protobuf';
-  /** Share of the calls that is traced, 0 to 1. */
-  ratio: number;
-  metricsIntervalMs: number;
-  /** With `service.name`. */
-  attributes: Readonly<Record<string, string>>;
 };
 
 /** Undefined: nothing is sent anywhere. */

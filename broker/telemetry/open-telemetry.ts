@@ -32,15 +32,22 @@ import type { CallSpan, SpanAttributes, StepName, StepSpan, Tracing } from './tr
 const GOODBYE_MS = 2_000;
 const TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
 
-export type TelemetryOptions = {
+/** What the variables of OpenTelemetry say. */
+export type OtelConfig = {
+  /** Where traces, and metrics, are sent; undefined: they are not. */
   traces: URL | undefined;
   metrics: URL | undefined;
   headers: Readonly<Record<string, Secret>>;
   timeoutMs: number;
   encoding: 'json' | 'protobuf';
+  /** Share of the calls that is traced, 0 to 1. */
   ratio: number;
   metricsIntervalMs: number;
+  /** With `service.name`. */
   attributes: Readonly<Record<string, string>>;
+};
+
+export type TelemetryOptions = OtelConfig & {
   version: string;
   /** Reaches the collector and nothing else. Closed at the end. */
   outbound: Outbound;

@@ -10,11 +10,9 @@ import {
 } from '../../../admin/audit-sinks.ts';
 import { FORMATS, Format, SINK_KINDS, SinkName, sinkForm } from '../../../audit-push/settings.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { Secret } from '../../../crypto/secret.ts';
-import { writeSecretParts } from '../../../platforms/secret-parts.ts';
-import { text } from '../../../wire/action.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
+import { MadeSecret, ReceiverSecret, TestAnswers } from '../../receiver-schemas.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -58,10 +56,6 @@ const shown = ({ sink, settings }: ReadSink): z.output<typeof Sink> => ({
   created_at: new Date(sink.created_at).toISOString(),
 });
 
-const SinkSecret = z
-  .union([text(4096).min(1), z.record(text(64), text(4096))])
-  .transform((value) => new Secret(typeof value === 'string' ? value : writeSecretParts(value)))
-  .optional();
 const SECRET_IS =
   'sealed and never shown again: what is sent in the header (webhook with header, otlp), or access_key_id, secret_access_key and perhaps session_token (s3), or the key that signs (webhook)';
 
@@ -95,17 +89,14 @@ export const addAuditSink = route({
     from: From.default('now').describe(
       'where it begins: with rows from now on, with the first row of the receipt log, or with the row of this index',
     ),
-    secret: SinkSecret.describe(`${SECRET_IS}; left out where the broker signs, it makes one`),
+    secret: ReceiverSecret.describe(`${SECRET_IS}; left out where the broker signs, it makes one`),
   }),
   secretBody: true,
   answers: {
     201: {
       description: 'The sink.',
       schema: Sink.extend({
-        secret: z
-          .string()
-          .optional()
-          .describe('the key that the broker made, with which the receiver verifies; shown this once'),
+        secret: MadeSecret,
       }).meta({ id: 'NewAuditSink' }),
     },
   },
@@ -134,7 +125,7 @@ export const changeSink = route({
     from: From.optional().describe('goes on with this row: what was sent after it is sent again'),
     settings: sinkForm({}).optional().describe('kind and all settings; those before are forgotten'),
     format: Format.optional(),
-    secret: SinkSecret.describe(SECRET_IS),
+    secret: ReceiverSecret.describe(SECRET_IS),
   }),
   secretBody: true,
   answers: { 200: { description: 'The sink as it is now.', schema: Sink } },
@@ -176,12 +167,7 @@ export const trySink = route({
   params,
   body: z.strictObject({}),
   bodyOptional: true,
-  answers: {
-    200: {
-      description: 'What came of it, in our words.',
-      schema: z.object({ ok: z.boolean(), detail: z.string() }),
-    },
-  },
+  answers: TestAnswers,
   errors: ['not_found', 'rate_limited', 'audit_unavailable'],
   handle: async (context) =>
     json(200, await testAuditSink(context.services, changingOwner(context), storedUuid(context.params.id))),

@@ -12,12 +12,10 @@ import type { Broker } from '../../../broker.ts';
 import { CHANNEL_KINDS, ChannelName, ChannelRules, channelForm } from '../../../config-file/channels.ts';
 import { peopleIn } from '../../../config-file/chat-channels.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { Secret } from '../../../crypto/secret.ts';
 import { clicksUrl } from '../../../notify/buttons.ts';
-import { writeSecretParts } from '../../../platforms/secret-parts.ts';
-import { text } from '../../../wire/action.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
+import { MadeSecret, ReceiverSecret, TestAnswers } from '../../receiver-schemas.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -67,11 +65,6 @@ const shown = (
   created_at: new Date(channel.created_at).toISOString(),
 });
 
-const ChannelSecret = z
-  .union([text(4096).min(1), z.record(text(64), text(4096))])
-  .transform((value) => new Secret(typeof value === 'string' ? value : writeSecretParts(value)))
-  .optional();
-
 /** GET /owner/channels */
 export const ownerChannels = route({
   method: 'GET',
@@ -96,7 +89,7 @@ export const addChannel = route({
   summary: 'Adds a channel on which owners are told of what waits for them.',
   body: channelForm({
     name: ChannelName,
-    secret: ChannelSecret.describe(
+    secret: ReceiverSecret.describe(
       'sealed and never shown again; one text, or by name where it has parts (slack: token, signing_secret); left out for a webhook, the broker makes one',
     ),
   }),
@@ -105,10 +98,7 @@ export const addChannel = route({
     201: {
       description: 'The channel.',
       schema: Channel.extend({
-        secret: z
-          .string()
-          .optional()
-          .describe('the key that the broker made, with which the receiver verifies; shown this once'),
+        secret: MadeSecret,
       }).meta({ id: 'NewChannel' }),
     },
   },
@@ -134,7 +124,7 @@ export const changeChannel = route({
   capability: 'owner.channels.settings',
   summary: 'Replaces the settings and rules of a channel; one that was gone is tried again.',
   params,
-  body: channelForm({ secret: ChannelSecret.describe('left out, the secret stays') }),
+  body: channelForm({ secret: ReceiverSecret.describe('left out, the secret stays') }),
   secretBody: true,
   answers: { 200: { description: 'The channel as it is now.', schema: Channel } },
   errors: ['invalid_request', 'not_found', 'audit_unavailable'],
@@ -178,12 +168,7 @@ export const tryChannel = route({
   params,
   body: z.strictObject({}),
   bodyOptional: true,
-  answers: {
-    200: {
-      description: 'What came of it, in our words.',
-      schema: z.object({ ok: z.boolean(), detail: z.string() }),
-    },
-  },
+  answers: TestAnswers,
   errors: ['not_found', 'rate_limited', 'audit_unavailable'],
   handle: async (context) =>
     json(200, await testChannel(context.services, changingOwner(context), storedUuid(context.params.id))),
