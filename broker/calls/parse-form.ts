@@ -5,8 +5,8 @@ const MAX_FIELDS = 2_000;
 const MAX_DEPTH = 16;
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/;
 
-/** Names below a name, or what stands at its end. */
-type Node = Map<string, Node | Leaf>;
+/** Names below a name, or what stands at its end. `pushed`: they stand there by their order, as in `a[]`. */
+type Node = Map<string, Node | Leaf> & { pushed?: boolean };
 type Leaf = { value: JsonValue };
 
 /** Fields of a form whose names have brackets, as an object. */
@@ -24,7 +24,7 @@ export class FormTree {
     if (path.slice(0, -1).includes('')) return 'a list of objects without indices';
     if (path.length > MAX_DEPTH) return 'names that are nested too deep';
     if (path.includes('__proto__')) return 'a name that no object can have';
-    return put(this.#root, path, value) ? undefined : 'a name that is given more than once';
+    return put(this.#root, path, value);
   }
 
   toObject(): JsonObject {
@@ -34,7 +34,8 @@ export class FormTree {
 
 /**
  * `a[b]=1&c[0]=x&d[]=y` is `{"a":{"b":"1"},"c":["x"],"d":["y"]}`: all values are texts. A form that two readers may take for
- * different things is not read: names with stray brackets, a name that is given twice, or once with members and once without.
+ * different things is not read: names with stray brackets, a name that is given twice, or once with members and once without, or
+ * once with indices and once by order.
  */
 export function parseForm(text: string): JsonObject | UnreadBody {
   const tree = new FormTree();
@@ -45,16 +46,22 @@ export function parseForm(text: string): JsonObject | UnreadBody {
   return tree.toObject();
 }
 
-/** False: something else stands there. */
-function put(node: Node, [name = '', ...rest]: readonly string[], value: JsonValue): boolean {
-  const key = name === '' ? String(node.size) : name;
+const TWICE = 'a name that is given more than once';
+
+/** Why it cannot stand there. */
+function put(node: Node, [name = '', ...rest]: readonly string[], value: JsonValue): string | undefined {
+  const pushed = name === '';
+  // Readers differ in which index `a[]` has behind `a[5]` or `a[b]`, and some refuse both orders.
+  if (node.size > 0 && pushed !== (node.pushed ?? false)) return 'a list with indices and without';
+  node.pushed = pushed;
+  const key = pushed ? String(node.size) : name;
   const found = node.get(key);
   if (rest.length === 0) {
-    if (found !== undefined) return false;
+    if (found !== undefined) return TWICE;
     node.set(key, { value });
-    return true;
+    return undefined;
   }
-  if (found !== undefined && !(found instanceof Map)) return false;
+  if (found !== undefined && !(found instanceof Map)) return TWICE;
   const inner: Node = found ?? new Map();
   node.set(key, inner);
   return put(inner, rest, value);

@@ -46,7 +46,8 @@ export function readRpc(answer: Answer, id: string): RpcAnswer {
  * it, or something that is refused.
  */
 export function untilAnswered(): Enough {
-  const decoder = new TextDecoder();
+  // A byte order mark is left to the parser, as in `readRpc`: of two only the first one is one.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let answered = false;
   let messages = 0;
   const parser = createParser({

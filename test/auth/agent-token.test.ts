@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto';
-import fc from 'fast-check';
 import { SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { signCompact } from '../../broker/crypto/jws.ts';
@@ -145,57 +144,15 @@ describe('the text of a token', () => {
   });
 });
 
-describe('whatever is sent', () => {
-  const good = token();
-  const [head, payload, signature] = good.split('.') as [string, string, string];
-
-  it('never throws, and nothing but the token itself is accepted', () => {
-    const claims = fc.record(
-      {
-        agent_id: fc.oneof(fc.constant(agent.agentId), fc.jsonValue()),
-        owner_id: fc.oneof(fc.constant(agent.ownerId), fc.jsonValue()),
-        iat: fc.oneof(fc.constant(S), fc.double(), fc.jsonValue()),
-        exp: fc.oneof(fc.constant(S + 60), fc.double(), fc.jsonValue()),
-        sub: fc.jsonValue(),
-        aud: fc.jsonValue(),
-      },
-      { requiredKeys: [] },
-    );
-    const part = fc.oneof(
-      fc.constantFrom(head, payload, signature),
-      fc.string({ unit: 'binary' }),
-      fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('base64url')),
-      claims.map((value) => b64(JSON.stringify(value))),
-    );
-    fc.assert(
-      fc.property(fc.array(part, { minLength: 1, maxLength: 4 }), (parts) => {
-        const bearer = parts.join('.');
-        expect(present(bearer).ok).toBe(bearer === good);
-      }),
-      { numRuns: 800 },
-    );
-  });
-
-  it('no single changed character is accepted', () => {
-    fc.assert(
-      fc.property(fc.nat(good.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, char) => {
-        const changed = good.slice(0, at) + char + good.slice(at + 1);
-        expect(present(changed).ok).toBe(changed === good);
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  it('and no refusal repeats what was sent', () => {
-    const canary = 'CANARY9f8e7d';
-    const hostile = [
-      token({ ...CLAIMS, agent_id: canary }),
-      token({ ...CLAIMS, sub: canary }),
-      token({ ...CLAIMS, aud: canary }),
-      token(CLAIMS, { ...HEAD, kid: canary }),
-      token(CLAIMS, { ...HEAD, typ: canary }),
-      canary,
-    ];
-    for (const bearer of hostile) expect(JSON.stringify(present(bearer))).not.toContain(canary);
-  });
+it('no refusal repeats what was sent', () => {
+  const canary = 'CANARY9f8e7d';
+  const hostile = [
+    token({ ...CLAIMS, agent_id: canary }),
+    token({ ...CLAIMS, sub: canary }),
+    token({ ...CLAIMS, aud: canary }),
+    token(CLAIMS, { ...HEAD, kid: canary }),
+    token(CLAIMS, { ...HEAD, typ: canary }),
+    canary,
+  ];
+  for (const bearer of hostile) expect(JSON.stringify(present(bearer))).not.toContain(canary);
 });

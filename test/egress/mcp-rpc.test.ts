@@ -67,6 +67,15 @@ describe('an answer', () => {
   });
 });
 
+test('a byte order mark before a stream counts once, where it is read as it comes as where it is read whole', () => {
+  const message = `{"jsonrpc":"2.0","id":"${ID}","result":{}}`;
+  const once = `\ufeffdata: ${message}\n\n`;
+  const enough = (body: string) => untilAnswered()(Buffer.from(body), { 'content-type': 'text/event-stream' });
+  expect([enough(once), readRpc(answer(once, 'text/event-stream'), ID).kind]).toEqual([true, 'result']);
+  const twice = `\ufeff${once}`;
+  expect([enough(twice), readRpc(answer(twice, 'text/event-stream'), ID).kind]).toEqual([false, 'unreachable']);
+});
+
 describe('what is mirrored in headers', () => {
   const schema = {
     properties: {

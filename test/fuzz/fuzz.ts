@@ -28,6 +28,10 @@ export const chosen = (parts: object): string[] =>
   Object.keys(parts).filter((part) => process.env.PROVE_PART?.split(',').includes(part) ?? true);
 export const secondsOr = (seconds: number): number => Number(process.env.PROVE_SECONDS ?? seconds);
 
+/** Mostly the first: where every part of an input may be wrong, hardly any input is right as a whole. */
+export const usually = <T>(usual: fc.Arbitrary<T>, ...others: T[]): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 25, arbitrary: usual }, fc.constantFrom(...others));
+
 /**
  * Tries inputs until the time is over. Throws what did not hold, with the smallest input that it was found for.
  *

@@ -129,6 +129,11 @@ export const PARTS: readonly Part[] = [
     'approvals',
     'Calls are held, approved, denied and decided by two at once, while owners change what the agent may do and the broker restarts',
   ),
+  input('agent-tokens', 'Agent tokens, changed, and signed with other headers and claims, beside jose'),
   input('endpoints', 'Endpoints of calls: refused, or sent byte for byte below the base path, in whatever reading'),
+  input('event-streams', 'Event streams of MCP servers in pieces, beside a reader written from the standard'),
+  input('graphql', 'GraphQL documents, beside what graphql-js executes of them'),
+  input('json', 'JSON texts, beside JSON.parse and a scanner of another hand'),
+  input('multipart', 'Bodies in parts, beside the reader of Node'),
   input('pkt-lines', 'Beginnings of pushes, damaged and in pieces: what is read is what stands there'),
 ];
