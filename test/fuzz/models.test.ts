@@ -4,9 +4,13 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { approvals } from './models/approvals.ts';
+import { children } from './models/children.ts';
+import { grants } from './models/grants.ts';
 
 const MODELS: Record<string, (world: World, count: Count) => Fuzzed> = {
   'model-approvals': approvals,
+  'model-children': children,
+  'model-grants': grants,
 };
 const SECONDS = secondsOr(4);
 

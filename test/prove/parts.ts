@@ -129,6 +129,14 @@ export const PARTS: readonly Part[] = [
     'approvals',
     'Calls are held, approved, denied and decided by two at once, while owners change what the agent may do and the broker restarts',
   ),
+  model(
+    'children',
+    'Children are issued while grants, limits, policies and statuses of their parent change: no child does what its parent cannot do then',
+  ),
+  model(
+    'grants',
+    'Grants are given, changed, taken away and end by time, and rules change: in force at once, at every door',
+  ),
   input('agent-tokens', 'Agent tokens, changed, and signed with other headers and claims, beside jose'),
   input('endpoints', 'Endpoints of calls: refused, or sent byte for byte below the base path, in whatever reading'),
   input('event-streams', 'Event streams of MCP servers in pieces, beside a reader written from the standard'),

@@ -8,7 +8,7 @@ import type { TestAgent } from '../../world/agent.ts';
 import type { Organisation, World } from '../../world/world.ts';
 import { type Step, step } from '../steps.ts';
 
-/** What rules say of changes, by POST. Reads are allowed. */
+/** What rules say of `demo:write`. The rest is allowed. */
 const EFFECTS = ['allow', 'require_approval', 'deny'] as const;
 type Effect = (typeof EFFECTS)[number];
 
@@ -26,8 +26,8 @@ export const READ = 'demo:read';
 export const WRITE = 'demo:write';
 
 const rules = (effect: Effect) => [
-  { effect: 'allow', methods: ['GET'] },
-  { effect, methods: ['POST'] },
+  { effect: 'allow', scopes: [READ, 'demo:delete'] },
+  { effect, scopes: [WRITE] },
 ];
 
 /** An agent of a new organisation: it reads and writes, and what it writes is held. The clock is right again. */
@@ -109,7 +109,7 @@ export function stepsOnRights<Model extends { rights: Rights }, Real extends Hol
   );
   const guardrails = fc.constantFrom(...EFFECTS).map((effect) =>
     step<Model, Real>(`guardrails(${effect})`, async ({ rights }, real) => {
-      const list = effect === 'allow' ? [] : [{ name: 'g', effect, methods: ['POST'] }];
+      const list = effect === 'allow' ? [] : [{ name: 'g', effect, scopes: [WRITE] }];
       await change(real, 'POST', '/owner/guardrails', { guardrails: list });
       rights.guardrails = effect;
     }),
