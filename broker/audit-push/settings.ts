@@ -82,6 +82,28 @@ export const STORED_SETTINGS = {
 } as const;
 export type SettingsOf<Kind extends SinkKindName> = z.infer<(typeof STORED_SETTINGS)[Kind]>;
 
+/** What the secret of each kind is, null: it has none; whether it has to have one (`made`: the broker makes it); the names of its parts. */
+const SECRETS: Record<SinkKindName, { secret: 'made' | 'needed' | 'optional'; is: string; parts: string[] } | null> = {
+  webhook: {
+    secret: 'made',
+    is: 'the key that signs ("whsec_…", Standard Webhooks), or, with a header, what is sent in it',
+    parts: [],
+  },
+  otlp: { secret: 'optional', is: 'what is sent in the header', parts: [] },
+  s3: { secret: 'needed', is: 'the access key', parts: ['access_key_id', 'secret_access_key', 'session_token'] },
+  file: null,
+};
+
+/** The kinds as data, from which the console makes its forms. `settings`: JSON Schema of an object. */
+export const describedSinkKinds = () =>
+  SINK_KINDS.map((kind) => ({
+    kind,
+    settings: z.toJSONSchema(STORED_SETTINGS[kind], { io: 'input', unrepresentable: 'any' }) as Record<string, unknown>,
+    secret: SECRETS[kind]?.secret ?? null,
+    secret_is: SECRETS[kind]?.is ?? null,
+    secret_parts: SECRETS[kind]?.parts ?? [],
+  }));
+
 /** What of a given sink is a setting of its kind. */
 export const settingsIn = (given: { kind: SinkKindName } & Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(

@@ -59,6 +59,7 @@ export type PushDevice = Answer<'GET', '/owner/push-subscriptions'>['subscriptio
 export type ChannelKind = Answer<'GET', '/owner/channel-kinds'>['kinds'][number];
 export type Channel = Answer<'GET', '/owner/channels'>['channels'][number];
 export type AuditSink = Answer<'GET', '/owner/audit-sinks'>['sinks'][number];
+export type AuditSinkKind = Answer<'GET', '/owner/audit-sink-kinds'>['kinds'][number];
 export type Connection = Answer<'GET', '/owner/connections'>['connections'][number];
 export type BuiltIn = Answer<'GET', '/owner/built-in-platforms'>['built_in_platforms'][number];
 export type Member = Answer<'GET', '/owner/owners'>['owners'][number];

@@ -96,6 +96,7 @@ export type Asked = NoticesAsked & {
   'GET /version': typeof version;
   'GET /owner/audit': typeof ownerAudit;
   'GET /owner/audit-sinks': typeof sinks.ownerAuditSinks;
+  'GET /owner/audit-sink-kinds': typeof sinks.auditSinkKinds;
   'POST /owner/audit-sinks': typeof sinks.addAuditSink;
   'POST /owner/audit-sinks/{id}/settings': typeof sinks.changeSink;
   'DELETE /owner/audit-sinks/{id}': typeof sinks.removeSink;

@@ -24,6 +24,7 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console/team', file: 'console.html', summary: 'The console: the owners, and what each may.' },
   { path: '/console/people', file: 'console.html', summary: 'The console: people who gave tokens of their own.' },
   { path: '/console/notices', file: 'console.html', summary: 'The console: where owners are told.' },
+  { path: '/console/audit-sinks', file: 'console.html', summary: 'The console: where the audit is pushed to.' },
   { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },
   {
     path: '/console/standing-approvals',

@@ -1,7 +1,8 @@
 /** Failures of outgoing requests, as values with fixed texts: no library's message leaves this module (CX-06). */
 
 const TEXTS = {
-  address_refused: 'The address of the upstream is not one that this broker may connect to.',
+  address_refused:
+    'The address of the upstream is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
   bad_request: 'The request to the upstream is not valid HTTP.',
   dns_failed: 'The host name of the upstream could not be resolved.',
   connect_failed: 'Could not connect to the upstream.',

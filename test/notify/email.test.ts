@@ -107,7 +107,10 @@ describe('a mail', () => {
 
   test('an address that is not public, and a port that is none of mail, are refused before anything is sent', async () => {
     const { port, mails } = await startMailServer();
-    const refused = { ok: false, why: 'The address of the upstream is not one that this broker may connect to.' };
+    const refused = {
+      ok: false,
+      why: 'The address of the upstream is not one that this broker may connect to: it is not public, and the operator has not allowed it (AGENT_BROKER_ALLOW_PRIVATE).',
+    };
     expect(await sendMail(way([]), to(port), mail)).toEqual(refused);
     expect(await sendMail(way([]), to(587), mail)).toEqual(refused);
     expect(await sendMail(way([]), to(22, { host: '93.184.215.14' }), mail)).toEqual(refused);

@@ -5,6 +5,7 @@ import { ActivityPage } from '/console/activity/activity.js';
 import { AgentPage } from '/console/agent/agent.js';
 import { AgentsPage } from '/console/agents/agents.js';
 import { asError, ask } from '/console/api.js';
+import { AuditSinksPage } from '/console/audit-sinks/audit-sinks.js';
 import { ClientsPage } from '/console/clients/clients.js';
 import { ConnectionsPage } from '/console/connections/connections.js';
 import { GalleryPage } from '/console/connections/gallery.js';
@@ -52,6 +53,7 @@ const PAGES = {
   '/console/clients': { name: 'MCP clients', page: ClientsPage },
   '/console/people': { name: 'People', page: PeoplePage },
   '/console/notices': { name: 'Notices', page: NoticesPage },
+  '/console/audit-sinks': { name: 'Audit sinks', page: AuditSinksPage },
   '/console/team': { name: 'Team', page: TeamPage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
   '/console/policies': { name: 'Policies', page: PoliciesPage },

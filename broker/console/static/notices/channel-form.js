@@ -1,29 +1,15 @@
 // A channel, added or changed: the fields of its kind as the broker describes them, its secret, and what is told on it.
 /** @typedef {import('../../answers.ts').Channel} Channel */
 /** @typedef {import('../../answers.ts').ChannelKind} ChannelKind */
-/** @typedef {import('/console/notices/fields.js').Schema} Schema */
+/** @typedef {import('/console/shell/schema-fields.js').Schema} Schema */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { Question } from '/console/notices/dialogs.js';
-import { Field, givenOf, textOf } from '/console/notices/fields.js';
 import { RulesFields, rulesOf, writtenOf } from '/console/notices/rules-fields.js';
 import { kindName } from '/console/notices/words.js';
 import { valueTo } from '/console/shell/fields.js';
+import { Question } from '/console/shell/question.js';
+import { Field, fieldsOf, givenOf, textOf } from '/console/shell/schema-fields.js';
 import { visibleLine } from '/console/visible.js';
-
-/** @param {ChannelKind} kind */
-const schemaOf = ({ settings }) => /** @type {Schema} */ (settings);
-
-/** What is needed stands first. @param {ChannelKind} kind */
-function fieldsOf(kind) {
-  const { properties = {}, required = [] } = schemaOf(kind);
-  const fields = Object.entries(properties).map(([name, schema]) => ({
-    name,
-    schema,
-    required: required.includes(name),
-  }));
-  return fields.toSorted((a, b) => Number(b.required) - Number(a.required));
-}
 
 /**
  * Without a `channel`, adds one; `made` hears of a key that the broker made.
@@ -38,7 +24,7 @@ export function ChannelForm({ kinds, channel, made, changed, onClose }) {
   const [written, write] = useState(() => writtenOf(channel?.rules ?? {}));
   const kind = kinds.find((one) => one.kind === kindId);
   if (!kind) return null;
-  const fields = fieldsOf(kind);
+  const fields = fieldsOf(/** @type {Schema} */ (kind.settings));
   const shown = (/** @type {string} */ field, /** @type {Schema} */ schema) =>
     texts[field] ?? textOf(schema, channel?.settings[field]);
   const work = async () => {

@@ -3,11 +3,12 @@
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { ChannelForm } from '/console/notices/channel-form.js';
-import { MadeSecret, RemoveChannel } from '/console/notices/dialogs.js';
+import { RemoveChannel } from '/console/notices/dialogs.js';
 import { kindName, rulesInWords, stateOf } from '/console/notices/words.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { MadeSecret } from '/console/shell/question.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';

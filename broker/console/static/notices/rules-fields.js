@@ -1,9 +1,9 @@
 // What is told on a channel or a device, and when: the same for all kinds.
 /** @typedef {import('../../answers.ts').Channel['rules']} Rules */
 import { html, useId } from '/console/html.js';
-import { listOf } from '/console/notices/fields.js';
 import { EVENTS } from '/console/notices/words.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { listOf } from '/console/shell/schema-fields.js';
 
 /** What is in the fields. @typedef {{ events: string[], agents: string, platforms: string, from: string, to: string, zone: string, days: string[], remind: string }} Written */
 

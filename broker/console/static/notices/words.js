@@ -1,5 +1,6 @@
 // What the page of notices says of channels and devices.
 /** @typedef {import('../../answers.ts').Channel} Channel */
+import { nameOf } from '/console/shell/schema-fields.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @type {Readonly<Record<string, string>>} */
@@ -40,12 +41,6 @@ export function rulesInWords({ events, agents, platforms, quiet, remind_minutes 
   ];
   return `${parts.filter(Boolean).join(', ')}.`;
 }
-
-/** The name of a setting, for a person: `service_url` is `Service url`. */
-export const nameOf = (/** @type {string} */ key) => {
-  const words = key.replaceAll('_', ' ');
-  return words === 'url' ? 'Address' : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
-};
 
 /** @type {Readonly<Record<string, string>>} */
 const KINDS = {

@@ -32,6 +32,14 @@ export function SettingsPage() {
       ${answer && html`<${Publishing} published=${answer.publish_identity_documents} may=${may} changed=${reload} />`}
       ${answer && html`<${AutoSuspend} key=${JSON.stringify(answer.auto_suspend)} rule=${answer.auto_suspend} may=${may} changed=${reload} />`}
       ${answer && html`<${Retention} key=${JSON.stringify(answer.retention)} kept=${answer.retention} may=${may} changed=${reload} />`}
+      ${
+        may &&
+        html`<section class="sheet" aria-labelledby="sinks-head">
+          <h2 id="sinks-head">Pushing the audit</h2>
+          <p>To which tools of a security team everything on record is sent as it happens.</p>
+          <p><${Link} to="/console/audit-sinks" id="to-audit-sinks">Audit sinks<//></p>
+        </section>`
+      }
       ${may && html`<${Installation} />`}
     </div>
   `;

@@ -16,7 +16,11 @@ const PLACES = [
   { path: '/console/connections', name: 'Connections', has: ['/console/people'] },
   { path: '/console/policies', name: 'Policies' },
   { path: '/console/team', name: 'Team', has: ['/console/passkeys'] },
-  { path: '/console/settings', name: 'Settings', has: ['/console/notices', '/console/restored'] },
+  {
+    path: '/console/settings',
+    name: 'Settings',
+    has: ['/console/notices', '/console/audit-sinks', '/console/restored'],
+  },
 ];
 const isBelow = (/** @type {string} */ path, /** @type {string} */ here) =>
   path !== '/console' && here.startsWith(`${path}/`);

@@ -8,7 +8,7 @@ import {
   removeAuditSink,
   testAuditSink,
 } from '../../../admin/audit-sinks.ts';
-import { FORMATS, Format, SINK_KINDS, SinkName, sinkForm } from '../../../audit-push/settings.ts';
+import { describedSinkKinds, FORMATS, Format, SINK_KINDS, SinkName, sinkForm } from '../../../audit-push/settings.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
@@ -73,6 +73,42 @@ export const ownerAuditSinks = route({
   errors: [],
   handle: async ({ services: { broker }, who }) =>
     json(200, { sinks: (await readSinks(broker.store.db, who.organisationId)).map(shown) }),
+});
+
+/** GET /owner/audit-sink-kinds */
+export const auditSinkKinds = route({
+  method: 'GET',
+  path: '/owner/audit-sink-kinds',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.audit_sinks.kinds',
+  summary: 'The kinds of audit sinks that this broker has, with the settings that each takes as JSON Schema.',
+  answers: {
+    200: {
+      description: 'All of them; not `file` where the operator has set no folder.',
+      schema: z.object({
+        kinds: z.array(
+          z.object({
+            kind: z.enum(SINK_KINDS),
+            settings: z.record(z.string(), z.unknown()).describe('JSON Schema of an object'),
+            secret: z
+              .enum(['made', 'needed', 'optional'])
+              .nullable()
+              .describe(
+                'whether it has to have one; made: the broker makes one where none is given; null: it cannot have one',
+              ),
+            secret_is: z.string().nullable().describe('what the secret is'),
+            secret_parts: z.array(z.string()).describe('names of its parts, where it is not one text'),
+          }),
+        ),
+      }),
+    },
+  },
+  errors: [],
+  handle: async ({ services: { broker } }) =>
+    json(200, {
+      kinds: describedSinkKinds().filter(({ kind }) => kind !== 'file' || broker.config.auditFolder !== undefined),
+    }),
 });
 
 /** POST /owner/audit-sinks */
@@ -173,4 +209,4 @@ export const trySink = route({
     json(200, await testAuditSink(context.services, changingOwner(context), storedUuid(context.params.id))),
 });
 
-export const auditSinkRoutes = [ownerAuditSinks, addAuditSink, changeSink, removeSink, trySink];
+export const auditSinkRoutes = [ownerAuditSinks, auditSinkKinds, addAuditSink, changeSink, removeSink, trySink];

@@ -1,6 +1,5 @@
-// Fields of a form from the JSON Schema of what they make, so that a new kind of channel needs nothing here.
+// Fields of a form from the JSON Schema of what they make, so that a new kind of channel or audit sink needs nothing here.
 import { html, useId } from '/console/html.js';
-import { nameOf } from '/console/notices/words.js';
 import { valueTo } from '/console/shell/fields.js';
 
 /**
@@ -9,6 +8,12 @@ import { valueTo } from '/console/shell/fields.js';
  *   minimum?: number, maximum?: number, maxLength?: number, items?: Schema, properties?: Record<string, Schema>, required?: string[],
  * }} Schema
  */
+
+/** The name of a setting, for a person: `service_url` is `Service url`. */
+export const nameOf = (/** @type {string} */ key) => {
+  const words = key.replaceAll('_', ' ');
+  return words === 'url' ? 'Address' : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+};
 
 const isList = (/** @type {Schema} */ { type, items }) => type === 'array' && items?.type === 'string';
 const isPlain = (/** @type {Schema} */ { type }) => type === 'string' || type === 'integer' || type === 'number';
@@ -47,6 +52,16 @@ export const listOf = (/** @type {string} */ text) =>
     .split(/[\n,]/)
     .map((one) => one.trim())
     .filter((one) => one !== '');
+
+/** The fields of an object; what is needed stands first. @param {Schema} schema */
+export function fieldsOf({ properties = {}, required = [] }) {
+  const fields = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    schema,
+    required: required.includes(name),
+  }));
+  return fields.toSorted((a, b) => Number(b.required) - Number(a.required));
+}
 
 /**
  * One field of it.

@@ -1,0 +1,100 @@
+// Where the audit is pushed to: which sinks there are, how far their receivers have it, and adding, changing, trying and removing.
+/** @typedef {import('../../answers.ts').AuditSink} AuditSink */
+import { ask } from '/console/api.js';
+import { MoveSink, RemoveSink } from '/console/audit-sinks/dialogs.js';
+import { SinkForm } from '/console/audit-sinks/sink-form.js';
+import { badgeOf, kindName, placeOf, stateOf } from '/console/audit-sinks/words.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { MadeSecret } from '/console/shell/question.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 5_000;
+
+export function AuditSinksPage() {
+  const owner = useOwner();
+  return html`
+    <div class="page-head"><h1>Audit sinks</h1></div>
+    <div class="audit-sinks stack">
+      <p class="quiet">Everything on record of this organisation, calls, decisions and changes, is sent to each of them as it happens: in order,
+        at least once, and nothing is left out while a receiver is away.</p>
+      ${
+        mayChange(owner)
+          ? html`<${Sinks} />`
+          : html`<p id="not-admin">Your role is ${owner.role}: an admin sees and changes them.</p>`
+      }
+    </div>
+  `;
+}
+
+/** @typedef {{ what: 'add' } | { what: 'change' | 'move' | 'remove', sink: AuditSink } | { what: 'made', name: string, secret: string }} Asked */
+
+function Sinks() {
+  const { answer, error, reload } = useLoaded('/owner/audit-sinks', EVERY_MS);
+  const kinds = useLoaded('/owner/audit-sink-kinds', 3_600_000).answer?.kinds;
+  const [asked, setAsked] = useState(/** @type {Asked | undefined} */ (undefined));
+  const sinks = answer?.sinks;
+  // A dialog hears of its closing a moment later: what was opened from it meanwhile stays.
+  const close = () => setAsked((now) => (now === asked ? undefined : now));
+  const made = (/** @type {string} */ name, /** @type {string} */ secret) => setAsked({ what: 'made', name, secret });
+  return html`<section class="sheet" aria-label="Audit sinks">
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!sinks && !error && html`<${Loading} />`}
+    ${sinks?.length === 0 && html`<p id="no-sinks">The audit is pushed nowhere. A webhook, a collector of OpenTelemetry or S3-compatible storage can receive it.</p>`}
+    ${
+      sinks &&
+      sinks.length > 0 &&
+      html`<ul role="list" class="rows" id="sinks">
+        ${sinks.map((sink) => html`<${Row} key=${sink.id} sink=${sink} changed=${reload} ask=${(/** @type {'change' | 'move' | 'remove'} */ what) => setAsked({ what, sink })} />`)}
+      </ul>`
+    }
+    ${kinds && html`<div class="buttons"><button type="button" id="add-sink" onClick=${() => setAsked({ what: 'add' })}>Add an audit sink…</button></div>`}
+    ${kinds && asked?.what === 'add' && html`<${SinkForm} kinds=${kinds} made=${made} changed=${reload} onClose=${close} />`}
+    ${kinds && asked?.what === 'change' && html`<${SinkForm} kinds=${kinds} sink=${asked.sink} made=${made} changed=${reload} onClose=${close} />`}
+    ${asked?.what === 'move' && html`<${MoveSink} sink=${asked.sink} changed=${reload} onClose=${close} />`}
+    ${asked?.what === 'remove' && html`<${RemoveSink} sink=${asked.sink} changed=${reload} onClose=${close} />`}
+    ${asked?.what === 'made' && html`<${MadeSecret} name=${asked.name} secret=${asked.secret} onClose=${close} />`}
+  </section>`;
+}
+
+/** @param {{ sink: AuditSink, changed: () => Promise<void>, ask: (what: 'change' | 'move' | 'remove') => void }} props */
+function Row({ sink, changed, ask: question }) {
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const name = visibleLine(sink.name);
+  const badge = badgeOf(sink);
+  const isPaused = sink.status === 'paused';
+  const test = () =>
+    run(async () => {
+      const { ok, detail } = await ask('POST', `/owner/audit-sinks/${sink.id}/test`, {});
+      announce(visibleLine(detail), ok ? 'good' : 'bad');
+    });
+  const turn = () =>
+    run(async () => {
+      await ask('POST', `/owner/audit-sinks/${sink.id}/settings`, { status: isPaused ? 'active' : 'paused' });
+      announce(
+        isPaused ? `“${name}” goes on.` : `Nothing is sent to “${name}” until it is resumed; nothing is lost.`,
+        'good',
+      );
+      await changed();
+    });
+  return html`<li class="row" data-sink=${sink.name}>
+    <div class="what">
+      <p class="name"><strong class="theirs">${name}</strong> <span class="badge">${kindName(sink.kind)}</span> <span class="badge state" data-kind=${badge.kind}>${badge.words}</span></p>
+      <p class="small theirs">${placeOf(sink)}</p>
+      <p class="small quiet theirs how-far">${stateOf(sink)}</p>
+      <${Problem} problem=${problem} />
+    </div>
+    <div class="buttons">
+      <button type="button" class="compact test" disabled=${busy} onClick=${test}>Test<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact turn" disabled=${busy} onClick=${turn}>${isPaused ? 'Resume' : 'Pause'}<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact move" onClick=${() => question('move')}>Send again from…<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact change" onClick=${() => question('change')}>Change…<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact danger remove" onClick=${() => question('remove')}>Remove…<span class="unseen"> ${name}</span></button>
+    </div>
+  </li>`;
+}

@@ -1,0 +1,43 @@
+// What the page of audit sinks says of one.
+/** @typedef {import('../../answers.ts').AuditSink} AuditSink */
+import { visibleLine } from '/console/visible.js';
+
+/** @type {Readonly<Record<string, string>>} */
+const KINDS = { webhook: 'Webhook', otlp: 'OpenTelemetry (OTLP)', s3: 'S3-compatible storage', file: 'File' };
+export const kindName = (/** @type {string} */ kind) => KINDS[kind] ?? kind;
+
+/** @type {Readonly<Record<AuditSink['format'], string>>} */
+export const FORMATS = { ocsf: 'OCSF 1.9.0 events', json: 'JSON lines' };
+
+const count = new Intl.NumberFormat('en');
+export const rowsInWords = (/** @type {number} */ rows) => `${count.format(rows)} row${rows === 1 ? '' : 's'}`;
+
+const moment = (/** @type {string} */ at) =>
+  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+
+/** @param {AuditSink} sink @returns {{ words: string, kind: string }} */
+export function badgeOf({ status, failing_since, delivered_at }) {
+  if (status === 'paused') return { words: 'Paused', kind: '' };
+  if (failing_since !== null) return { words: 'Failing', kind: 'bad' };
+  return delivered_at === null ? { words: 'New', kind: '' } : { words: 'Working', kind: 'good' };
+}
+
+/** Where it leads, and in which format. @param {AuditSink} sink */
+export function placeOf({ kind, settings, format, name }) {
+  const { url, bucket, prefix } = /** @type {Record<string, string | undefined>} */ (settings);
+  const place = kind === 'file' ? `${name}.jsonl` : (url ?? '');
+  const inside = bucket === undefined ? '' : `, bucket ${[bucket, prefix].filter(Boolean).join('/')}`;
+  return `${visibleLine(`${place}${inside}`)}: ${FORMATS[format]}`;
+}
+
+/** How far its receiver has the audit, and what is wrong. @param {AuditSink} sink */
+export function stateOf({ rows_behind, delivered_at, failing_since, last_error, retry_at, rejected_rows, next_index }) {
+  const far = rows_behind === 0 ? 'It has everything.' : `${rowsInWords(rows_behind)} wait, from row ${next_index} on.`;
+  const last = delivered_at ? ` Last batch taken ${moment(delivered_at)}.` : '';
+  const wrong =
+    failing_since === null
+      ? ''
+      : ` Not taken since ${moment(failing_since)}: ${visibleLine(last_error ?? '')}${retry_at ? ' It is tried again.' : ''}`;
+  const rejected = rejected_rows === 0 ? '' : ` It did not keep ${rowsInWords(rejected_rows)}.`;
+  return `${far}${last}${wrong}${rejected}`;
+}

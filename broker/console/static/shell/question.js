@@ -1,0 +1,42 @@
+// Dialogs that ask for something and do it, and the one that shows a key once.
+/** @typedef {import('/console/html.js').Children} Children */
+import { html } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Command } from '/console/shell/command.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { visibleLine } from '/console/visible.js';
+
+/**
+ * `work` answers what to say afterwards; where it answers nothing, the dialog stays as somebody else has it.
+ *
+ * @param {{ title: string, verb: string, kind?: string, work: () => Promise<string | undefined>, onClose: () => void, children: Children }} props
+ */
+export function Question({ title, verb, kind = 'primary', work, onClose, children }) {
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const submit = () =>
+    run(async () => {
+      const words = await work();
+      if (words === undefined) return;
+      announce(words, 'good');
+      onClose();
+    });
+  return html`<${Dialog} title=${title} onClose=${onClose} onSubmit=${submit}>
+    ${children}
+    <${Problem} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class=${kind} id="do-it" disabled=${busy}>${verb}</button>
+    </div>
+  <//>`;
+}
+
+/** The key that the broker made, which is shown this once. @param {{ name: string, secret: string, onClose: () => void }} props */
+export function MadeSecret({ name, secret, onClose }) {
+  return html`<${Dialog} title="Keep this key" onClose=${onClose} onSubmit=${onClose}>
+    <p>Whoever receives the webhooks of <strong class="theirs">${visibleLine(name)}</strong> verifies them with it. It is shown this once.</p>
+    <${Command} text=${secret} />
+    <div class="buttons"><button type="submit" class="primary" id="kept">I have kept it</button></div>
+  <//>`;
+}

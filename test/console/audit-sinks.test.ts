@@ -1,0 +1,142 @@
+/** Audit sinks in the console: added, tried, paused, moved and removed, in a real browser against a real receiver. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { rowsIn, startAuditReceiver } from '../world/audit-receiver.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { newFolder } from '../world/stores.ts';
+
+describe.skipIf(withoutChromium)(
+  `audit sinks in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    const receiver = shared(() => startAuditReceiver());
+    const world = givenWorld('sqlite', () => ({
+      AGENT_BROKER_ALLOW_PRIVATE: receiver.address,
+      AUDIT_FOLDER: newFolder(),
+    }));
+    const organisation = shared(() => world.demoOrganisation(receiver.platform));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
+    const sinks = async () => (await organisation.ask('GET', '/owner/audit-sinks')).body.sinks;
+    const write = async (selector: string, text: string) => {
+      await page.click(selector);
+      await page.value(`document.querySelector(${JSON.stringify(selector)}).select?.()`);
+      await page.type(text);
+    };
+    const choose = (selector: string, value: string) =>
+      page.value(`{ const select = document.querySelector(${JSON.stringify(selector)});
+        select.value = ${JSON.stringify(value)}; select.dispatchEvent(new Event('change', { bubbles: true })); }`);
+    const has = (words: string) =>
+      `document.querySelector('[data-sink="siem"] .how-far').innerText.includes(${JSON.stringify(words)})`;
+    const indexes = () => receiver.seen.flatMap(({ body }) => rowsIn(body).map(({ index }) => index));
+
+    test('by mouse from the settings: a webhook from the first row on, its key shown once, and everything is sent', async () => {
+      await page.click('nav a[href="/console/settings"]');
+      // The link moves down while what stands above it is loaded.
+      await page.until(
+        `document.querySelector('#retention') && document.querySelector('main').innerText.includes('Receipts')`,
+      );
+      await page.click('#to-audit-sinks');
+      await page.until(`document.querySelector('#no-sinks') !== null`);
+      await page.click('#add-sink');
+      await write('#sink-name', 'siem');
+      await write('[data-field="url"]', `${receiver.url}/in`);
+      await choose('#sink-from', 'beginning');
+      await choose('#sink-format', 'json');
+      await expectAccessible(page, 'the form of an audit sink');
+      await page.click('#do-it');
+      await page.until(`document.querySelector('dialog .command')?.innerText.startsWith('whsec_')`);
+      await page.click('#kept');
+      await page.until(`document.querySelector('[data-sink="siem"] .state')?.innerText === 'Working'`);
+      await page.until(has('It has everything.'));
+      expect(indexes()[0]).toBe(0);
+      await page.click('[data-sink="siem"] .test');
+      await says(page, 'It would take rows.');
+    });
+
+    test('paused it is sent nothing, and says how many rows wait; resumed it is sent them', async () => {
+      await page.click('[data-sink="siem"] .turn');
+      await page.until(`document.querySelector('[data-sink="siem"] .state').innerText === 'Paused'`);
+      const before = indexes().length;
+      const agent = await organisation.agent();
+      expect(
+        (await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' })).status,
+      ).toBe(403);
+      await page.until(
+        `/[1-9][0-9]* rows? wait/.test(document.querySelector('[data-sink="siem"] .how-far').innerText)`,
+      );
+      expect(indexes().length).toBe(before);
+      await page.click('[data-sink="siem"] .turn');
+      await page.until(has('It has everything.'));
+      expect(indexes().length).toBeGreaterThan(before);
+    });
+
+    test('it is sent again from a row, and what is refused is said beside it', async () => {
+      await page.click('[data-sink="siem"] .move');
+      await write('#from-row', '1');
+      receiver.forget();
+      await page.click('#do-it');
+      await says(page, '“siem” is sent');
+      await page.until(has('It has everything.'));
+      expect(indexes()[0]).toBe(1);
+      await page.click('[data-sink="siem"] .change');
+      await write('[data-field="url"]', 'https://10.1.2.3/in');
+      await page.click('#do-it');
+      await says(page, 'is changed');
+      await page.until(`document.querySelector('[data-sink="siem"] .state').innerText === 'Failing'`);
+      await page.until(has('AGENT_BROKER_ALLOW_PRIVATE'));
+    });
+
+    test('storage has a secret of parts, a file has none; a missing secret is refused in words', async () => {
+      await page.click('#add-sink');
+      await choose('#sink-kind', 's3');
+      await write('#sink-name', 'archive');
+      await write('[data-field="url"]', receiver.url);
+      await write('[data-field="region"]', 'eu-central-1');
+      await write('[data-field="bucket"]', 'audit');
+      await write('#sink-access_key_id', 'AKIAEXAMPLE');
+      await page.click('#do-it');
+      expect((await sinks()).length, 'the browser asks for the other part').toBe(1);
+      await write('#sink-secret_access_key', 'wJalrXUtnFEMI');
+      await page.click('#do-it');
+      await says(page, 'The audit is pushed to “archive”');
+      await page.click('#add-sink');
+      await choose('#sink-kind', 'file');
+      await page.until(`document.querySelector('#sink-secret') === null`);
+      await write('#sink-name', 'kept');
+      await page.click('#do-it');
+      await says(page, 'The audit is pushed to “kept”');
+      expect(
+        (await sinks()).map(({ name, kind, has_secret }: Record<string, unknown>) => [name, kind, has_secret]),
+      ).toEqual([
+        ['archive', 's3', true],
+        ['kept', 'file', false],
+        ['siem', 'webhook', true],
+      ]);
+    });
+
+    test('removed by keyboard, and on record', async () => {
+      await page.value(`document.querySelector('[data-sink="siem"] .remove').focus()`);
+      await page.press('Enter');
+      await page.until(`document.querySelector('#do-it') !== null`);
+      await page.value(`document.querySelector('#do-it').focus()`);
+      await page.press('Enter');
+      await says(page, 'not pushed to “siem” any more');
+      await page.until(`document.querySelector('[data-sink="siem"]') === null`);
+      const { rows } = (await organisation.ask('GET', '/owner/audit?reason=audit_sink_removed')).body;
+      expect(rows).toHaveLength(1);
+    });
+
+    test('who is no admin reads why they see none; a broker without a folder offers no files', async () => {
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+      await viewer.open(`${world.running.baseUrl}/console/audit-sinks`);
+      await isLive(viewer);
+      await viewer.until(`document.querySelector('#not-admin')?.innerText.includes('viewer')`);
+      expect(
+        (await organisation.ask('GET', '/owner/audit-sink-kinds')).body.kinds.map(({ kind }: { kind: string }) => kind),
+      ).toContain('file');
+    });
+  },
+);
