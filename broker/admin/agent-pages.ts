@@ -4,7 +4,15 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { type AgentActivity, activityOf } from '../store/agent-activity.ts';
 import { keyReplacedAt } from '../store/agent-keys.ts';
-import { type AgentCursor, type AgentPage, countAgents, findAgents, pageOfAgents } from '../store/agent-pages.ts';
+import {
+  type AgentCursor,
+  type AgentPage,
+  countAgents,
+  findAgents,
+  INDEXED_ORDERS,
+  MOST_AGENTS_COUNTED,
+  pageOfAgents,
+} from '../store/agent-pages.ts';
 import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listBreakersOpenAt } from '../store/breakers.ts';
 import { findOwner } from '../store/organisations.ts';
@@ -12,6 +20,7 @@ import { findPolicy } from '../store/policies.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** `activity`: of the 24 hours before, and what waits now. */
 export type GlancedAgent = ListedAgent & { activity: AgentActivity };
@@ -24,7 +33,7 @@ type Reading = Pick<Broker, 'store'>;
 /**
  * A page of the agents that are not deleted; children until a day after their end. `filter.parent` may be an agent id, too.
  *
- * @throws ChangeRefused: there is no agent `filter.parent`
+ * @throws ChangeRefused: there is no agent `filter.parent`, or there are too many for the order
  */
 export async function findAgentPage(
   broker: Reading,
@@ -39,10 +48,15 @@ export async function findAgentPage(
     ...(parent !== undefined && { parent: (await loadAgent(db, organisationId, parent)).id }),
   };
   const page = { ...sought, filter, endedBy: now - DAY_MS };
-  const [{ agents, end }, total] = await Promise.all([
-    pageOfAgents(db, organisationId, page),
-    countAgents(db, organisationId, page),
-  ]);
+  const counted = () => countAgents(db, organisationId, page);
+  if (!INDEXED_ORDERS.has(page.order) && (await counted()) === MOST_AGENTS_COUNTED)
+    throw new ChangeRefused(
+      'invalid_request',
+      `sort: ${MOST_AGENTS_COUNTED} agents or more can be ordered by ${[...INDEXED_ORDERS].join(' or ')} only. Narrow them down first.`,
+    );
+  const { agents, end } = await pageOfAgents(db, organisationId, page);
+  // Finding few among a million took long enough.
+  const total = end === null && page.after === undefined ? agents.length : await counted();
   return { agents: await glance(broker, organisationId, agents, now), end, total };
 }
 

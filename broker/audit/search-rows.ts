@@ -2,17 +2,13 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
 import { storedUuid } from '../crypto/ids.ts';
-import { findAgentsNamed } from '../store/agent-names.ts';
 import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { type AuditFilter, type Found, findAuditRows } from '../store/audit-search.ts';
-import type { Db } from '../store/store.ts';
 
 /** How often the store is asked for one page before it is answered with what was found. */
 const MOST_LOOKS = 10;
 /** After so long no further look begins, so that a page takes at most 100 ms: who asks goes on with the cursor. */
 const LOOKING_MS = 25;
-/** Names that are looked for among the rows; of more only these. */
-const MOST_NAMED = 200;
 const EXPORT_PAGE = 100;
 
 /** One row of an organisation; or undefined. */
@@ -31,7 +27,6 @@ export async function searchRows(
 ): Promise<{ rows: AuditRow[]; next: string | null }> {
   const page: Found = { rows: [], reached: before ?? null };
   const begun = performance.now();
-  const named = await withNames(db, organisationId, filter);
   // An id that is copied is found at once, however long ago that was.
   const exact = filter.text === undefined || before !== undefined ? undefined : storedUuid(filter.text);
   const row = exact ? await findAuditRow(db, organisationId, exact) : undefined;
@@ -39,7 +34,7 @@ export async function searchRows(
   for (let looks = 0; looks < MOST_LOOKS; looks++) {
     const beyond = page.reached ?? undefined;
     const wanted = { order: 'newest_first', beyond, limit: limit - page.rows.length } as const;
-    const found = await findAuditRows(db, organisationId, named, wanted);
+    const found = await findAuditRows(db, organisationId, filter, wanted);
     page.rows.push(...found.rows);
     page.reached = found.reached;
     if (found.reached === null || page.rows.length === limit) break;
@@ -59,19 +54,12 @@ export async function* exportRows(
 ): AsyncGenerator<AuditRow[]> {
   // What comes while it is read is the next export's: otherwise a busy broker's would have no end.
   const until = Math.min(filter.until ?? Number.POSITIVE_INFINITY, clock() + 1);
-  const named = await withNames(db, organisationId, filter);
   let beyond = after;
   do {
     const page = { order: 'oldest_first', beyond, limit: EXPORT_PAGE } as const;
-    const found: Found = await findAuditRows(db, organisationId, { ...named, until, final: true }, page);
+    const found: Found = await findAuditRows(db, organisationId, { ...filter, until, final: true }, page);
     yield found.rows;
     beyond = found.reached ?? undefined;
     await setImmediate();
   } while (beyond !== undefined);
-}
-
-/** Rows have ids of agents, and people look for their names. */
-async function withNames(db: Db, organisationId: string, filter: AuditFilter): Promise<AuditFilter> {
-  if (filter.text === undefined) return filter;
-  return { ...filter, agentsOfText: await findAgentsNamed(db, organisationId, filter.text, MOST_NAMED) };
 }

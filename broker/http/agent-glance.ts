@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-pages.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import { MOST_COUNTED } from '../store/agent-activity.ts';
-import { AGENT_ORDERS, type AgentCursor, type AgentOrder } from '../store/agent-pages.ts';
+import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MOST_AGENTS_COUNTED } from '../store/agent-pages.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
@@ -30,6 +30,10 @@ export const WholeAgentShown = GlancedAgentShown.extend({
       'since when it may have its key: when that replaced another one, else when the agent was made; null: it has none',
     ),
 }).meta({ id: 'WholeAgent' });
+
+export const AgentsTotal = z
+  .int()
+  .describe(`how many there are on all pages; ${MOST_AGENTS_COUNTED} stands for that many or more`);
 
 export const glancedAgentShown = (one: GlancedAgent, now: Instant): z.output<typeof GlancedAgentShown> => {
   const { agent_id: _agent, last_call_at, ...counts } = one.activity;

@@ -1,18 +1,5 @@
-/** Agents by name, and names of agents: for people who look for what is on record. */
-import { sql } from 'kysely';
+/** Names of agents, for people who look for what is on record. */
 import type { Db } from './store.ts';
-
-/** `agt_` ids of at most `limit` agents whose names hold the text, in whichever case; deleted ones, too, for the record keeps theirs. */
-export async function findAgentsNamed(db: Db, organisationId: string, text: string, limit: number): Promise<string[]> {
-  const rows = await db
-    .selectFrom('agents')
-    .select('agent_id')
-    .where('organisation_id', '=', organisationId)
-    .where((eb) => sql<boolean>`lower(${eb.ref('name')}) like ${likeOf(text)} escape '\\'`)
-    .limit(limit)
-    .execute();
-  return rows.map(({ agent_id }) => agent_id);
-}
 
 /** Names by `agt_` id. */
 export async function findAgentNames(

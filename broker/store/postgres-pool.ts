@@ -32,5 +32,10 @@ export function openPool(
   // The pool handles errors of idle connections only. An error between two statements of a transaction would be an uncaught
   // exception; with a listener the next statement fails instead.
   pool.on('connect', (client) => client.on('error', () => {}));
+  // What nobody waits for any more is ended on the server, too. Said by a statement: poolers refuse it among the startup parameters.
+  if (options.query_timeout !== undefined)
+    pool.on('connect', (client) => {
+      client.query(`set statement_timeout = ${options.query_timeout}`).catch(() => {});
+    });
   return pool;
 }

@@ -1,10 +1,11 @@
 /** Owners look for agents: a page at a time, in an order, with what each did lately, and each by itself. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
 
 type Listed = { name: string; agent_id: string; status: string; activity?: Record<string, unknown> };
@@ -119,5 +120,30 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
       'q=a+b+c+d+e+f+g+h+i',
     ])
       expectEnvelope(await organisation.ask('GET', `/owner/agents?${query}`), 400, 'invalid_request');
+  });
+});
+
+describe.each(ONE_STORE)(`very many agents on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+
+  test('are counted up to 10,000, listed by name or age, and in other orders once they are narrowed down', async () => {
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent({ name: 'first' });
+    const { db } = world.running.broker.store;
+    const row = await db.selectFrom('agents').selectAll().where('id', '=', agent.id).executeTakeFirstOrThrow();
+    for (let at = 1; at < 10_000; at += 1_000) {
+      const copies = Array.from({ length: Math.min(1_000, 10_000 - at) }, (_, more) => {
+        const status: 'active' | 'suspended' = at + more < 50 ? 'suspended' : 'active';
+        return { ...row, id: uuidv4(), agent_id: newAgentId(), name: `copy ${at + more}`, status };
+      });
+      await db.insertInto('agents').values(copies).execute();
+    }
+    const list = (query: string) => organisation.ask('GET', `/owner/agents?limit=2&${query}`);
+    for (const sort of ['name', '-name', 'created', '-created'])
+      expect((await list(`sort=${sort}`)).body).toMatchObject({ total: 10_000, next: expect.any(String) });
+    const refused = await list('sort=-last_call');
+    expectEnvelope(refused, 400, 'invalid_request');
+    expect(refused.body.detail).toContain('10000 agents or more can be ordered by name or created only');
+    expect((await list('sort=-last_call&status=suspended')).body).toMatchObject({ total: 49 });
   });
 });

@@ -12,7 +12,7 @@ import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { isSought, soughtIn } from '/console/shell/sought.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
-import { useAgentPages } from '/console/shell/use-pages.js';
+import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 
 const EVERY_MS = 10_000;
 const SELDOM_MS = 60_000;
@@ -56,7 +56,7 @@ export function AgentsPage({ place }) {
         </tbody>
       </table>`
     }
-    ${pages && next && !stale && html`<p class="more"><button type="button" id="show-more" onClick=${() => load(next)}>Show more (${pages.total - pages.agents.length} not shown)</button></p>`}
+    ${pages && next && !stale && html`<p class="more"><button type="button" id="show-more" onClick=${() => load(next)}>Show more (${notShown(pages)} not shown)</button></p>`}
     ${pages && !none && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can stop agents.</p>`}
     ${moving && html`<${MoveDialog} ...${moving} onClose=${() => setMoving(undefined)} onMoved=${() => load(undefined)} />`}
   `;

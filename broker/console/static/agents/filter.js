@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
 import { valueTo } from '/console/shell/fields.js';
 import { isSought, seek } from '/console/shell/sought.js';
+import { totalWords } from '/console/shell/use-pages.js';
 
 export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner', 'sort']);
 /** @typedef {Record<(typeof NAMES)[number], string>} Sought */
@@ -51,7 +52,7 @@ export function Filter({ sought, total, policies, owners }) {
       ${policies.size > 1 && html`<${Choice} id="by-policy" label="Policy" all="All policies" options=${policies} chosen=${sought.policy} choose=${set('policy')} />`}
       ${owners.size > 1 && html`<${Choice} id="by-owner" label="Owner" all="All owners" options=${owners} chosen=${sought.owner} choose=${set('owner')} />`}
       <div class="orders"><${Choice} id="by-order" label="Order" all="By name" options=${ORDERS} chosen=${sought.sort} sorted=${false} choose=${set('sort')} /></div>
-      <p class="small quiet" role="status" id="fitting">${total === undefined ? '' : `${total}${isSought(narrowing) ? ' found' : total === 1 ? ' agent' : ' agents'}`}</p>
+      <p class="small quiet" role="status" id="fitting">${total === undefined ? '' : `${totalWords(total)}${isSought(narrowing) ? ' found' : total === 1 ? ' agent' : ' agents'}`}</p>
     </div>
   `;
 }

@@ -6,7 +6,7 @@ import { AssignDialog } from '/console/policy/assign-dialog.js';
 import { AgentName } from '/console/shell/agent-name.js';
 import { Failed } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
-import { useAgentPages } from '/console/shell/use-pages.js';
+import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 
 const EVERY_MS = 30_000;
 const PAGE = 20;
@@ -37,7 +37,7 @@ export function AgentsUnder({ subject, may, changed }) {
           })}
         </ul>`
       }
-      ${pages?.next && html`<p class="more"><button type="button" onClick=${() => load(pages.next ?? undefined)}>Show more (${pages.total - pages.agents.length} not shown)</button></p>`}
+      ${pages?.next && html`<p class="more"><button type="button" onClick=${() => load(pages.next ?? undefined)}>Show more (${notShown(pages)} not shown)</button></p>`}
       ${pages && pages.agents.length > 0 && html`<p class="small end"><${Link} to=${`/console/agents?policy=${subject.id}`}>In the table of the agents<//></p>`}
       ${assigning && html`<${AssignDialog} subject=${subject} onClose=${() => setAssigning(false)} onDone=${assigned} />`}
     </section>

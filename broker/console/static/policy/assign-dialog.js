@@ -7,7 +7,7 @@ import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { Failed } from '/console/shell/empty.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
-import { useAgentPages } from '/console/shell/use-pages.js';
+import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 60_000;
@@ -76,7 +76,7 @@ export function AssignDialog({ subject, onClose, onDone }) {
         )}
         ${pages && offered.length === 0 && html`<p class="quiet small">${words ? 'No agent is found by that.' : 'There are no agents yet.'}</p>`}
       </fieldset>
-      ${pages?.next && html`<p class="small quiet">${pages.total - pages.agents.length} more: search to find them. <button type="button" class="compact plain" onClick=${() => load(pages.next ?? undefined)}>Show more</button></p>`}
+      ${pages?.next && html`<p class="small quiet">${notShown(pages)} more: search to find them. <button type="button" class="compact plain" onClick=${() => load(pages.next ?? undefined)}>Show more</button></p>`}
       ${problems.map((problem) => html`<p class="notice" data-kind="bad" role="alert" key=${problem}>${problem}</p>`)}
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>

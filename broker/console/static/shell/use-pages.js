@@ -44,6 +44,16 @@ export function useAgentPages(path, everyMs) {
   return { pages, error, stale: pages !== undefined && pages.path !== path, load };
 }
 
+/** More are not counted (`total` of `GET /owner/agents`). */
+const MOST_COUNTED = 10_000;
+
+/** @param {number} total */
+export const totalWords = (total) => `${total}${total < MOST_COUNTED ? '' : ' or more'}`;
+
+/** How many are on none of the pages. @param {Pages} pages */
+export const notShown = ({ total, agents }) =>
+  total < MOST_COUNTED ? `${total - agents.length}` : `${Math.max(1, total - agents.length)} or more`;
+
 /** @param {Agent[]} first @param {Agent[]} then */
 function joined(first, then) {
   const known = new Set(first.map(({ id }) => id));

@@ -6,6 +6,7 @@ import { listAgents } from '../../../admin/list-agents.ts';
 import { text } from '../../../wire/action.ts';
 import {
   AGENTS_SOUGHT,
+  AgentsTotal,
   agentsSought,
   cursorText,
   GlancedAgentShown,
@@ -34,7 +35,7 @@ export const ownerAgents = route({
       schema: z.object({
         agents: z.array(GlancedAgentShown.partial({ activity: true })).describe('on pages with their `activity`'),
         next: z.string().nullable().optional().describe('for `cursor`; null: this is the last page'),
-        total: z.int().optional().describe('how many there are on all pages'),
+        total: AgentsTotal.optional(),
       }),
     },
   },
