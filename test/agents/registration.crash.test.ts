@@ -7,10 +7,10 @@ import { makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { makeRandom } from '../world/random.ts';
 import { query } from '../world/stored.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-const ROUNDS = 6;
+const ROUNDS = 4;
 const AT_ONCE = 4;
 
 describe.each(STORES)(`registration and kill -9 on %s${postgresNote}`, (store) => {
@@ -48,7 +48,7 @@ describe.each(STORES)(`registration and kill -9 on %s${postgresNote}`, (store) =
     const pending = await query(world.environment, `select status from agents where name like 'crash %'`);
     expect(pending.map(({ status }) => status)).toEqual(Array(ROUNDS).fill('pending'));
     await world.running.stop();
-    const environment = { ...world.environment, PORT: '0', NODE_COMPILE_CACHE: newFolder() };
+    const environment = { ...world.environment, PORT: '0' };
     const keys = Array.from({ length: AT_ONCE }, () => makeKeyPair().publicPem);
     const random = makeRandom(store.length);
     const claims = (url: string, token: string) =>

@@ -8,7 +8,7 @@ import { approveAndDie } from '../world/after-crash.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
@@ -40,7 +40,6 @@ describe.each(STORES)(`AP-20 kill -9 around an approval on %s${postgresNote}`, (
     const environment = {
       ...world.environment,
       PORT: new URL(world.running.baseUrl).port,
-      NODE_COMPILE_CACHE: newFolder(),
       TEST_BEAT_MS: '250',
     };
     const spawn = () => {

@@ -29,7 +29,6 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
   let baseUrl: string;
   let authorization: string;
   let held: string;
-  const cache = newFolder();
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const key = shared(() => enrol(world, organisation));
@@ -57,7 +56,6 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
       BASE_URL: baseUrl,
       AGENT_BROKER_DATA: data,
       AGENT_BROKER_KEY_FILE: join(world.environment.AGENT_BROKER_DATA!, 'keys', 'master.key'),
-      NODE_COMPILE_CACHE: cache,
       TEST_BEAT_MS: String(BEAT_MS),
     });
     onTestFinished(() => child.signal('SIGKILL'));

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/stored.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const USES = 9;
@@ -26,7 +26,6 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     const environment = {
       ...world.environment,
       PORT: new URL(world.running.baseUrl).port,
-      NODE_COMPILE_CACHE: newFolder(),
       TEST_BEAT_MS: '250',
     };
     world.upstream.seen.length = 0;

@@ -5,7 +5,7 @@ import { type AuditReceiver, rowsIn, startAuditReceiver } from '../world/audit-r
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { startReplica } from '../world/replica.ts';
 import { READ } from '../world/requests.ts';
-import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** More of them by hand. */
@@ -62,7 +62,7 @@ describe.each(ONE_STORE)(`kill -9 on %s${postgresNote}`, (store) => {
       const agent = await organisation.agent();
       await world.running.stop();
       const PORT = new URL(world.running.baseUrl).port;
-      const environment = { ...world.environment, PORT, NODE_COMPILE_CACHE: newFolder() };
+      const environment = { ...world.environment, PORT };
       const spawn = () => {
         const child = spawnBroker(environment);
         children.add(child);

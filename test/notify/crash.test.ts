@@ -6,7 +6,7 @@ import { type ChannelServer, startChannelServer } from '../world/channel-server.
 import { startReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
 import { query } from '../world/stored.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const HELD = 12;
@@ -35,7 +35,6 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     const environment = {
       ...world.environment,
       PORT: new URL(world.running.baseUrl).port,
-      NODE_COMPILE_CACHE: newFolder(),
     };
     const spawn = () => {
       const child = spawnBroker(environment);

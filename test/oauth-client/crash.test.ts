@@ -12,7 +12,7 @@ import { startCut } from '../world/cut.ts';
 import type { LyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf, query } from '../world/stored.ts';
-import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import type { World } from '../world/world.ts';
 import { CLIENT_SECRET, HOLDERS, place, READ } from './holders.ts';
 
@@ -130,7 +130,7 @@ describe.each(STORES.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, st
         await give(made);
         await getOver(made);
         await world.running.stop();
-        const environment = { ...world.environment, PORT: '0', NODE_COMPILE_CACHE: newFolder() };
+        const environment = { ...world.environment, PORT: '0' };
         const doomed = spawnBroker(environment);
         const first = new TestAgent({ ...agent, baseUrl: await started(doomed) });
         const arrived = new Promise<void>((resolve) => {

@@ -9,12 +9,12 @@ import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { makeRandom } from '../world/random.ts';
 import { query } from '../world/stored.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-const ROUNDS = 5;
+const ROUNDS = 4;
 
 const allow = () => ({ allow: true, name: `client-${crypto.randomUUID().slice(0, 8)}`, grants: [] });
 
@@ -94,7 +94,7 @@ describe.each(STORES)(`a consent and kill -9 on %s${postgresNote}`, (store) => {
       rounds.push({ client, browser, page: await openConsent(browser, client.address()) });
     }
     await world.running.stop();
-    const environment = { ...world.environment, PORT: port, BASE_URL: baseUrl, NODE_COMPILE_CACHE: newFolder() };
+    const environment = { ...world.environment, PORT: port, BASE_URL: baseUrl };
     const random = makeRandom(store.length);
     let process = spawnBroker(environment);
     const serving = async () => expect(await process.serve(), process.output().stderr).toBeDefined();

@@ -4,7 +4,7 @@ import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import type { Random } from '../world/random.ts';
-import { newFolder, type StoreKind } from '../world/stores.ts';
+import type { StoreKind } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import type { Ledger } from './ledger.ts';
 import { openReader, type Reader } from './reader.ts';
@@ -57,7 +57,6 @@ export async function setScene<Prepared extends Work | undefined>(
   const environment = {
     ...world.environment,
     PORT: new URL(baseUrl).port,
-    NODE_COMPILE_CACHE: newFolder(),
     // Rounds of recovery: what takes 20 s otherwise takes a second.
     TEST_BEAT_MS: '250',
   };

@@ -7,7 +7,7 @@ import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { title: 'once' } };
@@ -26,7 +26,7 @@ describe.each(STORES)(`kill -9 while a remote client waits, on %s${postgresNote}
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     const { port } = new URL(world.running.baseUrl);
     await world.running.stop();
-    const environment = { ...world.environment, PORT: port, NODE_COMPILE_CACHE: newFolder(), TEST_BEAT_MS: '250' };
+    const environment = { ...world.environment, PORT: port, TEST_BEAT_MS: '250' };
     const start = async () => {
       const child = spawnBroker(environment);
       onTestFinished(() => child.signal('SIGKILL'));

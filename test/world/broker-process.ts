@@ -1,7 +1,7 @@
 /** Drives `child-broker.ts`: a broker that a test may kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { CHILD_BROKER } from './checkout.ts';
+import { CHILD_BROKER, COMPILE_CACHE } from './checkout.ts';
 
 export type BrokerProcess = {
   pid: number;
@@ -15,7 +15,7 @@ export type BrokerProcess = {
 };
 
 /**
- * Starts a process with exactly this environment, which then waits to be told to serve. It ends with the test. `flags` are
+ * Starts a process with this environment alone, beside PATH and the compile cache, which then waits to be told to serve. It ends with the test. `flags` are
  * Node's; `program`: of another build.
  */
 export function spawnBroker(
@@ -24,7 +24,7 @@ export function spawnBroker(
   program = CHILD_BROKER,
 ): BrokerProcess {
   const child = spawn(process.execPath, [...flags, program], {
-    env: { PATH: process.env.PATH ?? '', ...environment },
+    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const written = { stdout: '', stderr: '' };

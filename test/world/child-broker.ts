@@ -17,8 +17,6 @@ const acceptClock = process.env.TEST_ACCEPT_CLOCK !== undefined;
 
 // The test is gone: so is this.
 process.stdin.on('end', () => process.exit(1));
-// With NODE_COMPILE_CACHE the next one loads in half the time; a killed process would never write it.
-flushCompileCache();
 process.stdout.write('loaded\n');
 await once(process.stdin, 'data');
 try {
@@ -31,6 +29,8 @@ try {
   const stop = () => void running.stop().then(() => process.exit(0));
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  // With NODE_COMPILE_CACHE the next one starts with what this one compiled; a killed process would never write it.
+  flushCompileCache();
   // Last: whoever reads it may send a signal at once.
   process.stdout.write(`serving ${running.baseUrl}\n`);
 } catch (error) {

@@ -1,7 +1,7 @@
 /** The command line as a person has it: real processes, ended with the test file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterFile } from './after-file.ts';
-import { BIN } from './checkout.ts';
+import { BIN, COMPILE_CACHE } from './checkout.ts';
 
 export type Ran = { code: number | null; stdout: string; stderr: string };
 type Setting = { cwd: string; env?: Record<string, string>; input?: string };
@@ -9,12 +9,12 @@ type Setting = { cwd: string; env?: Record<string, string>; input?: string };
 function start(words: readonly string[], { cwd, env }: Setting): ChildProcess {
   return spawn(process.execPath, [BIN, ...words], {
     cwd,
-    env: { PATH: process.env.PATH!, ...env },
+    env: { PATH: process.env.PATH!, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
 }
 
-/** Runs a command to its end. `env`: all of its environment but PATH; `input`: what it reads, nothing if not said. */
+/** Runs a command to its end. `env`: all of its environment but PATH and the compile cache; `input`: what it reads, nothing if not said. */
 export function runCommand(words: readonly string[], setting: Setting): Promise<Ran> {
   const child = start(words, setting);
   let [stdout, stderr] = ['', ''];
