@@ -4,7 +4,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation } from '../world/world.ts';
 
 const WRITE = {
@@ -15,7 +15,7 @@ const WRITE = {
   data: { to: 'a@acme.example' },
 };
 
-describe.each(STORES)(`POST /owner/simulate on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
   const agent = fresh(() => organisation.agent());

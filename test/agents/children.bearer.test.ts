@@ -11,13 +11,13 @@ import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const TYPE = 'svc-child+jwt';
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-describe.each(STORES)(`the bearer of a child on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the bearer of a child on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const parent = shared(() => organisation.agent());

@@ -16,9 +16,9 @@ import {
 } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
 import { Authenticator, type Ceremony } from '../world/software-authenticator.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-describe.each(STORES)(`refused decisions by passkey on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`refused decisions by passkey on %s${postgresNote}`, (store) => {
   const { world, organisation, db, hold, heldCall, refused } = givenSigning(store);
   /** Not the agent's owner. */
   const approver = fresh(() => organisation.addOwner('approver'));

@@ -7,10 +7,10 @@ import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh } from '../world/given.ts';
 import { approveWith, assertionFor, enrol, signBegin, signFinish } from '../world/passkeys.ts';
 import { givenSigning } from '../world/signing.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS, MINUTE_MS } from '../world/times.ts';
 
-describe.each(STORES)(`what can be signed on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what can be signed on %s${postgresNote}`, (store) => {
   const { world, organisation, agent, db, hold, own, refused } = givenSigning(store);
   const key = fresh(() => enrol(world, organisation));
 

@@ -3,11 +3,11 @@ import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
-describe.each(STORES)(`POST /v1/actions answers 403 for where a call goes, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`POST /v1/actions answers 403 for where a call goes, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
 

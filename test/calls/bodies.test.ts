@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const SCOPES = { 'demo:write': ['POST /**', 'PUT /**', 'DELETE /**'] };
@@ -20,7 +20,7 @@ const BODIES = {
 const PATCH = 'application/json-patch+json';
 const BYTES = Buffer.from([0, 1, 2, 0xff, 0xfe, 0x80]);
 
-describe.each(STORES)(`bodies of operations, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`bodies of operations, on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

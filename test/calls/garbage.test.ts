@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
@@ -9,7 +9,7 @@ const CONNECTIONS = 16;
 const WARM_UP = 800;
 const CALLS = 1_200;
 
-describe.each(STORES)(`what a call leaves behind in memory, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what a call leaves behind in memory, on %s${postgresNote}`, (store) => {
   let agent: TestAgent;
   let child: BrokerProcess;
   beforeAll(async () => {

@@ -4,13 +4,13 @@ import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const { scopes, refs, graphql, content_scopes } = BUILTIN_PLATFORMS.github;
 const R = '/repos/acme/app';
 
-describe.each(STORES)(`a grant with refs, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(async () => {
     const made = await world.demoOrganisation();

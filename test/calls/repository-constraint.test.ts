@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const SCOPES = {
@@ -11,7 +11,7 @@ const SCOPES = {
 };
 const LIST = { repos: ['acme/app', 'tools/*'] };
 
-describe.each(STORES)(`a grant with repos, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(async () => {
     const made = await world.demoOrganisation();

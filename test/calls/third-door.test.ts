@@ -8,7 +8,7 @@ import { perform, readAction } from '../../broker/calls/perform.ts';
 import type { Services } from '../../broker/services.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** One line a call: `<token> <key or -> <JSON>`. One line an answer: status and JSON. */
@@ -50,7 +50,7 @@ const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'de
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
 const PATCH = { ...WRITE, method: 'PATCH', endpoint: '/items/1' };
 
-describe.each(STORES)(`a third door on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {

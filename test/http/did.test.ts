@@ -18,13 +18,13 @@ import { afterFile } from '../world/after-file.ts';
 import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const CONTEXT = ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'];
 const UNKNOWN = 'agt_aaaaaaaaaaaaaaaaaaaa';
 
-describe.each(STORES)(`DID documents on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`DID documents on %s${postgresNote}`, (store) => {
   let world: World;
   let published: Organisation;
   let unpublished: Organisation;

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
-describe.each(STORES)(`what anyone may read on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what anyone may read on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl + path, init);
 

@@ -5,13 +5,13 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { BIN } from '../world/checkout.ts';
 import { BARE, writeProfile } from '../world/mcp.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a model reads whatever comes.
 type Facts = any;
 
-describe.each(STORES)(`an agent over MCP on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`an agent over MCP on %s${postgresNote}`, (store) => {
   test('reads, is refused, corrects itself, is held, waits, is approved by a passkey, and goes on', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();

@@ -7,10 +7,10 @@ import { GIT_SCOPES, remoteOf, runGit } from '../world/git-world.ts';
 import { shared } from '../world/given.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
-describe.each(STORES)(`git for people on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
   const host = shared(() => startGitHost({ takes: (password) => people.server.given.access.includes(password) }));
   const people = givenPeople(store, { reaches: () => [host.address] });
   const { server, world, organisation } = people;

@@ -7,10 +7,10 @@ import { shared } from '../world/given.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { confirmAll, consentAsserted, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
-describe.each(STORES)(`MCP servers for people on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) => {
   const { server, world, organisation } = givenPeople(store);
   const mcp = shared(() => startMcpServer('sessions'));
   let agent: TestAgent;

@@ -5,14 +5,14 @@ import { envelope, startMcp, writeProfile } from '../world/mcp.ts';
 import { consentVerified, DOORS, STATELESS, waitingCalls } from '../world/mcp-people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
 const [ANN, BOB] = [slack('U-ANN'), slack('U-BOB')];
 const READ = { platform: 'docs', scope: 'docs:read', endpoint: '/items' };
 const WRITE = { platform: 'docs', scope: 'docs:write', endpoint: '/items', data: { title: 'the same for all' } };
 
-describe.each(STORES)(`the MCP tools for people on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the MCP tools for people on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { world, organisation, issuer, act, connected } = people;
   beforeEach(async () => {

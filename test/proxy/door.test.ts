@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { JSON_TYPE, rawClient } from './raw-client.ts';
 
-describe.each(STORES)(`the raw door on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

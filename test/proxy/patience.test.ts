@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
-describe.each(STORES)(`settings of a connection on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;

@@ -12,7 +12,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const SINGLE = '/v1/authzen/access';
 const BATCH = '/access/v1/evaluations';
@@ -20,7 +20,7 @@ const BATCH = '/access/v1/evaluations';
 // biome-ignore lint/suspicious/noExplicitAny: cases are any JSON.
 type Json = any;
 
-describe.each(STORES)(`the Authorization API 1.0 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the Authorization API 1.0 on %s${postgresNote}`, (store) => {
   let agents: Record<'alice' | 'bob', TestAgent>;
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());

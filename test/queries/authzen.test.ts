@@ -7,12 +7,12 @@ import { send } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 
 const PATH = '/v1/authzen/access';
 
-describe.each(STORES)(`AuthZEN on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`AuthZEN on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());

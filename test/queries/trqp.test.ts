@@ -7,7 +7,7 @@ import { putChild } from '../world/child.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Organisation } from '../world/world.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
@@ -18,7 +18,7 @@ const RECOGNIZED =
 const STANDING = ['status', 'grant', 'ttl', 'breaker', 'child_liveness', 'guardrails', 'policy', 'scope'];
 const NOT_EVALUATED = ['endpoint', 'recipient_constraints', 'reach'];
 
-describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
   let published: Organisation;
   let unpublished: Organisation;
   let host: string;

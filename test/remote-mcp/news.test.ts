@@ -5,12 +5,12 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ownersChangeIn } from '../../broker/audit/changes.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES } from '../world/world.ts';
 
 const PATIENCE = { timeout: 10_000, interval: 5 };
 
-describe.each(STORES)(`what a remote client may do changes, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what a remote client may do changes, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 

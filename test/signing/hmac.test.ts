@@ -1,7 +1,7 @@
 /** Requests that are signed with an HMAC of what a template names. */
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Received } from './aws-verifier.ts';
 import { callOf, givenSigningWorld } from './signing-world.ts';
 
@@ -19,7 +19,7 @@ const FULL = {
   },
 };
 
-describe.each(STORES)(`HMAC signatures on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
   const { host, world, apply, agent: newAgent } = givenSigningWorld(store);
   const now = () => world.running.broker.clock();
   const signed = async (auth: object, secret: object = SECRET) => {
