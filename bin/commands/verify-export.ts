@@ -1,28 +1,35 @@
 import { hash } from 'node:crypto';
-import { createReadStream, readFileSync } from 'node:fs';
+import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
-import { CommandFailed } from '../failure.ts';
+import { filesIn } from '../evidence/save-log.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
 
 /** Adds `verify export` to `verify`. */
 export function addVerifyExport(verify: Command): void {
   verify
     .command('export [file]')
     .description(
-      'check an export of the receipt log (GET /owner/log/export), offline: which rows were changed, removed, inserted or moved; reads stdin without a file',
+      'check an export of the receipt log (GET /owner/log/export), or a folder of verify save, offline: which rows were changed, removed, inserted or moved; reads stdin without a file',
     )
-    .requiredOption('--key <file>', 'verifier keys saved from /.well-known/svc-log/<organisation>')
+    .option('--key <file>', 'verifier keys saved from /.well-known/svc-log/<organisation>; a folder has them')
     .option(
       '--checkpoint <file...>',
       'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or a receipt)',
     )
     .option('--receipt-keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json: checks the receipts, too')
     .option('--json', 'print JSON')
-    .action(async (file: string | undefined, options: Options) => {
+    .action(async (given: string | undefined, options: Options) => {
+      const saved =
+        given !== undefined && statSync(given, { throwIfNoEntry: false })?.isDirectory() ? filesIn(given) : undefined;
+      const file = saved?.log ?? given;
+      const key = options.key ?? saved?.key;
+      if (key === undefined) throw new WrongUsage('Say with --key which keys sign the log.');
+      const receiptKeys = options.receiptKeys ?? saved?.receiptKeys;
       const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
       const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
-      const keys = await readVerifierKeys(read(options.key)).catch((error: Error) => {
-        throw new CommandFailed(`The keys in ${options.key} cannot be used. ${error.message}`);
+      const keys = await readVerifierKeys(read(key)).catch((error: Error) => {
+        throw new CommandFailed(`The keys in ${key} cannot be used. ${error.message}`);
       });
       const lines = createInterface({
         input: file === undefined ? process.stdin : createReadStream(file),
@@ -30,8 +37,8 @@ export function addVerifyExport(verify: Command): void {
       });
       const verdict = await verifyLogExport(lines, {
         keys,
-        checkpoints: (options.checkpoint ?? []).map(read),
-        ...(options.receiptKeys !== undefined && { receiptKeys: keySetIn(options.receiptKeys) }),
+        checkpoints: [...(saved?.checkpoint ?? []), ...(options.checkpoint ?? [])].map(read),
+        ...(receiptKeys !== undefined && { receiptKeys: keySetIn(receiptKeys) }),
         digest: (bytes) => hash('sha256', bytes, 'buffer'),
       }).catch((error: NodeJS.ErrnoException) => {
         throw new CommandFailed(
@@ -44,7 +51,7 @@ export function addVerifyExport(verify: Command): void {
         process.stdout.write(
           `Nothing was changed, removed, inserted or moved: ${rows} rows ` +
             `are in the log ${origin} of ${size} rows, which its key signed.\n` +
-            `  ${receipts} receipts ${options.receiptKeys === undefined ? 'are of these rows; their signatures were not checked (--receipt-keys)' : 'are of these rows, and genuine'}.\n` +
+            `  ${receipts} receipts ${receiptKeys === undefined ? 'are of these rows; their signatures were not checked (--receipt-keys)' : 'are of these rows, and genuine'}.\n` +
             (purged === 0
               ? ''
               : `  ${purged} rows were deleted since, when their time was over: the log says which.\n`),
@@ -55,7 +62,7 @@ export function addVerifyExport(verify: Command): void {
     });
 }
 
-type Options = { key: string; checkpoint?: string[]; receiptKeys?: string; json?: boolean };
+type Options = { key?: string; checkpoint?: string[]; receiptKeys?: string; json?: boolean };
 
 function read(file: string): string {
   try {

@@ -3,9 +3,11 @@ import type { Command } from 'commander';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { CommandFailed } from '../failure.ts';
 import { addVerifyExport } from './verify-export.ts';
+import { addVerifySave } from './verify-save.ts';
 
 export function addVerifyCommand(program: Command): void {
   const verify = program.command('verify').description('check evidence, offline');
+  addVerifySave(verify);
   addVerifyExport(verify);
   verify
     .command('receipt [file]')

@@ -1,6 +1,6 @@
 /** 500 tamperings of exports, drawn by a seed: a verifier that has only the export, a kept checkpoint and the key names each. */
 import { createHash, hash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -189,6 +189,41 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect((await runCommand(words, { cwd })).stderr).toContain(
       'The keys in key cannot be used. A line is not a verifier key',
     );
+  });
+
+  test('a saved folder is all that the check needs; each time it has one more checkpoint, and never fewer keys', async () => {
+    const cwd = newFolder();
+    const options = [
+      '--url',
+      world.running.baseUrl,
+      '--owner-token',
+      mintOwnerSession(world.running.broker, organisation.owner).token,
+    ];
+    const save = async () => await runCommand(['verify', 'save', 'kept', ...options], { cwd });
+    const check = async () => await runCommand(['verify', 'export', 'kept'], { cwd });
+    expect((await save()).stderr).toBe('');
+    const first = readdirSync(join(cwd, 'kept/checkpoints'));
+    expect(first).toHaveLength(1);
+    // The next checkpoint has the row of this change.
+    expect((await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 })).status).toBe(200);
+    await expect
+      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, { timeout: 15_000 })
+      .toBeGreaterThan(Number(first[0]));
+    expect((await save()).stdout).toContain('kept has 2 checkpoints');
+    const good = await check();
+    expect(good.stderr).toBe('');
+    expect(good.stdout).toContain('Nothing was changed');
+    expect(good.stdout).toContain('receipts are of these rows, and genuine');
+    const log = readFileSync(join(cwd, 'kept/log.jsonl'), 'utf8');
+    writeFileSync(join(cwd, 'kept/log.jsonl'), log.replace('approval_ttl_seconds', 'approval_ttl_second'));
+    expect((await check()).stderr).toContain('The export does not verify');
+    const keys = readFileSync(join(cwd, 'kept/log.key'), 'utf8');
+    const other = 'broker.example/log+00000000+AdHB/RF5YACLff23/75HHQmTnP8tIQnOVq7UEhT0ZYZa';
+    writeFileSync(join(cwd, 'kept/log.key'), `${other}\n${keys}`);
+    const refused = await save();
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(other);
+    expect(readFileSync(join(cwd, 'kept/log.key'), 'utf8'), 'what was saved stays').toContain(other);
   });
 
   test(`KEY-08 ${TAMPERINGS} tamperings of seven kinds are named`, async () => {

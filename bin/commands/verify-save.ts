@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import { type ConnectionOptions, withConnection } from '../connection.ts';
+import { line } from '../terminal/line.ts';
+import { printResult } from '../terminal/output.ts';
+
+/** Adds `verify save` to `verify`. */
+export function addVerifySave(verify: Command): void {
+  withConnection(
+    verify
+      .command('save <folder>')
+      .description(
+        'save the receipt log with all that checks it into a folder, for "verify export <folder>": each time over the log that is there, and one more checkpoint',
+      )
+      .option('--json', 'print JSON'),
+  ).action(async (folder: string, options: ConnectionOptions & { json?: boolean }) => {
+    const { saveLog } = await import('../evidence/save-log.ts');
+    const saved = await saveLog(folder, options);
+    printResult(options, saved, () => [
+      line`Saved the receipt log of ${saved.size} rows. ${folder} has ${saved.checkpoints} checkpoint${saved.checkpoints === 1 ? '' : 's'} of it. Keep it apart from the broker.`,
+      ...(saved.newLogKeys > 0
+        ? [
+            line`The log has ${saved.newLogKeys} more verifier key${saved.newLogKeys === 1 ? '' : 's'} than before: an event log_key_announced says so.`,
+          ]
+        : []),
+      line`Check it, on any machine: agent-broker verify export ${folder}`,
+    ]);
+  });
+}

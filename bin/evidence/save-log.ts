@@ -1,0 +1,83 @@
+/** Saves what an auditor keeps apart from the broker: the receipt log, its verifier keys, its checkpoints and the keys of receipts. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseStrictJson } from '../../json/strict.ts';
+import type { BrokerConnection, ConnectionOptions } from '../connection.ts';
+import { CommandFailed } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { saveDownload } from '../save-download.ts';
+
+/** Where it is in a folder. */
+const LOG = 'log.jsonl';
+const LOG_KEYS = 'log.key';
+const RECEIPT_KEYS = 'receipt-keys.json';
+const CHECKPOINTS = 'checkpoints';
+
+export type SavedLog = { size: number; checkpoints: number; newLogKeys: number };
+
+/**
+ * Saves the log up to its newest checkpoint into a folder, over what it has of it, and adds the checkpoint to those that are there. Keys
+ * that were saved before stay. Throws CommandFailed, and leaves what was saved, when the broker does not have a verifier key any more that it had.
+ */
+export async function saveLog(folder: string, options: ConnectionOptions): Promise<SavedLog> {
+  const { broker, ask } = await openOwnerApi(options);
+  const { id } = await ask('GET', '/owner/organisation');
+  const served = linesOf(await textAt(broker, `/.well-known/svc-log/${id}`));
+  const saved = linesOf(savedText(folder, LOG_KEYS));
+  const gone = saved.filter((key) => !served.includes(key));
+  if (gone.length > 0)
+    throw new CommandFailed(
+      `The broker does not name a verifier key that ${join(folder, LOG_KEYS)} has: ${gone[0]}. Nothing was saved. A log never loses a key: find out why before you trust another one.`,
+    );
+  // Before the export, which then goes as far, or further.
+  const note = await textAt(broker, `/orgs/${id}/checkpoint`);
+  const size = Number(note.split('\n')[1]);
+  const keys = keySetsTogether(
+    savedText(folder, RECEIPT_KEYS),
+    await textAt(broker, '/.well-known/svc-receipt-keys.json'),
+  );
+  mkdirSync(join(folder, CHECKPOINTS), { recursive: true, mode: 0o700 });
+  await saveDownload(await broker.download('/owner/log/export'), join(folder, LOG));
+  writeFileSync(join(folder, LOG_KEYS), `${served.join('\n')}\n`, { mode: 0o600 });
+  writeFileSync(join(folder, RECEIPT_KEYS), keys, { mode: 0o600 });
+  writeFileSync(join(folder, CHECKPOINTS, `${size}`), note, { mode: 0o600 });
+  return {
+    size,
+    checkpoints: readdirSync(join(folder, CHECKPOINTS)).length,
+    newLogKeys: saved.length === 0 ? 0 : served.length - saved.length,
+  };
+}
+
+/** The files in a folder that `saveLog` wrote. */
+export const filesIn = (folder: string): { log: string; key: string; receiptKeys: string; checkpoint: string[] } => ({
+  log: join(folder, LOG),
+  key: join(folder, LOG_KEYS),
+  receiptKeys: join(folder, RECEIPT_KEYS),
+  checkpoint: existsSync(join(folder, CHECKPOINTS))
+    ? readdirSync(join(folder, CHECKPOINTS)).map((name) => join(folder, CHECKPOINTS, name))
+    : [],
+});
+
+const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
+
+function savedText(folder: string, name: string): string {
+  const path = join(folder, name);
+  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+}
+
+async function textAt(broker: BrokerConnection, path: string): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of await broker.download(path)) pieces.push(piece);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+/** The key set that is served now, with the keys that were saved before and are not in it any more. */
+function keySetsTogether(saved: string, served: string): string {
+  const keysIn = (text: string) => {
+    const parsed = parseStrictJson(text);
+    return parsed.ok ? ((parsed.value as { keys?: { kid?: string }[] } | null)?.keys ?? []) : [];
+  };
+  const now = keysIn(served);
+  const before = keysIn(saved).filter(({ kid }) => !now.some((key) => key.kid === kid));
+  return `${JSON.stringify({ keys: [...now, ...before] }, null, 2)}\n`;
+}
