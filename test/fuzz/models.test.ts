@@ -1,24 +1,26 @@
 /** Random sequences of steps on a running broker and on a small model of it, written from the specification. */
 import { describe, test } from 'vitest';
-import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { startGitWorld } from '../world/git-world.ts';
+import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { approvals } from './models/approvals.ts';
 import { children } from './models/children.ts';
+import { consents } from './models/consents.ts';
+import { gitRefs } from './models/git-refs.ts';
 import { grants } from './models/grants.ts';
 
-const MODELS: Record<string, (world: World, count: Count) => Fuzzed> = {
-  'model-approvals': approvals,
-  'model-children': children,
-  'model-grants': grants,
+const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>> = {
+  'model-approvals': async (store, count) => approvals(await startWorld(store), count),
+  'model-children': async (store, count) => children(await startWorld(store), count),
+  'model-consents': consents,
+  'model-git-refs': async (store, count) => gitRefs(await startGitWorld(store), count),
+  'model-grants': async (store, count) => grants(await startWorld(store), count),
 };
 const SECONDS = secondsOr(4);
 
 describe.each(STORES)(`for ${SECONDS} s each on %s (PROVE_SEED=${SEED})${postgresNote}`, (store) => {
-  test.each(chosen(MODELS))('%s', { timeout: 90_000 + SECONDS * 1000 }, async (part) => {
-    const world = await startWorld(store);
-    await fuzz({ part, file: 'test/fuzz/models.test.ts', store, seconds: SECONDS }, (count) =>
-      MODELS[part]!(world, count),
-    );
-  });
+  test.each(chosen(MODELS))('%s', { timeout: 90_000 + SECONDS * 1000 }, (part) =>
+    fuzz({ part, file: 'test/fuzz/models.test.ts', store, seconds: SECONDS }, (count) => MODELS[part]!(store, count)),
+  );
 });
