@@ -2,6 +2,7 @@
 import { describe, test } from 'vitest';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { agentTokens } from './inputs/agent-tokens.ts';
+import { conditions } from './inputs/conditions.ts';
 import { endpoints } from './inputs/endpoints.ts';
 import { eventStreams } from './inputs/event-streams.ts';
 import { graphql } from './inputs/graphql.ts';
@@ -11,6 +12,7 @@ import { pktLines } from './inputs/pkt-lines.ts';
 
 const FUZZERS: Record<string, (count: Count) => Fuzzed> = {
   'fuzz-agent-tokens': agentTokens,
+  'fuzz-conditions': conditions,
   'fuzz-endpoints': endpoints,
   'fuzz-event-streams': eventStreams,
   'fuzz-graphql': graphql,

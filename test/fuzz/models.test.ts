@@ -5,6 +5,7 @@ import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 import { type Count, chosen, type Fuzzed, fuzz, SEED, secondsOr } from './fuzz.ts';
 import { approvals } from './models/approvals.ts';
+import { budgets } from './models/budgets.ts';
 import { children } from './models/children.ts';
 import { consents } from './models/consents.ts';
 import { gitRefs } from './models/git-refs.ts';
@@ -12,6 +13,7 @@ import { grants } from './models/grants.ts';
 
 const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>> = {
   'model-approvals': async (store, count) => approvals(await startWorld(store), count),
+  'model-budgets': async (store, count) => budgets(await startWorld(store, { AGENT_BROKER_LIMIT_FACTOR: '1' }), count),
   'model-children': async (store, count) => children(await startWorld(store), count),
   'model-consents': consents,
   'model-git-refs': async (store, count) => gitRefs(await startGitWorld(store), count),

@@ -129,6 +129,7 @@ export const PARTS: readonly Part[] = [
     'approvals',
     'Calls are held, approved, denied and decided by two at once, while owners change what the agent may do and the broker restarts',
   ),
+  model('budgets', 'Standing approvals and limits, with bursts of calls: never more than were counted out'),
   model(
     'children',
     'Children are issued while grants, limits, policies and statuses of their parent change: no child does what its parent cannot do then',
@@ -138,6 +139,7 @@ export const PARTS: readonly Part[] = [
     'Grants are given, changed, taken away and end by time, and rules change: in force at once, at every door',
   ),
   input('agent-tokens', 'Agent tokens, changed, and signed with other headers and claims, beside jose'),
+  input('conditions', 'Conditions in CEL, beside what its library says of the same values: they end, and never throw'),
   input('endpoints', 'Endpoints of calls: refused, or sent byte for byte below the base path, in whatever reading'),
   input('event-streams', 'Event streams of MCP servers in pieces, beside a reader written from the standard'),
   input('graphql', 'GraphQL documents, beside what graphql-js executes of them'),
