@@ -23,7 +23,7 @@ const FUZZERS: Record<string, (count: Count) => Fuzzed> = {
 const SECONDS = secondsOr(process.env.CI ? 1.5 : 0.5);
 
 describe(`for ${SECONDS} s each (PROVE_SEED=${SEED})`, () => {
-  test.each(chosen(FUZZERS))('%s', { timeout: 60_000 + SECONDS * 1000 }, (part) =>
+  test.each(chosen(FUZZERS))('%s', { timeout: 60_000 + SECONDS * 1000, retry: 0 }, (part) =>
     fuzz({ part, file: 'test/fuzz/inputs.test.ts', store: 'sqlite', seconds: SECONDS }, FUZZERS[part]!),
   );
 });
