@@ -1,4 +1,4 @@
-/** Owners stop all agents of their organisation at once, and let them go on. */
+/** Owners stop all agents of their organisation at once, and resume them. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
 import { countActiveAgents, findAgentsStopped, putAgentsStopped } from '../store/agents-stopped.ts';

@@ -100,7 +100,7 @@ async function append({ name, settings, now, idAt }: File, folder: string, batch
     if (size > tail.bytes) await handle.truncate(tail.bytes);
     const rotated = tail.last ? undefined : await newestRotated(folder, file);
     const last = tail.last ?? (rotated === undefined ? undefined : await lastIn(join(folder, rotated)));
-    // After a restore of the store other rows have these indexes: then the file is of before, and is put aside.
+    // After a restore of the store other rows have these indexes: then the file is of the time before the restore, and is renamed.
     const isOurs = last !== undefined && (await idAt(last.index)) === last.id;
     const lines = batch.lines.filter(({ index }) => !isOurs || last.index < index);
     const isFull = tail.bytes >= (settings.max_bytes ?? MOST_BYTES) || day(mtimeMs) !== day(now);

@@ -98,7 +98,7 @@ const FAULTS: Record<string, Fault> = {
       const name = new URL(url).pathname.slice(1);
       return {
         environment: { DATABASE_URL: url },
-        // As after a failover to a standby: all that connect anew get a server that writes nothing.
+        // As after a failover to a standby: new connections get a server that writes nothing.
         breaking: async () => {
           await run(url, `alter database "${name}" set default_transaction_read_only = on`, END_OTHERS);
           return () =>

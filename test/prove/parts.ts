@@ -109,7 +109,7 @@ export const PARTS: readonly Part[] = [
   suite('slow-folder', 'The data folder takes 200 ms for each write', 'operations/slow-folder', ['sqlite']),
   suite(
     'clock',
-    'The clock is set forth and back, before the start and while it serves, on one and on one of two replicas',
+    'The clock is set forward and back, before the start and while it serves, on one and on one of two replicas',
     'operations/clock',
     BOTH,
   ),

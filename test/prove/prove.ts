@@ -19,7 +19,7 @@ const USAGE = `Usage: npm run prove -- [--cuts N] [--seconds N] [--part LIST] [-
   --seed N       of the instants and the inputs that are drawn (drawn)
   --minutes N    begins nothing new after this time (120)
   --state FILE   what was done so far; run again with the same file it goes on there (test-artefacts/prove.jsonl)
-  --report FILE  the report, written anew after each round (test-artefacts/proof.md)
+  --report FILE  the report, rewritten after each round (test-artefacts/proof.md)
 
 Ends with 1 when anything did not hold.
 `;

@@ -41,7 +41,7 @@ export async function openReader(environment: Readonly<Record<string, string>>):
   const types = {
     getTypeParser: (oid: number, format?: 'text') => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
   };
-  // A pool, which connects anew after the server was away.
+  // A pool, which reconnects after the server was away.
   const pool = new pg.Pool({ connectionString: environment.DATABASE_URL, max: 1, types: types as never });
   pool.on('error', () => {});
   afterFile(() => pool.end());

@@ -36,7 +36,7 @@ export async function ownHash() {
   return subscription ? await hashOf(subscription.endpoint) : undefined;
 }
 
-/** Whether two keys are the same: a browser that knew another broker at this address has to subscribe anew. */
+/** Whether two keys are the same: a browser that knew another broker at this address has to subscribe again. */
 function isOf(/** @type {PushSubscription} */ subscription, /** @type {string} */ key) {
   const bytes = new Uint8Array(subscription.options.applicationServerKey ?? new ArrayBuffer(0));
   const text = btoa(String.fromCharCode(...bytes))

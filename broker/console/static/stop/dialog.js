@@ -20,7 +20,7 @@ export function StopDialog({ stopped, admins, onClose, onDone }) {
   const [reason, setReason] = useState('');
   if (!mayChange(owner))
     return html`<${Dialog} title="Stop agents or a platform" onClose=${onClose}>
-      <p>Your role is ${owner.role}: only an admin can stop all agents or a platform, and let them go on.</p>
+      <p>Your role is ${owner.role}: only an admin can stop all agents or a platform, and resume them.</p>
       ${admins.length > 0 && html`<p>Ask ${admins.map((email, at) => html`${at > 0 && (at === admins.length - 1 ? ' or ' : ', ')}<strong class="theirs">${visibleLine(email)}</strong>`)}.</p>`}
       <div class="buttons"><button type="button" onClick=${onClose}>Close</button></div>
     <//>`;
