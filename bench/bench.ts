@@ -11,6 +11,7 @@ import { runPlan } from './plan.ts';
 import { benchLimits, LIMITS_USAGE, readLimitsOptions } from './rate-limits.ts';
 import { benchLog, LOG_USAGE, readLogOptions } from './receipt-log.ts';
 import { describe } from './report.ts';
+import { benchScale, readScaleOptions, SCALE_USAGE } from './scale.ts';
 import { readSoakOptions, SOAK_USAGE, soak } from './soak.ts';
 import type { StartBroker, Store } from './stage.ts';
 import { setStage } from './stage.ts';
@@ -100,6 +101,7 @@ const USAGES = new Map([
   ['observability', OBSERVABILITY_USAGE],
   ['limits', LIMITS_USAGE],
   ['log', LOG_USAGE],
+  ['scale', SCALE_USAGE],
 ]);
 const usageOf = (command = ''): string => USAGES.get(command) ?? USAGE;
 
@@ -112,6 +114,7 @@ if (import.meta.main) {
       process.exitCode = await benchObservability(readObservabilityOptions(args.slice(1)), brokerStarter());
     else if (args[0] === 'limits')
       process.exitCode = await benchLimits(readLimitsOptions(args.slice(1)), brokerStarter());
+    else if (args[0] === 'scale') process.exitCode = await benchScale(readScaleOptions(args.slice(1)));
     else if (args[0] === 'log') process.exitCode = await benchLog(readLogOptions(args.slice(1)));
     else process.exitCode = await bench(readOptions(args), brokerStarter());
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The broker as the bench sees it: seeded, served in a process of its own, and its audit read behind its back. */
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { openAudit } from './audit.ts';
 import { freePort } from './free-port.ts';
 import { stopper, waitForHealth } from './process.ts';
 import { publishedPackage } from './published.ts';
-import { seed } from './seed.ts';
+import { BENCH_OWNER, seed } from './seed.ts';
 import type { AgentKey, BenchAgent } from './tokens.ts';
 import { makeAgentKeys } from './tokens.ts';
 
@@ -110,8 +110,7 @@ async function startOne(
   const baseUrl = `http://127.0.0.1:${port}`;
   const healthAfterMs = await timeOfStart(settings, baseUrl);
   // Measured without npm, which would add its own memory to that of the broker.
-  const launcher = join(await publishedPackage(), 'bin', 'agent-broker.js');
-  const { child } = await start(process.execPath, [launcher, 'serve'], settings, baseUrl);
+  const { child } = await serveBroker(settings, baseUrl);
   const end = stopper(child);
   const audit = openAudit({ dataFolder, databaseUrl });
   return {
@@ -125,21 +124,33 @@ async function startOne(
       const answer = await fetch(`${baseUrl}/.well-known/svc-receipt-keys.json`);
       return await audit.verify((await answer.json()) as { keys: { kid: string }[] });
     },
-    ownerToken: async () => {
-      const { url, local_token } = JSON.parse(readFileSync(runFile(dataFolder), 'utf8'));
-      const answer = await fetch(`${url}/owner/token`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' },
-        body: '{}',
-      });
-      return ((await answer.json()) as { token: string }).token;
-    },
+    ownerToken: () => ownerTokenOf(dataFolder),
     statementCount: audit.transactions,
     stop: async () => {
       await end();
       remove();
     },
   };
+}
+
+/** Serves the store that is there, by the published package. Answers after how many milliseconds it was healthy. */
+export async function serveBroker(
+  settings: Record<string, string>,
+  baseUrl: string,
+): Promise<{ child: ChildProcess; healthAfterMs: number }> {
+  const launcher = join(await publishedPackage(), 'bin', 'agent-broker.js');
+  return await start(process.execPath, [launcher, 'serve'], settings, baseUrl);
+}
+
+/** A session of the bench's owner at the broker that runs with this data folder. */
+export async function ownerTokenOf(dataFolder: string): Promise<string> {
+  const { url, local_token } = JSON.parse(readFileSync(runFile(dataFolder), 'utf8'));
+  const answer = await fetch(`${url}/owner/token`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ email: BENCH_OWNER }),
+  });
+  return ((await answer.json()) as { token: string }).token;
 }
 
 /** What `npm start` takes until `/health` answers. That broker is stopped again. */

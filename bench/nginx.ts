@@ -10,13 +10,13 @@ import { stopper, waitForHealth } from './process.ts';
 
 export type Nginx = { version: string; port: number; pid: number; stop(): Promise<void> };
 
-/** Starts nginx before this upstream (`host:port`), in a folder of its own; undefined where nginx is not installed. */
-export async function startNginx(upstream: string): Promise<Nginx | undefined> {
+/** Starts nginx before these upstreams (`host:port`), in turn, in a folder of its own; undefined where nginx is not installed. */
+export async function startNginx(...upstreams: string[]): Promise<Nginx | undefined> {
   const version = nginxVersion();
   if (version === undefined) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-nginx-'));
   const port = await freePort();
-  writeFileSync(join(folder, 'nginx.conf'), configuration(port, upstream));
+  writeFileSync(join(folder, 'nginx.conf'), configuration(port, upstreams));
   const startedAt = performance.now();
   const child = spawn('nginx', ['-p', folder, '-c', 'nginx.conf', '-e', 'error.log'], {
     env: { ...process.env, PATH: PATH_WITH_SBIN },
@@ -50,7 +50,7 @@ function nginxVersion(): string | undefined {
 }
 
 /** As a careful person would set it up for speed: connections to the upstream kept, no access log, no buffering to disk. */
-function configuration(port: number, upstream: string): string {
+function configuration(port: number, upstreams: readonly string[]): string {
   // Started by root, workers become another user, who could not enter the folder.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   return `
@@ -70,7 +70,7 @@ http {
   keepalive_requests 100000000;
   keepalive_timeout 300s;
   upstream platform {
-    server ${upstream};
+    ${upstreams.map((one) => `server ${one};`).join(' ')}
     keepalive 64;
     keepalive_requests 100000000;
     keepalive_timeout 250s;

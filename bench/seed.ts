@@ -40,6 +40,8 @@ const GUARDRAILS = [{ name: 'no-secrets', effect: 'deny', endpoints: ['/secrets/
 
 const ROWS_A_STATEMENT = 500;
 
+export const BENCH_OWNER = 'bench@acme.example';
+
 /**
  * Fills an empty store and closes it again. Answers the agents that calls are made as: at most `callers` of all, evenly
  * spread over them. Many agents share one of `keys`: making 100,000 key pairs would take hours.
@@ -72,7 +74,7 @@ export async function seed(
     const organisationId = uuidv4();
     const settings = { publish_identity_documents: 1, guardrails_version: 0, approval_ttl_ms: 86_400_000 } as const;
     await putOrganisation(db, { id: organisationId, name: 'bench', ...settings, created_at: now });
-    const person = { email: 'bench@acme.example', role: 'admin', origin: 'first_start', created_at: now } as const;
+    const person = { email: BENCH_OWNER, role: 'admin', origin: 'first_start', created_at: now } as const;
     const owner = await putOwner(db, { organisation_id: organisationId, id: uuidv4(), ...person });
     const manifest = JSON.stringify({ ...BENCH_PLATFORM, base_url: options.upstreamUrl });
     await putPlatform(db, { organisationId, platformId: BENCH_PLATFORM_ID, manifest }, now);

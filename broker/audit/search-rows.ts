@@ -6,7 +6,7 @@ import { type AuditRow, findAuditRow } from '../store/audit.ts';
 import { type AuditFilter, type Found, findAuditRows } from '../store/audit-search.ts';
 
 /** How often the store is asked for one page before it is answered with what was found. */
-const MOST_LOOKS = 10;
+const MOST_LOOKS = 40;
 /** After so long no further look begins, so that a page takes at most 100 ms: who asks goes on with the cursor. */
 const LOOKING_MS = 25;
 const EXPORT_PAGE = 100;

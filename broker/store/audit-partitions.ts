@@ -12,7 +12,7 @@ const HOUR_MS = 3600 * 1000;
 const LOCK_NOT_AVAILABLE = '55P03';
 /** How long before its first row a month has its partition. */
 const AHEAD_MS = 31 * DAY_MS;
-/** Rows that are moved while writers wait: some 0.3 s. */
+/** Rows that are moved while writers wait: a second or so. */
 const MOST_MOVED = 20_000;
 
 /** `end`: the first id that no longer belongs to it. */

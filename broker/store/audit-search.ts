@@ -41,6 +41,8 @@ const SEARCHED = [
 
 /** Rows scanned by one query, so that a selective filter does not block the store. */
 const LOOKED_AT = 2_000;
+/** Of a text, which is looked for in many columns, and in the name of the agent. */
+const LOOKED_AT_FOR_TEXT = 500;
 /** Tolerance between the time in a row's id and its `created_at`, in case the clock was adjusted. */
 const SLACK_MS = 600_000;
 
@@ -72,7 +74,7 @@ export async function findAuditRows(
     ? (
         await inReach(reach)
           .select('id')
-          .offset(LOOKED_AT - 1)
+          .offset((filter.text === undefined ? LOOKED_AT : LOOKED_AT_FOR_TEXT) - 1)
           .limit(1)
           .executeTakeFirst()
       )?.id

@@ -1,0 +1,17 @@
+import { describe, expect, test } from 'vitest';
+import { readScaleOptions } from '../../bench/scale.ts';
+
+describe('npm run bench -- scale', () => {
+  test('takes a hundred thousand agents and a million rows unless told', () => {
+    expect(readScaleOptions([])).toEqual({ agents: 100_000, rows: 1_000_000, seconds: 5 });
+    const told = ['--agents', '10', '--rows', '20', '--seconds', '1'];
+    expect(readScaleOptions(told)).toEqual({ agents: 10, rows: 20, seconds: 1 });
+  });
+
+  test.each([
+    [['--rows', '0'], /--rows: must be a whole number from 1/],
+    [['--quick'], /--quick/],
+  ])('%j is refused with words', (args, words) => {
+    expect(() => readScaleOptions(args)).toThrow(words);
+  });
+});
