@@ -1,7 +1,17 @@
 /** Client addresses as keys of rate limits, strikes and rows. */
+import { isIP } from 'node:net';
 
-/** The part of an address that identifies one client: all of IPv4, the /64 of IPv6, IPv4-mapped IPv6 as IPv4. */
-export function clientKey(address: string): string {
+/** What stands for an address that is none, such as whatever a proxy wrote into X-Forwarded-For. */
+const UNKNOWN = 'unknown';
+
+/**
+ * The part of an address that identifies one client: all of IPv4, the /64 of IPv6, IPv4-mapped IPv6 as IPv4. Without the port that some
+ * proxies add: each connection would count as another client. Whatever is no address is one client, `unknown`.
+ */
+export function clientKey(given: string): string {
+  const version = isIP(given);
+  if (version === 4) return given;
+  const address = version === 6 ? given : withoutPort(given);
   if (!address.includes(':')) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
@@ -13,6 +23,12 @@ export function clientKey(address: string): string {
     groups.push(...tailGroups);
   }
   return `${groups.slice(0, 4).join(':')}::/64`;
+}
+
+/** Of `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
+function withoutPort(given: string): string {
+  const address = /^\[([0-9a-f:.%]+)\](?::\d+)?$/i.exec(given)?.[1] ?? /^([0-9.]+):\d+$/.exec(given)?.[1] ?? '';
+  return isIP(address) === 0 ? UNKNOWN : address;
 }
 
 /**
