@@ -134,6 +134,8 @@ export const PARTS: readonly Part[] = [
     'children',
     'Children are issued while grants, limits, policies and statuses of their parent change: no child does what its parent cannot do then',
   ),
+  model('consents', 'People consent, owners confirm and end: each call has the own token of its person, or none'),
+  model('git-refs', 'Pushes to a real git server while the grant changes: only refs and changes that it allows then'),
   model(
     'grants',
     'Grants are given, changed, taken away and end by time, and rules change: in force at once, at every door',

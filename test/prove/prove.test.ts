@@ -1,5 +1,5 @@
 /** The command of `npm run prove` itself: what it takes, what is left to do, and what its report says. */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../world/root.ts';
@@ -26,6 +26,15 @@ const MACHINE = { commit: '0123456789ab', node: 'v24', cores: 2, cpu: 'a', linux
 
 test('every part has a test file', () => {
   expect(PARTS.filter(({ file }) => !existsSync(join(ROOT, file)))).toEqual([]);
+});
+
+test.each(['test/fuzz/models.test.ts', 'test/fuzz/inputs.test.ts'])('whatever %s tries is a part', (file) => {
+  const tried = readFileSync(join(ROOT, file), 'utf8').match(/(?<=')(?:model|fuzz)-[\w-]+(?=':)/g);
+  expect(tried?.toSorted()).toEqual(
+    PARTS.filter((part) => part.file === file)
+      .map(({ name }) => name)
+      .toSorted(),
+  );
 });
 
 test('options that are none are refused in words', () => {
