@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { Migrator } from 'kysely/migration';
+import { type MigrationResultSet, Migrator } from 'kysely/migration';
 import { type ColumnTypes, foundation } from './migrations/0001-foundation.ts';
 import { approvals } from './migrations/0002-approvals.ts';
 import { ownersApprove } from './migrations/0003-owners-approve.ts';
@@ -147,9 +147,9 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);
   await refuseUnreadable(store, release, newer);
-  const undo = await prepare(store);
-  const { error, results } = await migratorOf(store, newer).migrateToLatest();
-  if (error) await undo();
+  const known = await migratorOf(store, newer).getMigrations();
+  if (known.every(({ executedAt }) => executedAt !== undefined)) return [];
+  const { error, results } = await applyPending(store, newer);
   if (error && (await findNewerMigrations(store)).length > newer.length) {
     // A newer release migrated it at this moment.
     return await migrate(store, release);
@@ -161,6 +161,20 @@ export async function migrate(store: Store, release?: string): Promise<string[]>
       { cause: error },
     );
   return (results ?? []).map((result) => result.migrationName);
+}
+
+/** A migration of a large store takes minutes, and whoever comes second waits for it. */
+async function applyPending(store: Store, newer: readonly string[]): Promise<MigrationResultSet> {
+  const untimed = store.untimed?.();
+  const patient = untimed ? { ...store, db: untimed.db } : store;
+  try {
+    const undo = await prepare(patient);
+    const applied = await migratorOf(patient, newer).migrateToLatest();
+    if (applied.error) await undo();
+    return applied;
+  } finally {
+    await untimed?.close();
+  }
 }
 
 /** Prepares what is pending. Answers how to undo it. */

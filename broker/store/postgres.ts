@@ -14,22 +14,27 @@ const ENOUGH_FOR_A_PAIR = 6;
 const ENOUGH_FOR_ONE_MORE = 8;
 
 /**
- * Opens at most `connections`, at least 3, on demand. `onError` gets errors of idle connections, which the pool replaces.
+ * Opens at most `connections`, at least 3, on demand. `onError` gets errors of idle connections, which the pool replaces. `timeoutMs`: of a
+ * statement.
  *
  * Prepared statements have dedicated connections, so that slow owner queries do not delay calls, and PostgreSQL keeps few copies
  * of their plans: two for facts (one platform, all platforms), one for appending batches, and one for appending single rows.
  */
-export function openPostgres(url: string, options: { connections: number; onError(error: Error): void }): Store {
-  const { onError } = options;
+export function openPostgres(
+  url: string,
+  options: { connections: number; timeoutMs?: number; onError(error: Error): void },
+): Store {
+  const { onError, timeoutMs = STATEMENT_TIMEOUT_MS } = options;
   const asking = options.connections >= ENOUGH_FOR_A_PAIR ? 2 : 1;
   const here = options.connections >= ENOUGH_FOR_ONE_MORE ? 1 : 0;
   const pool = openPool(url, {
     max: Math.max(1, options.connections - asking - 1 - here),
-    query_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: timeoutMs,
     onError,
   });
   const hot = openPreparedStatements(url, { max: asking, onError });
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: withFaults(pool) }) });
+  const openDb = (from: pg.Pool) => new Kysely<Schema>({ dialect: new PostgresDialect({ pool: withFaults(from) }) });
+  const db = openDb(pool);
   return {
     dialect: 'postgres',
     bytes: 'bytea',
@@ -41,6 +46,10 @@ export function openPostgres(url: string, options: { connections: number; onErro
     appendTo: { dialect: 'postgres', url, connections: 1 },
     ...(here > 0 && { appendHere: { dialect: 'postgres', url, connections: here } }),
     exclusively: async (work) => await work(),
+    untimed: () => {
+      const its = openDb(openPool(url, { max: 2, onError }));
+      return { db: its, close: () => its.destroy() };
+    },
     notices: makeNotices({
       connectionString: url,
       application_name: 'agent-broker notices',

@@ -30,6 +30,8 @@ export type Store = {
   appendHere?: AppendTo;
   /** Runs `work`, which appends, while no transaction is open on `db`: immediately on PostgreSQL, serialised on SQLite. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** The same for migrations, which take as long as they take: statements do not time out. Undefined: they never do. */
+  untimed?: () => { db: Kysely<Schema>; close(): Promise<void> };
   /** Notifications to other processes on this store; undefined where there can be none. */
   notices?: Notices;
   /** How busy it is now. */

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
+import pg from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readBuild } from '../../broker/build.ts';
 import { readConfig } from '../../broker/config.ts';
@@ -173,6 +174,25 @@ test.runIf(STORES.includes('postgres'))('eight processes that start at once migr
   const settled = await Promise.all(applied.map((_, at) => putMetaIfAbsent(open().db, 'who', `process ${at}`)));
   expect(new Set(settled).size).toBe(1);
 });
+
+test.runIf(STORES.includes('postgres'))(
+  `a migration may take longer than a statement, and whoever comes second waits for it${postgresNote}`,
+  async () => {
+    const url = await newDatabase();
+    const other = new pg.Client({ connectionString: url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    const store = openPostgres(url, { connections: 3, timeoutMs: 300, onError: () => {} });
+    onTestFinished(() => store.close());
+    // The lock of migrations (Kysely, PostgresAdapter), as another replica holds it that migrates.
+    await other.query('select pg_advisory_lock(3853314791062309107)');
+    const migrated = migrate(store);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await other.query('select pg_advisory_unlock(3853314791062309107)');
+    expect(await migrated).toEqual(MIGRATIONS);
+    await expect(sql`select pg_sleep(1)`.execute(store.db), 'other statements time out').rejects.toThrow();
+  },
+);
 
 describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
   let store: Store;
