@@ -1,6 +1,6 @@
 /** On PostgreSQL the audit is partitioned by month: an upgrade, the months ahead, and what is dropped. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
@@ -13,6 +13,7 @@ import {
   makeAuditPartitions,
 } from '../../broker/store/audit-partitions.ts';
 import { migrate, migratorOf } from '../../broker/store/migrate.ts';
+import { auditPartitions } from '../../broker/store/migrations/0048-audit-partitions.ts';
 import { openAppender } from '../../broker/store/open-appender.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
@@ -112,6 +113,23 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       expect(await partitionOf(ahead.id)).toBe('audit_rows_before');
       await makeAuditPartitions(store, Date.now());
       expect(await names()).toEqual(['audit_rows_before']);
+    });
+
+    test('that another process makes at this moment leaves no end on the table', async () => {
+      let second: Promise<string[]> | undefined;
+      await open()
+        .db.transaction()
+        .execute(async (tx) => {
+          await sql`lock table audit_rows in access exclusive mode`.execute(tx);
+          // It finds the table as it was, and waits for it.
+          second = migrate(store);
+          await pause(1_000);
+          await auditPartitions(tx as unknown as Kysely<unknown>, 'postgres');
+          await sql`insert into kysely_migration (name, timestamp)
+            values ('0048-audit-partitions', ${new Date().toISOString()})`.execute(tx);
+        });
+      expect(await second).toEqual([]);
+      await putAuditRow(store.db, final(Date.now() + 400 * DAY_MS));
     });
 
     test('does not wait long for whoever reads, with everybody else behind it, but asks again', async () => {

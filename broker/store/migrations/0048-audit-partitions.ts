@@ -86,15 +86,13 @@ export async function boundAuditRows({ appendTo }: Pick<Store, 'appendTo'>): Pro
   await onConnection(url, async (client) => {
     // Of processes that start at once one does it, and the others wait for it.
     await client.query('select pg_advisory_lock($1)', [LOCK]);
-    if (!(await isThere(client, PLAIN))) return;
-    if (!(await isThere(client, BOUNDED))) {
-      const end = firstIdAfter(Date.now() + AHEAD_MS);
-      const newest = 'select max(id) as id from audit_rows where id >= $1';
-      const late = (await client.query<{ id: string | null }>(newest, [end])).rows[0]?.id;
-      const bound = late == null ? end : firstIdAfter(timeOf(late));
-      await changeBound(client, `add constraint ${BOUND} check (id < '${bound}') not valid`);
+    try {
+      await bound(client);
+    } catch (error) {
+      await client.query('rollback');
+      // Another process has migrated it while this one waited for the table.
+      if (await isThere(client, PLAIN)) throw error;
     }
-    await client.query(`alter table audit_rows validate constraint ${BOUND}`);
   });
   return () =>
     onConnection(url, async (client) => {
@@ -102,11 +100,24 @@ export async function boundAuditRows({ appendTo }: Pick<Store, 'appendTo'>): Pro
     });
 }
 
+async function bound(client: pg.Client): Promise<void> {
+  if (!(await isThere(client, PLAIN))) return;
+  if (!(await isThere(client, BOUNDED))) {
+    const end = firstIdAfter(Date.now() + AHEAD_MS);
+    const newest = 'select max(id) as id from audit_rows where id >= $1';
+    const late = (await client.query<{ id: string | null }>(newest, [end])).rows[0]?.id;
+    const before = late == null ? end : firstIdAfter(timeOf(late));
+    await changeBound(client, `add constraint ${BOUND} check (id < '${before}') not valid`);
+  }
+  await client.query(`alter table audit_rows validate constraint ${BOUND}`);
+}
+
 async function changeBound(client: pg.Client, change: string): Promise<void> {
   const run: Run = (statement) => client.query(statement);
   await run('begin');
   await lockAuditRows(run);
-  await run(`alter table audit_rows ${change}`);
+  // Not to the table that another process has partitioned meanwhile: it would take no row after the end.
+  if (await isThere(client, PLAIN)) await run(`alter table audit_rows ${change}`);
   await run('commit');
 }
 
