@@ -57,8 +57,12 @@ describe.runIf(STORES.includes('postgres'))(`one attacker on two replicas${postg
     };
     upstream.answer = ({ url }, response) => {
       response.setHeader('content-type', 'application/json');
-      if (url?.endsWith('/slow')) slow.push(() => response.end('{}'));
-      else response.end('{"items":[]}');
+      if (url?.endsWith('/slow')) {
+        const end = () => response.writableEnded || response.end('{}');
+        slow.push(end);
+        // Before the broker gives up, which a busy machine would otherwise let it.
+        setTimeout(end, 15_000).unref();
+      } else response.end('{"items":[]}');
     };
     await organisation.platform({ manifest: { base_url: `${upstream.url}/v1` } });
     await organisation.platform({
