@@ -68,7 +68,7 @@ const LONG = [
   'test/prove/faults.test.ts',
   'test/prove/kills.test.ts',
 ];
-/** They run only where their variable is set: pictures are for people to look at, and the client programs are 1 GB. */
+/** They run only where their variable is set: pictures are for people to look at, and the client programs are 1.2 GB (CONTRIBUTING.md). */
 const ON_DEMAND = [
   ...(process.env.PICTURES ? [] : ['test/console/pictures.test.ts', 'test/console/pictures.many.test.ts']),
   ...(process.env.CLIENT_PROGRAMS ? [] : ['test/cli/client-programs.test.ts']),

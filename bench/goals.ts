@@ -43,9 +43,9 @@ export function judge(findings: Findings): Goal[] {
     const governed = of(found.governed);
     const decisions = of(found.decisions);
     const ofForwarder = paired(governed, of(NAMES.forwarder), rateShare);
-    add(`governed reads of the bare forwarder, ${store}`, '≥ 25 %', ofForwarder, percent, ofForwarder >= 0.25);
+    add(`governed reads of the bare forwarder, ${store}`, '≥ 30 %', ofForwarder, percent, ofForwarder >= 0.3);
     const ofNginx = paired(governed, of(NAMES.nginx), rateShare);
-    add(`governed reads of nginx, ${store}`, '≥ 7 %', ofNginx, percent, ofNginx >= 0.07);
+    add(`governed reads of nginx, ${store}`, '≥ 10 %', ofNginx, percent, ofNginx >= 0.1);
     const lone = one.get(found.governed) ?? [];
     const added = paired(lone, one.get(NAMES.nginx) ?? [], (a, b) => a.latency.p50 - b.latency.p50);
     add(`p50 added over nginx at 1 connection, ${store}`, '≤ 1 ms', added, milliseconds, added <= 1);
@@ -77,8 +77,12 @@ export function judge(findings: Findings): Goal[] {
     }
     const grown = growth(found.scale);
     add(`CPU a call, most agents over fewest, ${store}`, '≤ +20 %', grown, signedPercent, grown <= 0.2);
+    const cost = typical(governed, ({ cpuMicros }) => cpuMicros);
+    add(`CPU of a governed read, ${store}`, '≤ 170 µs', cost, (value) => `${value.toFixed(0)} µs`, cost <= 170);
     const rest = found.atRest / MEGABYTE;
-    add(`memory at rest, ${store}`, '≤ 150 MB', rest, (value) => `${value.toFixed(0)} MB`, rest <= 150);
+    add(`memory at rest, ${store}`, '≤ 130 MB', rest, (value) => `${value.toFixed(0)} MB`, rest <= 130);
+    const peak = Math.max(...found.memory.map(({ bytes }) => bytes)) / MEGABYTE;
+    add(`memory under load, ${store}`, '≤ 300 MB', peak, (value) => `${value.toFixed(0)} MB`, peak <= 300);
     const flat = flatness(found.memory);
     add(
       `memory grown in the second half of ${thousands(found.memory.at(-1)?.calls ?? 0)} calls, ${store}`,

@@ -8,6 +8,7 @@ import { presetsOf } from '../broker/platforms/presets.ts';
 
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
+import { PROGRAM } from './program-name.ts';
 import { readSecret } from './read-secret.ts';
 import { ask, canAsk } from './terminal/prompt.ts';
 
@@ -114,7 +115,7 @@ export async function untilConnected(broker: BrokerConnection, id: string, say: 
   const at = await publicUrl(broker);
   const { authorization_url: url } = await broker.ask('POST', `/owner/connections/${id}/oauth/start`);
   say(
-    `Open this in a browser that is signed in at ${at} (agent-broker owner link signs it in), and consent:\n\n  ${url}\n\nWaiting …`,
+    `Open this in a browser that is signed in at ${at} (${PROGRAM} owner link signs it in), and consent:\n\n  ${url}\n\nWaiting …`,
   );
   const until = performance.now() + PATIENCE_MS;
   while (performance.now() < until) {

@@ -9,12 +9,13 @@ import { hasRepositories } from './grant-words.ts';
 import { shortOf } from './grants-in-words.ts';
 import { saysTerms } from './make-agent.ts';
 import { described, listPlatforms, readPlatform } from './owner-platforms.ts';
+import { PROGRAM } from './program-name.ts';
 import { ask, canAsk, choose } from './terminal/prompt.ts';
 
 /** A client of this machine. Throws WrongUsage where nobody can be asked. */
 export async function askClient(): Promise<ClientId> {
   if (!canAsk())
-    throw new WrongUsage(`Name the client: agent-broker connect CLIENT. The clients are ${CLIENTS.join(', ')}.`);
+    throw new WrongUsage(`Name the client: ${PROGRAM} connect CLIENT. The clients are ${CLIENTS.join(', ')}.`);
   const machine = { platform: process.platform, environment: process.env, home: homedir(), cwd: process.cwd() };
   const found = clientsFound(machine, existsSync);
   const choices = [...found, ...CLIENTS.filter((client) => !found.includes(client))];
@@ -34,7 +35,7 @@ export async function askTerms(options: ConnectOptions): Promise<ConnectOptions>
   const platforms = await listPlatforms(broker);
   const nothing = { value: undefined, text: 'nothing yet: it asks for what it needs, and you decide' };
   if (!platforms.some(({ builtin }) => builtin !== null))
-    process.stderr.write('To add a platform such as GitHub first: agent-broker add github\n');
+    process.stderr.write(`To add a platform such as GitHub first: ${PROGRAM} add github\n`);
   const chosen = await choose('What may it use?', [
     ...platforms.map((value) => ({ value, text: described(value) })),
     nothing,

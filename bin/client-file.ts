@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed } from './failure.ts';
-import { replaceFile } from './replace-file.ts';
+import { replaceFile, tryReplacing } from './replace-file.ts';
 
 /** Some clients keep what they remember in the same file. */
 const LARGEST_BYTES = 64 * 1024 * 1024;
@@ -29,15 +29,32 @@ export function readClientFile(path: string): string {
   }
 }
 
-/** `before`: what was read. Throws CommandFailed, also where it says something else by now. */
+/** Throws CommandFailed where `writeClientFile` could not write it, or where its user made it read-only. Nothing is changed. */
+export function refuseUnwritable(path: string): void {
+  let mode: number | undefined;
+  try {
+    ({ mode } = tryReplacing(path));
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+  if (mode !== undefined)
+    throw new CommandFailed(
+      `${path} is read-only (mode 0${mode.toString(8)}), and was left as it is: make it writable, and try again.`,
+    );
+}
+
+/** `before`: what was read. Throws CommandFailed, also where it is read-only, or says something else by now. */
 export function writeClientFile(path: string, { text, change }: Edited, before: string): void {
   if (change === 'none') return;
+  if (readClientFile(path) !== before)
+    throw new CommandFailed(`${path} was changed concurrently by another program: try again.`);
+  refuseUnwritable(path);
   try {
-    if (readClientFile(path) !== before)
-      throw new CommandFailed(`${path} was changed concurrently by another program: try again.`);
     replaceFile(path, text);
   } catch (error) {
-    if (error instanceof CommandFailed) throw error;
-    throw new CommandFailed(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}).`);
+    throw unwritable(path, error);
   }
 }
+
+const unwritable = (path: string, error: unknown): CommandFailed =>
+  new CommandFailed(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}).`);

@@ -6,14 +6,15 @@ import { join, resolve } from 'node:path';
 import { fileNameOf } from '../broker/console/static/new-agent/lines.js';
 import { readProfile } from '../mcp/profile.ts';
 import { type ClientId, clientNamed, configFile, serverEntry } from './client-config.ts';
-import { readClientFile, writeClientFile } from './client-file.ts';
+import { readClientFile, refuseUnwritable, writeClientFile } from './client-file.ts';
 import { connectAsOwner, dataFolder } from './connection.ts';
 import { editClient, entryLines } from './edit-client.ts';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { grantsInWords, type ShownGrant } from './grants-in-words.ts';
 import { lookUpTerms, type MakeOptions, makeAgent, saysTerms } from './make-agent.ts';
-import { ownLauncher } from './server-entry.ts';
+import { PROGRAM } from './program-name.ts';
+import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type ConnectOptions = MakeOptions & {
   name?: string;
@@ -40,7 +41,10 @@ export type Connected = {
   dry_run: boolean;
 };
 
-/** Throws CommandFailed and WrongUsage. The configuration is checked before an agent is created. */
+/**
+ * Throws CommandFailed and WrongUsage. That the configuration can be changed and written is checked before an agent is created; where
+ * writing it fails all the same, the error names the agent that was.
+ */
 export async function connectClient(client: ClientId, options: ConnectOptions): Promise<Connected> {
   const config = configOf(client, options);
   const text = readClientFile(config);
@@ -65,6 +69,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   if (options.profile !== undefined && !there) throw new CommandFailed(`There is no profile at ${profile}.`);
   const entry = serverEntry(client, { profile, launcher: ownLauncher(), platform: process.platform });
   const edited = await editClient(client, text, entry, config);
+  if (edited.change !== 'none') refuseUnwritable(config);
   let agent_id: string | undefined;
   let grants: ShownGrant[] = [];
   const name = agentName(client, options);
@@ -72,7 +77,17 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
   // The same is looked up that would be refused otherwise. What an invite is good for nobody tells without using it.
   else if (options.invite === undefined) grants = await lookUpTerms(await connectAsOwner(options), name, options);
-  if (!dry_run) writeClientFile(config, edited, text);
+  try {
+    if (!dry_run) writeClientFile(config, edited, text);
+  } catch (error) {
+    if (there || !(error instanceof CommandFailed)) throw error;
+    const again = ['connect', client, '--profile', profile, ...(options.project ? ['--project'] : [])];
+    throw new CommandFailed(
+      `${error.message}\nThe agent ${agent_id} was made all the same, and its key is in ${profile}.\n` +
+        `Connect it later: ${PROGRAM} ${commandLine(again, process.platform === 'win32')}\n` +
+        `Or end it: ${PROGRAM} agent revoke ${agent_id}`,
+    );
+  }
   const agent = there ? 'there already' : 'made';
   return {
     client,
@@ -137,7 +152,7 @@ export function inWords(done: Connected): string {
         : grantsInWords(grants);
   const undone =
     change === 'removed' && !dry_run
-      ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: agent-broker agent revoke AGENT_ID.`
+      ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: ${PROGRAM} agent revoke AGENT_ID.`
       : undefined;
   return [
     ...(profile === undefined ? [] : [key, ...granted]),

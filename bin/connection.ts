@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { visible } from '../broker/console/static/visible.js';
 import { runFile } from '../broker/run-file.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';
+import { PROGRAM } from './program-name.ts';
 import { printJson } from './terminal/output.ts';
 
 export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
@@ -28,7 +29,7 @@ function readRunFile(folder: string): RunFile {
   const path = runFile(folder);
   if (!existsSync(path))
     throw new CommandFailed(
-      `No broker is running on ${folder}. Start one with "agent-broker serve", name another folder with --data, or another broker with --url and --owner-token.`,
+      `No broker is running on ${folder}. Start one with "${PROGRAM} serve", name another folder with --data, or another broker with --url and --owner-token.`,
     );
   return JSON.parse(readFileSync(path, 'utf8')) as RunFile;
 }

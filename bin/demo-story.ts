@@ -11,6 +11,7 @@ import { type AgentClient, type CallOutcome, connectAgent } from '../mcp/client/
 import { readProfile } from '../mcp/profile.ts';
 import { connectAsOwner, connectLocally } from './connection.ts';
 import { CommandFailed } from './failure.ts';
+import { PROGRAM } from './program-name.ts';
 import { askLine } from './terminal/prompt.ts';
 
 /** `asks`: a person is asked to approve, else the demo does. `tell` gets one or more lines at a time. */
@@ -38,7 +39,7 @@ export async function runDemo(folder: string, telling: Telling): Promise<Story> 
     try {
       const steps = await tellStory(folder, running.baseUrl, telling);
       const seconds = Number(((performance.now() - started) / 1000).toFixed(1));
-      telling.tell(`\nThat took ${seconds} s. Next: npx agent-broker serve`);
+      telling.tell(`\nThat took ${seconds} s. Next: ${PROGRAM} serve`);
       return { seconds, steps };
     } finally {
       await running.stop();

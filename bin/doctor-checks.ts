@@ -3,6 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { addressWarning } from '../broker/reach.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
+import { PROGRAM } from './program-name.ts';
 
 export type Check = {
   check: 'profile' | 'address' | 'links' | 'clock' | 'key' | 'status' | 'grants';
@@ -143,8 +144,7 @@ function examineClock(skewMs: number | undefined): Check {
     : { check: 'clock', result: 'failed', detail, advice: `${advice} Tokens are refused beyond 30 s.` };
 }
 
-const NEW_KEY =
-  'Let an owner run "agent-broker agent bootstrap --rotate" for a token, and bind a new key with it: agent-broker agent create NAME --invite abt_…';
+const NEW_KEY = `Let an owner run "${PROGRAM} agent bootstrap --rotate" for a token, and bind a new key with it: ${PROGRAM} agent create NAME --invite abt_…`;
 
 /** Checks the private key itself. */
 function examineKeyItself({ privateKey }: Profile): Check | undefined {

@@ -3,6 +3,7 @@ import type { Agent } from '../broker/console/answers.ts';
 import { didYouMean } from '../broker/policy/did-you-mean.ts';
 import { CommandFailed } from './failure.ts';
 import type { OwnerApi } from './owner-api.ts';
+import { PROGRAM } from './program-name.ts';
 
 /**
  * The one that has this name, agent id (`agt_…`) or uuid. Throws CommandFailed when there is none, with names that are near, or when
@@ -19,7 +20,7 @@ export async function findAgent(api: OwnerApi, given: string): Promise<Agent> {
       given,
       agents.map(({ name }) => name),
     );
-    throw new CommandFailed(`No agent has the name or id ${given}.${near} All of them: agent-broker agent list`);
+    throw new CommandFailed(`No agent has the name or id ${given}.${near} All of them: ${PROGRAM} agent list`);
   }
   if (others.length === 0) return one;
   throw new CommandFailed(

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
+import { PROGRAM } from './program-name.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
 export type GitSetupOptions = {
@@ -173,7 +174,7 @@ export function inWords({ scope, broker, added, removed, dryRun, prefixes }: Git
     lines.push(
       `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, which refuses what is not granted.`,
     );
-  if (added.length > 0) lines.push('Take it out again with: agent-broker git-setup --undo');
+  if (added.length > 0) lines.push(`Take it out again with: ${PROGRAM} git-setup --undo`);
   return lines.join('\n');
 }
 

@@ -4,6 +4,7 @@ import { isAbsolute, relative, resolve } from 'node:path';
 import { stringify } from 'yaml';
 import type { GitHubSite } from '../broker/platforms/github-site.ts';
 import type { AppInstallation } from './github-api.ts';
+import { PROGRAM } from './program-name.ts';
 
 /** `key_file`: where the key is. `governance`: what to write, in YAML. */
 export type GitHubAppResult = {
@@ -96,6 +97,6 @@ export function inWords(result: GitHubAppResult): string {
     '',
     governance.replaceAll(/^(?=.)/gm, '  '),
     ...several,
-    'Apply it: agent-broker apply governance.yaml',
+    `Apply it: ${PROGRAM} apply governance.yaml`,
   ].join('\n');
 }

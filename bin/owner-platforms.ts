@@ -2,6 +2,7 @@
 import { BUILTIN_NAMES, type BuiltinName } from '../broker/platforms/builtin-names.ts';
 import type { BrokerConnection } from './connection.ts';
 import { CommandFailed } from './failure.ts';
+import { PROGRAM } from './program-name.ts';
 
 export type OwnedConnection = {
   id: string;
@@ -44,7 +45,7 @@ export function whatThereIs(platforms: readonly OwnedPlatform[]): string {
     platforms.length === 0
       ? 'There is none yet.'
       : `There ${platforms.length === 1 ? 'is' : 'are'}:\n${platforms.map((one) => `  ${described(one)}`).join('\n')}`;
-  return `${there}\nAdd one: agent-broker add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; others come with a governance file (docs/platforms.md).`;
+  return `${there}\nAdd one: ${PROGRAM} add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; others come with a governance file (docs/platforms.md).`;
 }
 
 /** The platform of this id, or the only one that is this built-in one. Throws CommandFailed, which lists what there is. */
@@ -60,7 +61,7 @@ export function platformNamed(word: string, platforms: readonly OwnedPlatform[])
     );
   if (isBuiltin(word))
     throw new CommandFailed(
-      `There is no platform "${word}" yet. Add it: agent-broker add ${word}\n${whatThereIs(platforms)}`,
+      `There is no platform "${word}" yet. Add it: ${PROGRAM} add ${word}\n${whatThereIs(platforms)}`,
     );
   throw new CommandFailed(`There is no platform "${word}". ${whatThereIs(platforms)}`);
 }

@@ -1,8 +1,11 @@
 /** Atomically replaces a file of another program, which may contain secrets. */
 import { randomUUID } from 'node:crypto';
 import {
+  accessSync,
   chmodSync,
   chownSync,
+  constants,
+  existsSync,
   mkdirSync,
   readlinkSync,
   realpathSync,
@@ -35,6 +38,32 @@ export function replaceFile(path: string, text: string): void {
   } finally {
     rmSync(beside, { force: true });
   }
+}
+
+/**
+ * Whether `replaceFile` would do, without a trace: nothing is made but an empty file, which is taken away again. `mode`: the rights of a
+ * file that nobody may write, which to replace would ignore; undefined else. Throws errors of the file system: where the file (as on a
+ * file system that is read-only, and for root too) or the folder cannot be written.
+ */
+export function tryReplacing(path: string): { mode: number | undefined } {
+  let folder = dirname(path);
+  if (existsSync(folder)) {
+    const target = targetOf(path);
+    const mode = statSync(target, { throwIfNoEntry: false })?.mode;
+    // By its bits, as root may write whatever they say.
+    if (mode !== undefined && (mode & 0o222) === 0) return { mode: mode & 0o777 };
+    if (mode !== undefined) accessSync(target, constants.W_OK);
+    folder = dirname(target);
+  }
+  // Where a file can be made, a folder can.
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  const probe = join(folder, `.${basename(path)}.${randomUUID()}.part`);
+  try {
+    writeFileSync(probe, '', { mode: 0o600, flag: 'wx' });
+  } finally {
+    rmSync(probe, { force: true });
+  }
+  return { mode: undefined };
 }
 
 /** The target of the chain of links, whether or not it exists. */

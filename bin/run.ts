@@ -23,6 +23,7 @@ import { startSidecar } from '../mcp/sidecar/sidecar.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed } from './failure.ts';
 import { addressesOf } from './git-setup.ts';
+import { PROGRAM } from './program-name.ts';
 import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
 
 export type RunOptions = {
@@ -120,9 +121,7 @@ async function askGranted(broker: Broker): Promise<Granted[]> {
   }
   const answer = await client.permissions();
   if (!answer.ok)
-    throw new CommandFailed(
-      `${answer.error.message} The command was not started; "agent-broker doctor" looks further.`,
-    );
+    throw new CommandFailed(`${answer.error.message} The command was not started; "${PROGRAM} doctor" looks further.`);
   const granted = grantedOf(answer.value.permissions);
   if (granted.length === 0)
     throw new CommandFailed(

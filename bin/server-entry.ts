@@ -44,10 +44,14 @@ export const commandLine = (words: readonly string[], windows: boolean): string 
 
 /** The launcher of this program, if its path is permanent. */
 export function ownLauncher(): Launcher | undefined {
+  return lastingLauncher(process.execPath, ownScript());
+}
+
+/** The path of the launcher's file. */
+export function ownScript(): string {
   // A checkout runs from source; the published package has JavaScript only, in dist/.
   const beside = new URL('./agent-broker.js', import.meta.url);
-  const file = existsSync(beside) ? beside : new URL('../../bin/agent-broker.js', import.meta.url);
-  return lastingLauncher(process.execPath, fileURLToPath(file));
+  return fileURLToPath(existsSync(beside) ? beside : new URL('../../bin/agent-broker.js', import.meta.url));
 }
 
 /** The same for a given path: npx's cache is not permanent. */

@@ -20,7 +20,7 @@ type Places = Pick<Config, 'dataFolder' | 'keyFile' | 'masterKey'>;
 const HOUR_MS = 3_600_000;
 
 const RESTORE =
-  'Restore it with "agent-broker restore FILE", or, when it was brought back by other means, run "agent-broker restore --in-place": ' +
+  'Restore it with "npx agent-broker restore FILE", or, when it was brought back by other means, run "npx agent-broker restore --in-place": ' +
   'either ends what waited then and lets an admin review it. Nothing was started and nothing was changed.';
 
 /** Throws, in words, when the store is a backup, or older than it was. Changes nothing. */

@@ -1,7 +1,7 @@
 /** Starts and stops it all. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { countActivity } from './admin/count-activity.ts';
 import { expireRegistrations } from './admin/registration.ts';
 import { noteRestored } from './admin/restored.ts';
@@ -29,6 +29,7 @@ import { purgeAudit } from './receipt-log/purge.ts';
 import { type Sequencer, startSequencer } from './receipt-log/sequencer.ts';
 import { makeWitnesses } from './receipt-log/witnesses.ts';
 import { runFile } from './run-file.ts';
+import { pause } from './runtime/waits.ts';
 import { makeServices, type Services } from './services.ts';
 import { openStore, startBroker } from './start.ts';
 import { startFault } from './start-fault.ts';

@@ -47,8 +47,8 @@ export function readProfile(environment: Environment, file?: string): Profile {
 /** What to do with an incomplete profile: only the broker knows whether its key was bound. */
 export function unfinishedProfile(path: string): string {
   return (
-    `${path} holds a key, and not whose it is. An owner sees with "agent-broker agent list --json" whether the agent is there. ` +
-    `If it is, add its "agent_id" and "owner_id" to the file, and "agent-broker doctor --profile ${path}" tells whether it has ` +
+    `${path} holds a key, and not whose it is. An owner sees with "npx agent-broker agent list --json" whether the agent is there. ` +
+    `If it is, add its "agent_id" and "owner_id" to the file, and "npx agent-broker doctor --profile ${path}" tells whether it has ` +
     'this key. If it is not, remove the file and make the agent again.'
   );
 }

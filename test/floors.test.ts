@@ -215,6 +215,16 @@ describe('the rooms', () => {
     expect(byAddress).toEqual([]);
   });
 
+  test('a command that a message tells to run is named as it can be typed', () => {
+    const said = filesBelow('bin').flatMap((file) =>
+      readFileSync(join(ROOT, file), 'utf8')
+        .split('\n')
+        .filter((line) => !/^\s*(?:\/\/|\/?\*)/.test(line) && /['`"].*[:"(] ?agent-broker [a-z]/.test(line))
+        .map((line) => `${file}: ${line.trim()}`),
+    );
+    expect(said).toEqual([]);
+  });
+
   test('only the recorder can say that something is recorded', () => {
     const makers = broker.filter((file) => /\bDurableValue\b/.test(readFileSync(join(ROOT, file), 'utf8')));
     expect(makers).toEqual(['broker/audit/record.ts', 'broker/audit/recorder.ts']);

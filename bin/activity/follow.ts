@@ -5,6 +5,7 @@ import { CommandFailed, RefusedByBroker } from '../failure.ts';
 import type { OwnerApi } from '../owner-api.ts';
 import { type RowFilter, readRows } from './read-rows.ts';
 
+/** It asks, as the events that owners are sent (/owner/events) tell what waits, and nothing of what is on record. */
 const EVERY_MS = 1_000;
 /** A row is dated when its call began, and comes when that ended: an answer is waited for this long at most. */
 const LATE_MS = 150_000;

@@ -23,12 +23,12 @@ function whatOf(row: AuditRow, names: Names): Line {
   const who = row.agent_public_id && (names.get(row.agent_public_id) ?? row.agent_public_id);
   const agent = who ? line`${styled('bold', who)} ` : line``;
   if (row.kind === 'event' && !row.method)
-    return line`${agent}${deedInWords(row.reason)}${row.platform_id ? ` · ${row.platform_id}` : ''}`;
+    return line`${agent}${deedInWords(row.reason)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
   // One without a template says no more than method and path.
   const what = row.sentence?.template
     ? `${who ? 'asked to ' : ''}${row.sentence.text}`
     : `${row.method ?? ''} ${row.path ?? ''}`;
-  return line`${agent}${what} on ${row.platform_id ?? ''}`;
+  return line`${agent}${what} on ${row.platform_name ?? ''}`;
 }
 
 /** Of a call why it was answered as it was, of a change or a decision who made it. */

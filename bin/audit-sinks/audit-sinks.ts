@@ -6,6 +6,7 @@ import { parseStrictJson } from '../../json/strict.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { readSecret } from '../read-secret.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
@@ -40,7 +41,7 @@ export async function listSinks(options: Options): Promise<void> {
   ]);
   printResult(options, sinks, () =>
     rows.length === 0
-      ? [line`The audit is pushed nowhere. Add a place: agent-broker audit-sink add`]
+      ? [line`The audit is pushed nowhere. Add a place: ${PROGRAM} audit-sink add`]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -95,7 +96,7 @@ export async function addSink(
     body as Body<'POST', '/owner/audit-sinks'>,
   );
   printResult(options, made, () => [
-    line`The audit is pushed to ${styled('bold', name)} from row ${made.next_index} on. Try it: agent-broker audit-sink test ${name}`,
+    line`The audit is pushed to ${styled('bold', name)} from row ${made.next_index} on. Try it: ${PROGRAM} audit-sink test ${name}`,
     ...(made.secret === undefined
       ? []
       : [line`The key with which the receiver verifies, shown this once: ${made.secret}`]),
@@ -108,7 +109,7 @@ export async function testSinks(given: readonly string[], options: Options): Pro
   const { sinks } = await api.ask('GET', '/owner/audit-sinks');
   const chosen = given.length === 0 ? sinks : given.map((name) => named(sinks, name));
   if (chosen.length === 0)
-    throw new CommandFailed('The audit is pushed nowhere. Add a place: agent-broker audit-sink add');
+    throw new CommandFailed(`The audit is pushed nowhere. Add a place: ${PROGRAM} audit-sink add`);
   const results = [];
   for (const { id, name, kind } of chosen) {
     const result = await api.ask('POST', `/owner/audit-sinks/${id}/test`, {});
@@ -157,5 +158,5 @@ function named(sinks: readonly AuditSink[], given: string): AuditSink {
     given,
     sinks.map(({ name }) => name),
   );
-  throw new CommandFailed(`There is no audit sink ${given}.${near} All of them: agent-broker audit-sink list`);
+  throw new CommandFailed(`There is no audit sink ${given}.${near} All of them: ${PROGRAM} audit-sink list`);
 }

@@ -4,6 +4,7 @@ import { didYouMean } from '../../broker/policy/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { readSecret } from '../read-secret.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
@@ -40,7 +41,7 @@ export async function listChannels(options: Options): Promise<void> {
   ]);
   printResult(options, channels, () =>
     rows.length === 0
-      ? [line`There are no channels: nobody is told what waits. Add one: agent-broker channel add`]
+      ? [line`There are no channels: nobody is told what waits. Add one: ${PROGRAM} channel add`]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -127,7 +128,7 @@ export async function addChannel(
     body as Body<'POST', '/owner/channels'>,
   );
   printResult(options, made, () => [
-    line`The channel ${styled('bold', name)} is there. Try it: agent-broker channel test ${name}`,
+    line`The channel ${styled('bold', name)} is there. Try it: ${PROGRAM} channel test ${name}`,
     ...(made.secret === undefined
       ? []
       : [line`The key with which the receiver verifies, shown this once: ${made.secret}`]),
@@ -140,7 +141,7 @@ export async function testChannels(given: readonly string[], options: Options): 
   const api = await openOwnerApi(options);
   const { channels } = await api.ask('GET', '/owner/channels');
   const chosen = given.length === 0 ? channels : given.map((name) => named(channels, name));
-  if (chosen.length === 0) throw new CommandFailed('There are no channels. Add one: agent-broker channel add');
+  if (chosen.length === 0) throw new CommandFailed(`There are no channels. Add one: ${PROGRAM} channel add`);
   const results = [];
   for (const { id, name, kind } of chosen) {
     const result = await api.ask('POST', `/owner/channels/${id}/test`, {});
@@ -167,5 +168,5 @@ function named(channels: readonly Channel[], given: string): Channel {
     given,
     channels.map(({ name }) => name),
   );
-  throw new CommandFailed(`There is no channel ${given}.${near} All of them: agent-broker channel list`);
+  throw new CommandFailed(`There is no channel ${given}.${near} All of them: ${PROGRAM} channel list`);
 }

@@ -3,6 +3,7 @@ import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
 import type { Added, AddOptions } from '../add-platform.ts';
 import { print, withConnection } from '../connection.ts';
+import { PROGRAM } from '../program-name.ts';
 
 export function addAddCommand(program: Command): void {
   withConnection(
@@ -71,6 +72,6 @@ function inWords({ builtin, platform, base_url, connection, made, test, presets 
         `  ${name.padEnd(11)} ${scopes.length > 14 ? `${scopes.length} scopes` : scopes.map(short).join(', ')}`,
     ),
     '',
-    `Next: agent-broker connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`,
+    `Next: ${PROGRAM} connect cursor --grant ${platform}=${presets[1]?.name ?? presets[0]?.name ?? 'SCOPE'}${builtin === 'github' ? " --repos 'OWNER/*'" : ''} --expires 30d`,
   ].join('\n');
 }

@@ -2,12 +2,14 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { bindLine, fileNameOf } from '../../broker/console/static/new-agent/lines.js';
+import { serverByHand } from '../by-hand.ts';
 import { CLIENTS, type ClientId } from '../client-config.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
 import { grantsInWords } from '../grants-in-words.ts';
 import { lookUpTerms, type MadeAgent, type MakeOptions, makeAgent, makeInvite, withTerms } from '../make-agent.ts';
 import { mcpSnippets, type Snippet } from '../mcp-snippets.ts';
-import { ownLauncher } from '../server-entry.ts';
+import { PROGRAM } from '../program-name.ts';
+import { ownLauncher, plainEntry } from '../server-entry.ts';
 
 type Options = MakeOptions & { out?: string; client?: ClientId; json?: boolean };
 
@@ -65,9 +67,10 @@ function inWords(
     ...(shown.length > 0
       ? shown
       : [
-          `Give it to an MCP client: agent-broker connect CLIENT --profile ${path}`,
-          `CLIENT is ${CLIENTS.join(', ')}.`,
+          `Give it to an MCP client: ${PROGRAM} connect CLIENT --profile ${path}`,
+          `CLIENT is ${CLIENTS.join(', ')}. Most others take it like this:`,
+          serverByHand(plainEntry({ profile: path, launcher: ownLauncher(), platform: process.platform })),
         ]),
-    `Whether everything is as it should be: agent-broker doctor --profile ${path}`,
+    `Whether everything is as it should be: ${PROGRAM} doctor --profile ${path}`,
   ].join('\n');
 }

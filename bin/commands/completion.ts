@@ -1,11 +1,13 @@
 import { Argument, type Command } from 'commander';
 import { completionScript, SHELLS, type Shell } from '../completion/scripts.ts';
 import { treeOf } from '../completion/tree.ts';
+import { PROGRAM } from '../program-name.ts';
 
+/** Into files: a checkout is not where a shell starts, and starting it should start no program. */
 const HOW: Record<Shell, string> = {
-  bash: 'eval "$(agent-broker completion bash)" in ~/.bashrc',
-  zsh: 'eval "$(agent-broker completion zsh)" in ~/.zshrc, after compinit',
-  fish: 'agent-broker completion fish > ~/.config/fish/completions/agent-broker.fish',
+  bash: `${PROGRAM} completion bash > ~/.agent-broker.bash && echo '. ~/.agent-broker.bash' >> ~/.bashrc`,
+  zsh: `${PROGRAM} completion zsh > ~/.agent-broker.zsh && echo '. ~/.agent-broker.zsh' >> ~/.zshrc   # after compinit`,
+  fish: `${PROGRAM} completion fish > ~/.config/fish/conf.d/agent-broker.fish`,
 };
 
 export function addCompletionCommand(program: Command): void {

@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import type { Command } from 'commander';
 import type { Check } from '../doctor-checks.ts';
 import { WrongUsage } from '../failure.ts';
+import { PROGRAM } from '../program-name.ts';
 
 const MARKS: Record<Check['result'], string> = { ok: 'ok  ', warning: 'warn', failed: 'FAIL', skipped: '-   ' };
 
@@ -47,7 +48,7 @@ async function examineAll(file: string | undefined): Promise<Check[]> {
     return [{ check: 'profile', result: 'ok', detail: `agent ${profile.agentId}` }, ...(await examine(profile))];
   } catch (error) {
     if (!(error instanceof ProfileError)) throw error;
-    const advice = 'Make an agent with: agent-broker agent create NAME';
+    const advice = `Make an agent with: ${PROGRAM} agent create NAME`;
     return [{ check: 'profile', result: 'failed', detail: error.message, advice }];
   }
 }

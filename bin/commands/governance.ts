@@ -4,6 +4,7 @@ import type { Change } from '../../broker/config-plan/planning.ts';
 import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile } from '../governance-file.ts';
+import { PROGRAM } from '../program-name.ts';
 
 type Options = ConnectionOptions & { json?: boolean; withoutSecrets?: boolean };
 type Answer = {
@@ -74,7 +75,7 @@ function describe({ changes, warnings, bootstrap_tokens: tokens = [] }: Answer, 
   if (tokens.length > 0)
     lines.push(
       '',
-      'With it the agent brings its key: agent-broker agent create NAME --invite abt_… (or POST /v1/agents/bind).',
+      `With it the agent brings its key: ${PROGRAM} agent create NAME --invite abt_… (or POST /v1/agents/bind).`,
     );
   return lines.join('\n');
 }

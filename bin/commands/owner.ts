@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { type ConnectionOptions, connectAsOwner, connectLocally, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
+import { PROGRAM } from '../program-name.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 type Owner = { id: string; email: string; role: string };
@@ -44,7 +45,7 @@ export function addOwnerCommands(program: Command): void {
       const broker = await connectAsOwner(options);
       const { owners } = (await broker.ask('GET', '/owner/owners')) as { owners: Owner[] };
       const found = owners.find(({ email }) => email === address.toLowerCase());
-      if (!found) throw new CommandFailed(`No owner has the address ${address}. See: agent-broker owner list`);
+      if (!found) throw new CommandFailed(`No owner has the address ${address}. See: ${PROGRAM} owner list`);
       const answer = await broker.ask('DELETE', `/owner/owners/${found.id}`);
       print(options, answer, () => `${found.email} is no owner any more.`);
     });
@@ -70,7 +71,7 @@ export function addOwnerCommands(program: Command): void {
       const where =
         how.method === 'oidc'
           ? `at ${how.provider}, from the console`
-          : `with: agent-broker owner link --email ${answer.email}`;
+          : `with: ${PROGRAM} owner link --email ${answer.email}`;
       print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
     });
 }

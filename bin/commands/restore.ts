@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { type ConnectionOptions, withConnection } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { postgresPrograms } from '../postgres-programs.ts';
+import { PROGRAM } from '../program-name.ts';
 
 type Options = { inPlace?: boolean; replace?: boolean; json?: boolean };
 type ReviewOptions = ConnectionOptions & { end?: boolean; reason?: string; json?: boolean };
@@ -35,7 +36,7 @@ export function addRestoreCommands(program: Command): void {
         restored.made_at === null ? 'The store is treated as restored.' : `Restored the backup of ${restored.made_at}.`,
         'What waited in it was ended, and every session with it.',
         ...(restored.replaced === null ? [] : [`The store that was there is in ${restored.replaced} now.`]),
-        'Start the broker. It makes no calls until an admin has reviewed it: agent-broker restored, or Restored in the console.',
+        `Start the broker. It makes no calls until an admin has reviewed it: ${PROGRAM} restored, or Restored in the console.`,
       ];
       process.stdout.write(options.json ? `${JSON.stringify(restored)}\n` : `${lines.join('\n')}\n`);
     });

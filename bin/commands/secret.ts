@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectAsNobody, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { PROGRAM } from '../program-name.ts';
 
 type AuthorizeOptions = ConnectionOptions & { scopes?: string; label?: string; out?: string; json?: boolean };
 type SendOptions = { from?: string; json?: boolean };
@@ -82,7 +83,7 @@ async function authorize(agent: string, platform: string, options: AuthorizeOpti
     options,
     { ...shown, file: path },
     () =>
-      `${path} is good once, until ${expires_at}, and for nothing else. Whoever has the secret runs:\n  agent-broker secret send ${path} < SECRET-FILE`,
+      `${path} is good once, until ${expires_at}, and for nothing else. Whoever has the secret runs:\n  ${PROGRAM} secret send ${path} < SECRET-FILE`,
   );
 }
 
@@ -110,11 +111,11 @@ function readAuthorization(path: string): Authorization {
   try {
     file = JSON.parse(readFileSync(path, 'utf8'));
   } catch {
-    throw new CommandFailed(`${path} cannot be read as an authorisation. "agent-broker secret authorize" writes one.`);
+    throw new CommandFailed(`${path} cannot be read as an authorisation. "${PROGRAM} secret authorize" writes one.`);
   }
   for (const name of ['url', 'agent_id', 'platform_id', 'authorization'])
     if (typeof file?.[name] !== 'string')
-      throw new CommandFailed(`${path} has no "${name}". "agent-broker secret authorize" writes such files.`);
+      throw new CommandFailed(`${path} has no "${name}". "${PROGRAM} secret authorize" writes such files.`);
   return file as Authorization;
 }
 

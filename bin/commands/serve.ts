@@ -8,6 +8,7 @@ import { keepMemoryOffDisk } from '../../broker/runtime/no-dumps.ts';
 import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
+import { PROGRAM } from '../program-name.ts';
 
 type Options = { config?: string; sandbox: boolean; acceptClock?: true; printLink?: true };
 
@@ -129,10 +130,10 @@ function greeting(at: {
     `  Store     ${config.databaseUrl ? 'PostgreSQL' : `SQLite in ${join(folder, 'store')}`}`,
     `  Console   ${link ?? `${baseUrl}/console/sign-in`}`,
     config.oidc
-      ? `            (owners sign in at ${new URL(config.oidc.issuer).host}; add one: npx agent-broker owner add)`
+      ? `            (owners sign in at ${new URL(config.oidc.issuer).host}; add one: ${PROGRAM} owner add)`
       : link === undefined
-        ? '            (a link that signs you in: npx agent-broker owner link)'
-        : '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
+        ? `            (a link that signs you in: ${PROGRAM} owner link)`
+        : `            (signs you in once, within 15 minutes; another: ${PROGRAM} owner link)`,
   ];
   if (!at.elsewhere) lines.push(`  Phone     cannot open these links yet: ${baseUrl}/console/notices says how`);
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
@@ -147,11 +148,11 @@ function greeting(at: {
       'Next, make a governed call:',
       '',
       `  curl -s ${baseUrl}/v1/actions \\`,
-      '    -H "Authorization: Bearer $(npx agent-broker token)" -H "Content-Type: application/json" \\',
+      `    -H "Authorization: Bearer $(${PROGRAM} token)" -H "Content-Type: application/json" \\`,
       `    -d '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}'`,
       '',
-      'Or see the whole story in ten seconds: npx agent-broker demo',
+      `Or see the whole story in ten seconds: ${PROGRAM} demo`,
     );
-  else lines.push('', 'Next, say what your agents may do: npx agent-broker plan governance.yaml');
+  else lines.push('', `Next, say what your agents may do: ${PROGRAM} plan governance.yaml`);
   return `${lines.join('\n')}\n\n`;
 }

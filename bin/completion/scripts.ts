@@ -1,7 +1,9 @@
-/** Completion scripts: plain text that names every command and option, so that completing starts no program. */
+/**
+ * Completion scripts: plain text that names every command and option, so that completing starts no program. They complete `agent-broker …`,
+ * and `npx agent-broker …` unless something else completes npx already.
+ */
+import { SERVER_NAME as NAME } from '../server-entry.ts';
 import type { Flag, Node } from './tree.ts';
-
-const PROGRAM = 'agent-broker';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -9,8 +11,8 @@ export type Shell = (typeof SHELLS)[number];
 export function completionScript(shell: Shell, tree: readonly Node[]): string {
   if (shell === 'fish') return fish(tree);
   return shell === 'zsh'
-    ? `whence complete > /dev/null || { autoload -Uz bashcompinit && bashcompinit }\n${bash(tree)}`
-    : bash(tree);
+    ? `whence complete > /dev/null || { autoload -Uz bashcompinit && bashcompinit }\n${bash(tree, '[ -n "$_comps[npx]" ]')}`
+    : bash(tree, 'complete -p npx > /dev/null 2>&1');
 }
 
 /** Single quotes are what all three shells take as it is. */
@@ -18,7 +20,8 @@ const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 const namesOf = (flags: readonly Flag[]): string[] => flags.flatMap(({ names }) => names);
 
-function bash(tree: readonly Node[]): string {
+/** `taken`: a test that is true where npx is completed already. */
+function bash(tree: readonly Node[], taken: string): string {
   const paths = tree.filter(({ path }) => path !== '').map(({ path }) => quoted(path));
   const words = tree.map(
     ({ path, commands, flags, words }) =>
@@ -56,7 +59,18 @@ _agent_broker() {
     *) COMPREPLY=($(compgen -W "$(_agent_broker_words "$path")" -- "$current")) ;;
   esac
 }
-complete -o filenames -F _agent_broker ${PROGRAM}
+_agent_broker_npx() {
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W ${NAME} -- "\${COMP_WORDS[1]}"))
+  elif [ "\${COMP_WORDS[1]}" = ${NAME} ]; then
+    COMP_WORDS=("\${COMP_WORDS[@]:1}") COMP_CWORD=$((COMP_CWORD - 1))
+    _agent_broker
+  else
+    COMPREPLY=()
+  fi
+}
+complete -o filenames -F _agent_broker ${NAME}
+${taken} || complete -o default -o filenames -F _agent_broker_npx npx
 `;
 }
 
@@ -66,17 +80,28 @@ function fish(tree: readonly Node[]): string {
     namesOf(flags.filter(({ value }) => value !== undefined)).map((name) => quoted(`${path} ${name}`)),
   );
   const lines = tree.flatMap(({ path, commands, flags, words }) => {
-    const at = `complete -c ${PROGRAM} -n ${quoted(`__agent_broker_at ${quoted(path)}`)}`;
+    const at = `complete -c $program -n ${quoted(`__agent_broker_at ${quoted(path)}`)}`;
     return [
       ...commands.map(({ name, description }) => `${at} -a ${quoted(name)} -d ${quoted(description)}`),
       ...(words.length > 0 ? [`${at} -a ${quoted(words.join(' '))}`] : []),
       ...flags.map((flag) => `${at} ${fishFlag(flag)} -d ${quoted(flag.description)}`),
     ];
   });
-  return `function __agent_broker_at
+  return `function __agent_broker_words
+    set -l words (commandline -opc)
+    if test "$words[1]" = npx
+        test "$words[2]" = ${NAME}
+        or return 1
+        set words $words[2..-1]
+    end
+    printf '%s\\n' $words
+end
+function __agent_broker_at
+    set -l words (__agent_broker_words)
+    or return 1
     set -l path ''
     set -l value 0
-    for word in (commandline -opc)[2..-1]
+    for word in $words[2..-1]
         if test $value = 1
             set value 0
         else if string match -q -- '-*' $word
@@ -90,8 +115,12 @@ function fish(tree: readonly Node[]): string {
     end
     test "$path" = "$argv[1]"
 end
-complete -c ${PROGRAM} -f
-${lines.join('\n')}
+complete -c ${NAME} -f
+complete -c npx -n 'test (count (commandline -opc)) = 1' -a ${NAME}
+complete -c npx -n __agent_broker_words -f
+for program in ${NAME} npx
+${lines.map((line) => `    ${line}`).join('\n')}
+end
 `;
 }
 

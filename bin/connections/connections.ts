@@ -6,6 +6,7 @@ import { didYouMean } from '../../broker/policy/did-you-mean.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { badgeLine } from '../terminal/badge.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
@@ -87,5 +88,5 @@ function named(connections: readonly Connection[], given: string): Connection {
     given,
     connections.map(({ label }) => label),
   );
-  throw new CommandFailed(`There is no connection ${given}.${near} All of them: agent-broker connection list`);
+  throw new CommandFailed(`There is no connection ${given}.${near} All of them: ${PROGRAM} connection list`);
 }

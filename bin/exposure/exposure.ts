@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { findFiles } from './files.ts';
 import type { Finding, Place } from './finding.ts';
@@ -36,8 +37,7 @@ async function findHelpers({ env, cwd }: Place): Promise<Finding[]> {
         where: name,
         // A script may hold anything.
         what: `git gets passwords from ${/^[\w./-]+(?= |$)/.exec(value)?.[0] ?? 'a script'}`,
-        advice:
-          'After "agent-broker git-setup" git asks the broker’s helper for its repositories; take this one out, or keep it out of the command’s reach.',
+        advice: `After "${PROGRAM} git-setup" git asks the broker’s helper for its repositories; take this one out, or keep it out of the command’s reach.`,
       },
     ];
   });
@@ -51,8 +51,7 @@ function findSockets({ env }: Place): Finding[] {
       kind: 'socket',
       where: path,
       what: 'an SSH agent, which signs in wherever its keys are known',
-      advice:
-        'Start the command without it: env -u SSH_AUTH_SOCK agent-broker run … . "agent-broker git-setup" replaces git over SSH.',
+      advice: `Start the command without it: env -u SSH_AUTH_SOCK ${PROGRAM} run … . "${PROGRAM} git-setup" replaces git over SSH.`,
     },
   ];
 }
@@ -97,6 +96,6 @@ export function exposureInWords(findings: readonly Finding[], words: readonly st
     ...found,
     line``,
     line`${findings.length} found that ${command} could use without the broker. With as little as possible it starts by`,
-    line`agent-broker run --strict -- ${words.length === 0 ? '<command>' : command}`,
+    line`${PROGRAM} run --strict -- ${words.length === 0 ? '<command>' : command}`,
   ];
 }

@@ -1,6 +1,7 @@
 /** Files in which tools keep credentials, and what stands in them. */
 import { closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { PROGRAM } from '../program-name.ts';
 import type { Finding, Place } from './finding.ts';
 import { variablesIn } from './variables.ts';
 
@@ -45,7 +46,7 @@ const listed = (names: readonly string[], what: string): string | undefined =>
   names.length === 0 ? undefined : `${what} ${names.join(', ')}`;
 
 const HIDE = 'Keep it out of reach: start the command as another user, or in a sandbox without your home folder';
-const ADD = (name: string) => `Connect it with "agent-broker add ${name}"`;
+const ADD = (name: string) => `Connect it with "${PROGRAM} add ${name}"`;
 
 const KEPT: readonly Kept[] = [
   {
@@ -53,7 +54,7 @@ const KEPT: readonly Kept[] = [
     what: 'the sign-in of gh',
     // Without a token in the file it is in the system's keyring, where gh gets it.
     look: (text) => listed(each(text, /^['"]?([\w.-]+)['"]?:\s*$/gm), 'for') ?? 'in the keyring',
-    advice: `${ADD('github')}, then "gh auth logout"; agent-broker run gives gh a configuration of its own`,
+    advice: `${ADD('github')}, then "gh auth logout"; ${PROGRAM} run gives gh a configuration of its own`,
   },
   {
     paths: ({ env, home }) => [env.NETRC || join(home, '.netrc')],
@@ -68,7 +69,7 @@ const KEPT: readonly Kept[] = [
     // A variable in braces is in the environment, and looked at there.
     look: (text) =>
       listed(each(text, /^\s*((?:\/\/[^\s=]+:)?_(?:authToken|auth|password))\s*=\s*(?!\$\{|\s*$)/gm), 'in'),
-    advice: `${ADD('npm')}, and take the line out; agent-broker run sets a registry and a token of its own`,
+    advice: `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`,
   },
   {
     paths: (place) => upwards(place, /^\.env(?:\.(?!(?:example|sample|template|dist)$).+)?$/),
@@ -102,7 +103,7 @@ const KEPT: readonly Kept[] = [
         ? (listed(each(text, /\bserver["']?:\s*["']?https?:\/\/(?:[^\s"',}]*@)?([^\s"',}/]+)/g), 'for') ??
           'of any cluster')
         : undefined,
-    advice: `${ADD('kubernetes')}; agent-broker run gives the command a KUBECONFIG of its own`,
+    advice: `${ADD('kubernetes')}; ${PROGRAM} run gives the command a KUBECONFIG of its own`,
   },
   {
     paths: ({ env, home }) => [join(env.DOCKER_CONFIG || join(home, '.docker'), 'config.json')],
@@ -133,14 +134,14 @@ const KEPT: readonly Kept[] = [
     paths: (place) => [join(place.home, '.git-credentials'), join(config(place), 'git/credentials')],
     what: 'passwords that git stored',
     look: (text) => listed(each(text, /^https?:\/\/\S*@([^@/\s]+)/gm), 'for'),
-    advice: '"agent-broker git-setup" sends git to the broker; take the entries out then',
+    advice: `"${PROGRAM} git-setup" sends git to the broker; take the entries out then`,
   },
   {
     paths: ({ home }) => inFolder(join(home, '.ssh'), /(?<!\.pub)$/),
     what: 'a private key of SSH',
     look: (text) =>
       /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/.test(text) ? 'as it is, or with a passphrase' : undefined,
-    advice: `"agent-broker git-setup" replaces git over SSH. ${HIDE}`,
+    advice: `"${PROGRAM} git-setup" replaces git over SSH. ${HIDE}`,
   },
   {
     paths: (place) => [

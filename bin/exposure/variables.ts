@@ -1,4 +1,6 @@
 /** Credentials in variables: of the environment, and of `.env` files. */
+
+import { PROGRAM } from '../program-name.ts';
 import type { Finding, Place } from './finding.ts';
 import { type Recognised, recognise } from './key-forms.ts';
 
@@ -7,8 +9,8 @@ const named = ({ platform }: Recognised): string => (/^an? /.test(platform) ? pl
 
 const adviceFor = ({ add }: Recognised): string =>
   add === undefined
-    ? 'Start the command without it: agent-broker run --strict leaves it out. A platform of your own is connected in governance.yaml.'
-    : `Connect it with "agent-broker add ${add}"; agent-broker run then puts a placeholder in its place, and --strict leaves it out.`;
+    ? `Start the command without it: ${PROGRAM} run --strict leaves it out. A platform of your own is connected in governance.yaml.`
+    : `Connect it with "${PROGRAM} add ${add}"; ${PROGRAM} run then puts a placeholder in its place, and --strict leaves it out.`;
 
 /** In the environment. What `agent-broker run` itself has put there is worth nothing elsewhere, and left out. */
 export function findVariables({ env }: Place): Finding[] {

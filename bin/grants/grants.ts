@@ -7,6 +7,7 @@ import { findAgent } from '../find-agent.ts';
 import { resolveGrants } from '../grant-words.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { listPlatforms, platformNamed } from '../owner-platforms.ts';
+import { PROGRAM } from '../program-name.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printLines, printResult } from '../terminal/output.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
@@ -40,7 +41,7 @@ export async function addGrant(given: string, platformGiven: string, options: Gr
   const there = meant(await grantsOf(api, agent), platform, options.connection);
   if (there.length > 0)
     throw new CommandFailed(
-      `${agent.name} has a grant on ${platform} already. Change it with: agent-broker grant change ${given} ${platform}`,
+      `${agent.name} has a grant on ${platform} already. Change it with: ${PROGRAM} grant change ${given} ${platform}`,
     );
   if (options.scopes === undefined) throw new WrongUsage('Say what is granted with --scopes.');
   await send(api, agent, platform, options);
@@ -55,7 +56,7 @@ export async function changeGrant(given: string, platformGiven: string, options:
   const [there, ...others] = meant(await grantsOf(api, agent), platform, options.connection);
   if (!there)
     throw new CommandFailed(
-      `${agent.name} has no such grant on ${platform}. Make one with: agent-broker grant add ${given} ${platform} --scopes …`,
+      `${agent.name} has no such grant on ${platform}. Make one with: ${PROGRAM} grant add ${given} ${platform} --scopes …`,
     );
   if (others.length > 0 && addScopes)
     throw new CommandFailed(`${agent.name} has several grants on ${platform}: say which one with --connection.`);

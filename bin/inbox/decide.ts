@@ -5,6 +5,7 @@ import { platformAnswer } from '../../broker/console/static/request-view/answer.
 import type { ConnectionOptions } from '../connection.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker, WrongUsage } from '../failure.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printJson, printLines, terminalWidth } from '../terminal/output.ts';
 import { askLine, canAsk, confirm } from '../terminal/prompt.ts';
@@ -26,7 +27,7 @@ const LOOK_MS = 300;
 export async function decideAll(ids: readonly string[], decision: Decision, options: DecideOptions): Promise<void> {
   if (!options.yes && (options.json || !canAsk()))
     throw new WrongUsage(
-      `To ${decision.verb} ${options.json ? 'with --json' : 'without a terminal to ask at'}, add --yes. Look first: agent-broker inbox show ID`,
+      `To ${decision.verb} ${options.json ? 'with --json' : 'without a terminal to ask at'}, add --yes. Look first: ${PROGRAM} inbox show ID`,
     );
   const api = await openOwnerApi(options);
   const me = await api.ask('GET', '/owner/me');
@@ -105,7 +106,7 @@ function outcomeOf(held: Held, wait: number | null): Pick<Result, 'ok' | 'words'
   if (held.executed_at === null && held.execution_error === null)
     return {
       ok: false,
-      words: `${words} It was not answered within ${wait} s: what came of it is in agent-broker activity.`,
+      words: `${words} It was not answered within ${wait} s: what came of it is in ${PROGRAM} activity.`,
     };
   const refused = held.result_summary !== null && platformAnswer(held.result_summary).kind !== 'good';
   return { ok: held.execution_error === null && !refused, words };
@@ -149,7 +150,7 @@ async function made(api: OwnerApi, id: string, post: () => Promise<unknown>, wai
 /** Why one was not decided, and what to do now. */
 function whyNot(one: Waiting, error: CommandFailed): string {
   if (error instanceof OutcomeUnknown)
-    return `${error.message} It may have been decided all the same: look with agent-broker inbox.`;
+    return `${error.message} It may have been decided all the same: look with ${PROGRAM} inbox.`;
   if (!(error instanceof RefusedByBroker)) return error.message;
   if (error.code === 'request_changed') return 'It has changed since it was shown. Nothing was decided: look again.';
   // What an owner may not do here, a passkey or another owner may on its page.

@@ -1,6 +1,7 @@
 import { inWords } from '../../broker/console/static/shell/duration.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
@@ -38,7 +39,7 @@ const linesOf = (waiting: readonly Waiting[]): Line[] => [
     terminalWidth(),
   ),
   line``,
-  styled('quiet', 'Look: agent-broker inbox show ID   Decide: agent-broker approve ID, or deny ID --reason TEXT'),
+  styled('quiet', `Look: ${PROGRAM} inbox show ID   Decide: ${PROGRAM} approve ID, or deny ID --reason TEXT`),
 ];
 
 /** How long it can be decided yet; of what has no end, nothing. */

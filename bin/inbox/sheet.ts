@@ -24,11 +24,11 @@ export function fact(name: string, value: Line | string, width: number): Line[] 
 
 /** `width`: columns of the terminal. */
 export function sheetOf(held: HeldCall, width: number): Line[] {
-  const { request, agent, platform, connection, reason } = held;
+  const { request, agent, platform, platform_name: name, connection, reason } = held;
   const parent = agent.parent ? line` (a child of ${agent.parent.name})` : line``;
   const head = [
     line`${styled('bold', agent.name)}${parent} wants to`,
-    ...othersWords(`${held.sentence.text} on ${platform}`, width),
+    ...othersWords(`${held.sentence.text} on ${name}`, width),
     ...warnings(oddities(agent.name)),
     line``,
   ];
@@ -43,11 +43,12 @@ export function sheetOf(held: HeldCall, width: number): Line[] {
   );
   return [
     ...head,
-    ...callLines(request, platform, width),
+    ...callLines(request, name, width),
     line``,
     ...recipientLines(request.recipients, width),
     ...fact('Held by', held.held_because.detail ?? heldBy(held.held_because), width),
     ...(rules.length > 1 ? rules.flatMap((each) => fact('', each, width)) : []),
+    ...(platform === name ? [] : fact('Platform', platform, width)),
     ...fact('Scope', held.scope, width),
     ...(connection?.label ? fact('Connection', connection.label, width) : []),
     ...fact('Agent', `${agent.agent_id}, ${agent.status}`, width),

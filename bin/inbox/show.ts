@@ -5,6 +5,7 @@ import { inWords } from '../../broker/console/static/shell/duration.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import type { ConnectionOptions } from '../connection.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { othersWords, unseenIn, warnings } from '../terminal/own-words.ts';
@@ -59,7 +60,7 @@ function accessLines(asked: AccessRequest, width: number): Line[] {
       `${scopes.join(', ')}${connection?.label ? ` on the connection ${connection.label}` : ''}${expires_at ? `, ${expired ? 'ended' : 'until'} ${expires_at}` : ''}`,
   );
   return [
-    line`${styled('bold', asked.agent.name)} asks for ${styled('bold', askedScope(asked))} on ${styled('bold', asked.platform)}.`,
+    line`${styled('bold', asked.agent.name)} asks for ${styled('bold', askedScope(asked))} on ${styled('bold', asked.platform_name)}.`,
     ...warnings(oddities(asked.agent.name)),
     line``,
     ...fact('Why not yet', lackInWords(asked.reason_code), width),
@@ -67,6 +68,7 @@ function accessLines(asked: AccessRequest, width: number): Line[] {
       fact(i === 0 ? 'Has now' : '', each, width),
     ),
     ...fact('Agent', `${asked.agent.agent_id}, ${asked.agent.status}`, width),
+    ...(asked.platform === asked.platform_name ? [] : fact('Platform', asked.platform, width)),
     ...(asked.reason === null
       ? []
       : [
@@ -121,5 +123,5 @@ function registrationLines(asked: Registration, width: number): Line[] {
 
 function howToDecide({ kind, id }: Whole, baseUrl: string): Line[] {
   if (kind === 'person') return [styled('quiet', `Decide: ${baseUrl}/console/people`)];
-  return [styled('quiet', `Decide: agent-broker approve ${id}, or agent-broker deny ${id} --reason TEXT`)];
+  return [styled('quiet', `Decide: ${PROGRAM} approve ${id}, or ${PROGRAM} deny ${id} --reason TEXT`)];
 }

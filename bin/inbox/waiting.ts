@@ -11,6 +11,7 @@ import { forWhom } from '../../broker/console/static/request-view/person.js';
 import { oddities } from '../../broker/console/static/visible.js';
 import { CommandFailed } from '../failure.ts';
 import { type OwnerApi, pagesOf } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { findByPrefix, shortIds } from '../short-id.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 
@@ -59,7 +60,7 @@ export function pickWaiting(waiting: readonly Waiting[], given: string): Waiting
   const found = findByPrefix(waiting, given, (one) => `${whoOf(one)}: ${whatOf(one).text}`);
   if (found) return found;
   throw new CommandFailed(
-    `Nothing that waits has the id ${given}: it was decided, or its time is over. What waits: agent-broker inbox`,
+    `Nothing that waits has the id ${given}: it was decided, or its time is over. What waits: ${PROGRAM} inbox`,
   );
 }
 
@@ -76,9 +77,9 @@ export function whatOf({ kind, item }: Waiting): Line {
   if (kind === 'registration') return line`asks to become an agent`;
   if (kind === 'person')
     return line`account ${item.account ?? 'without a name'} on ${item.platform_id} is to be confirmed`;
-  if (kind === 'access') return line`asks for ${askedScope(item)} on ${item.platform}`;
+  if (kind === 'access') return line`asks for ${askedScope(item)} on ${item.platform_name}`;
   const person = forWhom(item.caller);
-  return line`${item.sentence.text} on ${item.platform}${person === '' ? '' : ` ${person}`}`;
+  return line`${item.sentence.text} on ${item.platform_name}${person === '' ? '' : ` ${person}`}`;
 }
 
 /** What keeps it waiting. */

@@ -3,6 +3,7 @@ import type { Body } from '../../broker/console/answers.ts';
 import { namesOf } from '../../broker/console/static/inbox/words.js';
 import { expiresInSeconds, type Lasting } from '../duration.ts';
 import { CommandFailed } from '../failure.ts';
+import { PROGRAM } from '../program-name.ts';
 import type { Whole } from './show.ts';
 import { type StandingWanted, standingWord } from './standing-word.ts';
 
@@ -107,7 +108,7 @@ function narrowed(asked: Asked, names: readonly string[]): Asked {
   const wrong = names.find((name) => !has(name));
   if (wrong !== undefined)
     throw new CommandFailed(
-      `It does not ask for ${wrong}. It asks for ${namesOf(asked).join(', ') || 'no scopes'}. Grant more afterwards: agent-broker grant`,
+      `It does not ask for ${wrong}. It asks for ${namesOf(asked).join(', ') || 'no scopes'}. Grant more afterwards: ${PROGRAM} grant`,
     );
   return asked
     .map(({ platformId, scopes }) => ({

@@ -2,9 +2,10 @@
  * Counts calls by hour, platform and agent, from audit rows, beside the calls and never on their way: a few rows at a time, and what
  * was counted is written in short transactions. A restart goes on where the last round ended; of several processes one counts.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
+import { pause } from '../runtime/waits.ts';
 import {
   addCounts,
   type CountedRow,

@@ -9,7 +9,8 @@ import { revokeAppTokens } from '../token-source/app-revocation.ts';
 import { revokeGiven } from './revoke-given.ts';
 
 /**
- * A connection as it was, with the manifest of its platform then. `removed`: it is there no more; with it went `people`'s tokens.
+ * A connection as it was, with the manifest of its platform then. `removed`: it is there no more, or has moved to another platform; with
+ * it went `people`'s tokens.
  * `appTokens`: those of an App's installation that were forgotten.
  */
 export type FormerConnection = {

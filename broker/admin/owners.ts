@@ -44,7 +44,7 @@ export async function ownerNamed({ store }: Pick<Broker, 'store'>, email: string
     if (found) return found;
     throw new ChangeRefused(
       'not_found',
-      `No owner has the address ${email}. Add one with: agent-broker owner add ${email} --role admin`,
+      `No owner has the address ${email}. Add one with: npx agent-broker owner add ${email} --role admin`,
     );
   }
   const organisations = await listOrganisations(store.db);

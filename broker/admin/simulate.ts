@@ -34,7 +34,11 @@ export async function simulateCall(
     ...(policy && { policy: policy.rules }),
     ...(guards && { guardrails: guards.rules }),
   });
-  if (simulated.kind === 'invalid') throw new ChangeRefused(simulated.refused.code, simulated.refused.detail);
+  if (simulated.kind === 'invalid') {
+    const { code, detail } = simulated.refused;
+    // A body that is simulated was read.
+    throw new ChangeRefused(code === 'payload_too_large' ? 'invalid_request' : code, detail);
+  }
   return { ...simulated, warnings: [...(policy?.warnings ?? []), ...(guards?.warnings ?? [])] };
 }
 

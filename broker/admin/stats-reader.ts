@@ -1,5 +1,6 @@
 /** Reads the numbers of an organisation, at most every few seconds: however many people look, the store is asked once. */
 import type { Broker } from '../broker.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { type ActivityStats, activityStats, type Range } from './activity-stats.ts';
 
 const KEPT_MS = 15_000;
@@ -10,7 +11,7 @@ const MOST_KEPT = 200;
 export type StatsReader = (organisationId: string, range: Range, zone: string) => Promise<ActivityStats>;
 
 export function statsReader(broker: Pick<Broker, 'store' | 'clock'>): StatsReader {
-  const kept = new Map<string, { at: number; stats: Promise<ActivityStats> }>();
+  const kept = recentlyUsed<{ at: number; stats: Promise<ActivityStats> }>(MOST_KEPT);
   return (organisationId, range, zone) => {
     const now = broker.clock();
     const key = `${organisationId} ${range} ${zone}`;
@@ -22,12 +23,7 @@ export function statsReader(broker: Pick<Broker, 'store' | 'clock'>): StatsReade
       ({ totals }) => totals.calls === 0 && kept.delete(key),
       () => kept.delete(key),
     );
-    kept.delete(key);
     kept.set(key, { at: now, stats });
-    for (const oldest of kept.keys()) {
-      if (kept.size <= MOST_KEPT) break;
-      kept.delete(oldest);
-    }
     return stats;
   };
 }

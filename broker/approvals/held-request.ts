@@ -18,7 +18,7 @@ export type HeldCaller = z.infer<typeof StoredCaller>;
 export type HeldRaw = {
   method: string;
   bodyHeaders: Readonly<Record<string, string>>;
-  body: { kind: 'none' } | { kind: 'whole'; bytes: Buffer } | { kind: 'stream' };
+  body: { kind: 'none' } | { kind: 'whole'; bytes: Buffer } | { kind: 'long' | 'stream' };
   join?: { key: string; separate: string; openMs: number } | undefined;
 };
 

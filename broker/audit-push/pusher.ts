@@ -2,11 +2,13 @@
  * Pushes the audit to sinks: one process on a store at a time, by lease; each sink in the order of the log, several sinks beside each other.
  * The cursor moves after the receiver has acknowledged, so what a crash cuts off is sent again, as the same batch.
  */
+
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
 import { entriesFrom } from '../receipt-log/log-rows.ts';
 import { makePlaces } from '../runtime/places.ts';
+import { withTimeout } from '../runtime/waits.ts';
 import { purgedUntil } from '../store/audit-purges.ts';
 import {
   beginBatch,
@@ -187,14 +189,7 @@ export function startPusher(broker: Needs): Pusher {
       clearTimeout(timer);
       await round;
       clearTimeout(timer);
-      let late: NodeJS.Timeout | undefined;
-      await Promise.race([
-        Promise.all(lanes.values()),
-        new Promise<void>((resolve) => {
-          late = setTimeout(resolve, STOP_MS);
-        }),
-      ]);
-      clearTimeout(late);
+      await withTimeout(Promise.all(lanes.values()), STOP_MS);
       await lease.stop();
     },
   };

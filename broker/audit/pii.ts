@@ -61,17 +61,20 @@ export function piiKinds(whole: string): PiiKind[] {
   return kinds;
 }
 
-/** The flags of a call before its response: of its endpoint with the query, its headers and its body. */
-export function piiOfRequest({
-  endpoint,
-  headers,
-  data,
-  encoding,
-}: Pick<Action, 'endpoint' | 'headers' | 'data' | 'encoding'>): PiiFlags {
+/**
+ * The kinds in a call before its response: in its endpoint with the query, its headers and its body. `isBodyUnread`: it has a body that
+ * nobody looks at, such as bytes, a text or a stream. Null: nothing was found, and the body was not looked at.
+ */
+export function piiOfRequest(
+  { endpoint, headers, data, encoding }: Pick<Action, 'endpoint' | 'headers' | 'data' | 'encoding'>,
+  isBodyUnread = false,
+): PiiKind[] | null {
   // In a URL `@` and `+` stand as escapes.
   const url = endpoint.replace(/%[2-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
   const sent = headers === undefined ? '' : Object.values(headers).join('\n');
   // Bytes are no text.
-  const body = data === undefined || encoding !== undefined ? '' : JSON.stringify(data);
-  return { request: piiKinds(`${url}\n${sent}\n${body}`), response: null };
+  const isBytes = encoding !== undefined;
+  const body = data === undefined || isBytes ? '' : JSON.stringify(data);
+  const kinds = piiKinds(`${url}\n${sent}\n${body}`);
+  return kinds.length === 0 && (isBytes || isBodyUnread) ? null : kinds;
 }

@@ -189,7 +189,7 @@ function begin(call: CallRecord, { flags, responsePii = null }: Pick<End, 'flags
     violating: null,
     upstream_status: null,
     flags: flagsOf(call, flags),
-    pii: call.pii === null ? null : piiText(call.pii, responsePii),
+    pii: call.pii === null && responsePii === null ? null : piiText(call.pii, responsePii),
     correlation_id: call.correlationId,
     row_hash: null,
     receipt_kid: null,
@@ -200,7 +200,7 @@ function begin(call: CallRecord, { flags, responsePii = null }: Pick<End, 'flags
   };
 }
 
-const piiText = (request: readonly PiiKind[], response: readonly PiiKind[] | null): string =>
+const piiText = (request: readonly PiiKind[] | null, response: readonly PiiKind[] | null): string =>
   JSON.stringify({ request, response } satisfies { [Side in keyof PiiFlags]: readonly PiiKind[] | null });
 
 const violatingOf = (verdict: Verdict | undefined): string | null =>

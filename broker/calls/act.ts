@@ -12,7 +12,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { decide } from '../policy/decide.ts';
-import type { Instant } from '../policy/facts.ts';
+import { type Instant, UnreadBody } from '../policy/facts.ts';
 import { RolledBack } from '../store/transaction.ts';
 import { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
@@ -26,10 +26,10 @@ import { decideCall } from './decide-call.ts';
 import { type GitRequest, gitRecord } from './git-request.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
-import type { RawRequest } from './raw-request.ts';
+import { isLong, type RawRequest } from './raw-request.ts';
 import { inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
-import { notAsApproved, refuse } from './refusal.ts';
+import { notAsApproved, refuse, tooLong } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
 import { sentenceOfCall } from './sentence-of-call.ts';
 import type { StreamTaker } from './streamed.ts';
@@ -96,7 +96,7 @@ export async function act(
   const record: CallRecord = {
     ...begun,
     traceId: watch.traceId,
-    pii: piiOfRequest(action).request,
+    pii: piiOfRequest(action, door.git?.body !== undefined || door.raw?.judged instanceof UnreadBody),
     git: door.git && gitRecord(door.git),
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
@@ -193,6 +193,7 @@ async function attemptCall(
   );
   const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   call = withRecord(call, { decided: decidedBy(verdict, loaded) });
+  if (verdict.unread && raw && isLong(raw.body)) return await finish(tooLong(call));
   if (verdict.kind === 'deny') return await finish(await refuse(services, call, verdict));
   // Of a replay nothing was signed.
   if (loaded.facts.breakers.length > 0 && !replay) await closeByDecision(services, who, loaded.facts.breakers);
@@ -209,7 +210,7 @@ async function attemptCall(
   const quarantined =
     onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
   if (quarantined !== undefined) return await finish(refuseTool(call, verdict, quarantined));
-  if (verdict.kind === 'hold' && (git || raw?.body.kind === 'stream'))
+  if (verdict.kind === 'hold' && (git || (raw && isLong(raw.body))))
     return await finish({ kind: 'cannot_hold', call: call.record });
   if (verdict.kind === 'hold' && !replay) {
     const { basis, decideIn } = verdict;

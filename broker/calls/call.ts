@@ -1,5 +1,4 @@
 /** A governed request in flight: who asks for what, and what is known of it so far. */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { CallRecord, Decided } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
@@ -7,6 +6,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
+import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
 import type { GitRequest } from './git-request.ts';

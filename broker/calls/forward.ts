@@ -15,7 +15,7 @@ import type { Credential } from './credentials.ts';
 import { forwardStream, patienceOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GivenBody } from './given-body.ts';
-import type { RawRequest } from './raw-request.ts';
+import { bytesOf, type RawRequest } from './raw-request.ts';
 
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {
@@ -101,7 +101,7 @@ const isInMembers = (written: GivenBody['written']): written is { as: 'json' | '
 
 const asItIs = ({ bodyHeaders, body }: RawRequest): NonNullable<RestCall['asItIs']> => ({
   headers: bodyHeaders,
-  bytes: body.kind === 'whole' ? body.bytes : undefined,
+  bytes: bytesOf(body),
 });
 
 /** The request with a body that is passed on as it comes; undefined when that was taken before. */

@@ -7,7 +7,7 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
 import { endHeldJoin, type FoundJoin, findHeldJoins } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/schema.ts';
-import type { HeldJoin, RawRequest } from './raw-request.ts';
+import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /** A denial answers the same request for so long, without asking a person again. */
 const DENIED_FOR_MS = 10 * 60_000;
@@ -28,9 +28,9 @@ export function joinOf(
     openMs,
   }: { connectionId: string; target: string; idempotencyKey: string | undefined; openMs: number },
 ): HeldJoin | undefined {
-  if (method === 'GET' || method === 'HEAD' || body.kind === 'stream') return undefined;
+  if (method === 'GET' || method === 'HEAD' || isLong(body)) return undefined;
   const [type = ''] = (bodyHeaders['content-type'] ?? '').split(';', 1);
-  const bytes = body.kind === 'whole' ? body.bytes : Buffer.alloc(0);
+  const bytes = bytesOf(body) ?? Buffer.alloc(0);
   const parts = [
     connectionId,
     method,

@@ -185,5 +185,3 @@ async function judge(
   if (!row && earlier.created_at <= broker.clock() - ABANDONED_MS) return 'abandoned';
   return refused('idempotency_in_progress', 'The first call with this Idempotency-Key is still under way.');
 }
-
-/** Whether the platform may have acted on the call, or a person may decide on it: what its final row says. */

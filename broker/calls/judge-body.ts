@@ -12,7 +12,6 @@ export type JudgedBody = { ok: true; judged: JsonObject | UnreadBody | undefined
 
 const CODED = new UnreadBody('a body with a Content-Encoding is not read');
 export const TOO_LONG = new UnreadBody(`a body of more than ${MOST_READ_BYTES / 1024} KiB is not read`);
-const NO_OBJECT = new UnreadBody('a JSON body that is no object is not read');
 
 /** Why a body of this type and coding is not read, whatever it holds; undefined: it is. */
 export function whyUnread({
@@ -26,12 +25,14 @@ export function whyUnread({
     return new UnreadBody('a body that is not in UTF-8 is not read');
   return isJson(essence) || essence === FORM || essence === PARTS
     ? undefined
-    : new UnreadBody(`a body of ${essence} is not read`);
+    : new UnreadBody(`a body of ${essence} is not read`, { isOpaque: !MAY_HAVE_MEMBERS.test(essence) });
 }
 
 type BodyHeaders = Readonly<Record<string, string>>;
 const FORM = 'application/x-www-form-urlencoded';
 const PARTS = 'multipart/form-data';
+/** Types that some server may read members of, whatever they are here. */
+const MAY_HAVE_MEMBERS = /json|form|multipart/;
 const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');
 
 /** Whether a body says that it is a form, so that its values are texts whatever they mean. */
@@ -59,7 +60,9 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
   if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
   const { value } = parsed;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return { ok: true, judged: isObject ? value : NO_OBJECT };
+  if (isObject) return { ok: true, judged: value };
+  const items = Array.isArray(value) ? { items: value } : {};
+  return { ok: true, judged: new UnreadBody('a JSON body that is no object is not read', items) };
 }
 
 /** RFC 9110 section 8.3.1, in lower case. */

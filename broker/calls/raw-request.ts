@@ -6,8 +6,18 @@ import type { Action } from '../wire/action.ts';
 export type RawBody =
   | { kind: 'none' }
   | { kind: 'whole'; bytes: Buffer }
+  /** Longer than is judged and held, and in memory as a whole, because a signature covers it. */
+  | { kind: 'long'; bytes: Buffer }
   /** `length`: where the client said it. `open`: its pieces, once; undefined when they were taken before. */
   | { kind: 'stream'; length: number | undefined; open(): AsyncIterable<Uint8Array> | undefined };
+
+/** Whether a body is too long to be judged and to be kept for a person. */
+export const isLong = (body: RawBody): body is Extract<RawBody, { kind: 'long' | 'stream' }> =>
+  body.kind === 'long' || body.kind === 'stream';
+
+/** The bytes of a body that is in memory; undefined: there are none, or they are still on their way. */
+export const bytesOf = (body: RawBody): Buffer | undefined =>
+  body.kind === 'whole' || body.kind === 'long' ? body.bytes : undefined;
 
 export type RawRequest = {
   /** As it is sent: `HEAD` is judged as a GET. */

@@ -17,12 +17,16 @@ import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
 import { type ReadBody, readGivenBody } from './given-body.ts';
 import { isFormType } from './judge-body.ts';
-import type { RawRequest } from './raw-request.ts';
+import { isLong, type RawRequest } from './raw-request.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */
 export type ReadCall =
   | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'given'> & { dropped: readonly string[] } }
-  | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
+  | {
+      ok: false;
+      code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large';
+      detail: string;
+    };
 
 /** What an MCP client says of itself and of its session: here that client is the broker. */
 const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
@@ -72,8 +76,10 @@ export function readCall(
   const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped, given };
   if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
     const classified = classify(platform.rules, present(askOf(action, { ...call, raw }).call, 'call'));
-    if (classified.kind === 'malformed')
-      return { ok: false, code: 'invalid_request', detail: `data: ${classified.error}` };
+    if (classified.kind === 'malformed') {
+      const code = raw && isLong(raw.body) ? 'payload_too_large' : 'invalid_request';
+      return { ok: false, code, detail: `data: ${classified.error}` };
+    }
   }
   return { ok: true, call };
 }

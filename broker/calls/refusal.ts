@@ -3,6 +3,7 @@ import type { CallRecord, Outcome } from '../audit/outcome.ts';
 import type { Verdict } from '../policy/facts.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
+import { TOO_LONG } from './judge-body.ts';
 import { afterRefusal } from './suspend.ts';
 
 /** The outcome of a refusal. An agent that is not set up yet is told that instead. */
@@ -26,5 +27,13 @@ export const notAsApproved = ({ record }: Call, reason: string, detail: string):
   kind: 'not_as_approved',
   reason,
   detail,
+  call: record,
+});
+
+/** What decides the call has to know its body, which is longer than is read (decisions, Streams and raw doors). */
+export const tooLong = ({ record }: Call): Outcome => ({
+  kind: 'invalid',
+  code: 'payload_too_large',
+  detail: `a rule, or a limit of the grant, has to know the body of this call, and ${TOO_LONG.why}; nothing was sent`,
   call: record,
 });

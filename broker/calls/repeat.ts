@@ -3,6 +3,7 @@ import { type JsonObject, type Repeat, UnreadBody } from '../policy/facts.ts';
 import type { WrittenBody } from '../policy/standing-terms.ts';
 import type { Call } from './call.ts';
 import { isFormType } from './judge-body.ts';
+import { isLong } from './raw-request.ts';
 import type { ToolOnFile } from './tool-on-file.ts';
 
 /** Undefined: of git, whose requests are never held. */
@@ -50,7 +51,7 @@ function bodyOf({ action, raw, given }: Pick<Call, 'action' | 'raw' | 'given'>):
 /** A form is compared as it is: its members may be written in more than one way. */
 function rawBody({ body, judged, bodyHeaders }: NonNullable<Call['raw']>): WrittenBody {
   if (body.kind === 'none') return { kind: 'none' };
-  if (body.kind === 'stream' || judged instanceof UnreadBody) return UNREAD;
+  if (isLong(body) || judged instanceof UnreadBody) return UNREAD;
   if (judged !== undefined && !isFormType(bodyHeaders)) return membersOf('raw', judged, bodyHeaders);
   return { kind: 'bytes', base64: body.bytes.toString('base64'), headers: bodyHeaders };
 }

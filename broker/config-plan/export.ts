@@ -8,6 +8,7 @@ import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.t
 import type { Instant } from '../policy/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { ConnectionTable } from '../store/schema.ts';
+import { listStandingApprovals } from '../store/standing-approvals.ts';
 import { exportAgents } from './export-agents.ts';
 import { exportPlatform } from './export-platform.ts';
 import { UnknownOrganisation } from './plan.ts';
@@ -35,7 +36,8 @@ export async function exportGovernance(
   if (!organisation) throw new UnknownOrganisation(organisationId);
   const present = await loadPresent(broker.store.db, organisation);
   const { agents, remarks, comments } = exportAgents(present, now);
-  remarks.push(...remarksOnOrganisation(present));
+  const standing = await listStandingApprovals(broker.store.db, organisationId, { now, limit: 1 });
+  remarks.push(...remarksOnOrganisation(present, standing.length > 0));
   const settings = readOrganisationRow(organisation);
   const sections: GovernanceDocumentInput = {
     organisation: organisation.name,
@@ -72,10 +74,23 @@ export async function exportGovernance(
 }
 
 /** What decides and stands in no section of a file. */
-function remarksOnOrganisation({ organisation, platforms }: Present): string[] {
+function remarksOnOrganisation({ organisation, platforms }: Present, hasStanding: boolean): string[] {
   const servers = [...platforms].filter(([, { kind }]) => kind === 'mcp').map(([id]) => id);
   const hours = organisation.approval_ttl_ms / 3_600_000;
   return [
+    ...(organisation.agents_stopped === null
+      ? []
+      : [
+          'All agents are stopped here, which is not in this file: elsewhere they act. Stop them there in the console, or with POST /owner/agents/suspend-all.',
+        ]),
+    ...(organisation.restored === null
+      ? []
+      : [
+          'This store was restored and waits for its review (agent-broker restored), so nothing is called here: elsewhere it is.',
+        ]),
+    ...(hasStanding
+      ? ['Standing approvals are not in this file: elsewhere the calls that they let pass are held.']
+      : []),
     ...(hours === 24 ? [] : [`Held calls wait ${hours} hours: set that with POST /owner/organisation.`]),
     ...(organisation.require_user_verification === 1
       ? ['Passkeys have to verify the user: set that with POST /owner/organisation.']

@@ -8,8 +8,9 @@ import { listNames } from '../config-file/problems.ts';
 import type { ConnectionEntry } from '../config-file/schema.ts';
 import { isInParts, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
+import { changeConnection, deleteConnection, endForConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { addProblem, addStep, difference, holdsSecret, type Made, type Planning } from './planning.ts';
@@ -36,6 +37,7 @@ function planConnection(
   planning.connectionIds.set(name, id);
   const secret = planning.comparesSecrets ? secretOf(planning, name, entry) : undefined;
   const replaced = secret !== undefined && !holds(planning, known, secret, name);
+  const moves = known !== undefined && known.platform_id !== entry.platform;
   const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
   const reference = named ?? known?.secret_reference ?? null;
   const details = [
@@ -46,6 +48,7 @@ function planConnection(
     ...difference('secret from', known?.secret_reference, reference),
     ...(replaced && known?.credential ? ['secret: changed'] : []),
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
+    ...(moves ? ['what people gave for it, and static keys for it, end'] : []),
   ];
   if (!entry.secret && !known?.credential && !givenBy(planning, entry))
     planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
@@ -60,25 +63,44 @@ function planConnection(
     ...(entry.wait_seconds !== undefined && { wait_ms: entry.wait_seconds * 1000 }),
   } as const;
   addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db, made) => {
-    // Tokens of one platform are nothing for another one.
-    const moves = known?.oauth != null && known.platform_id !== entry.platform && !replaced;
     if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
-    if (known) {
+    if (known && moves) {
+      const { people, appTokens } = await endForConnection(db, organisationId, id, now);
+      endTokensOf(planning, known, made, { removed: { people }, appTokens });
+    } else if (known) {
       const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
       endTokensOf(planning, known, made, { removed: false, appTokens });
     }
+    const credential = replaced ? secret.reveal() : known && keptSecret(planning, known);
     await putConnection(db, {
       ...place,
       label: name,
-      // A new credential has not been refused yet.
+      // A new credential has not been refused yet, nor has one by another platform.
       status: 'active',
-      credential: replaced ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal()) : null,
+      credential: credential === undefined ? null : vault.seal(placeOf(planning, id), credential),
       secret_reference: reference,
       upstream_scopes: null,
       revision: (known?.revision ?? 0) + (replaced ? 1 : 0),
       created_at: known?.created_at ?? now,
     });
   });
+}
+
+const placeOf = ({ organisationId }: Planning, id: string) =>
+  ({ table: 'connections', organisationId, rowId: id }) as const;
+
+/**
+ * The secret that a connection takes along to another platform; it is sealed again, by which replicas forget tokens that they got with
+ * it. Undefined: none, or tokens of an authorization server, which are nothing for another platform.
+ */
+function keptSecret(planning: Planning, { id, oauth, credential }: ConnectionTable): string | undefined {
+  if (oauth !== null || !credential) return undefined;
+  try {
+    return planning.vault.open(placeOf(planning, id), credential).toString('utf8');
+  } catch (error) {
+    if (error instanceof SealError) return undefined;
+    throw error;
+  }
 }
 
 const inSeconds = (ms: number | null | undefined): number | undefined => (ms == null ? undefined : ms / 1000);
@@ -118,8 +140,7 @@ function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Sec
 /** Whether the stored credential is this secret. One that cannot be opened is none: the new one takes its place. */
 function holds(planning: Planning, known: ConnectionTable | undefined, secret: Secret, name: string): boolean {
   if (!known?.credential) return false;
-  const place = { table: 'connections' as const, organisationId: planning.organisationId, rowId: known.id };
-  const held = holdsSecret(planning.vault, place, known.credential, secret);
+  const held = holdsSecret(planning.vault, placeOf(planning, known.id), known.credential, secret);
   if (held !== 'unreadable') return held;
   const message = 'the stored secret cannot be opened and is replaced by the one given here.';
   planning.warnings.push({ path: ['connections', name, 'secret'], message });

@@ -1,5 +1,6 @@
 /** The thread that reads large answers: on the thread that answers, one of 10 MiB would keep everybody waiting for a second. */
 import { parentPort } from 'node:worker_threads';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import { CredentialPatterns } from './credential-patterns.ts';
 
@@ -13,16 +14,16 @@ export type ToAnswerThread = {
 export type FromAnswerThread = { id: number; read: ReadAnswer; data?: Uint8Array };
 
 /** Preparing the search for a credential takes longer than most searches. */
-const KEPT = 32;
-const kept = new Map<string, CredentialPatterns>();
+const KEPT = 64;
+const kept = recentlyUsed<CredentialPatterns>(KEPT);
 
 function patternsFor(secrets: readonly string[]): CredentialPatterns {
   const key = JSON.stringify(secrets);
-  const found = kept.get(key) ?? new CredentialPatterns(secrets);
-  kept.delete(key);
-  kept.set(key, found);
-  if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
-  return found;
+  const known = kept.get(key);
+  if (known) return known;
+  const made = new CredentialPatterns(secrets);
+  kept.set(key, made);
+  return made;
 }
 
 if (parentPort === null) throw new Error('this file is the code of a thread');

@@ -22,7 +22,7 @@ export async function signWithAws(
   if (payload.kind === 'unread' && (auth.unsigned_payload !== true || url.protocol !== 'https:'))
     return refuse(
       'body_refused',
-      'the signature covers the body, so a body that is passed on as it comes needs unsigned_payload in the manifest, and TLS; send at most 1 MiB',
+      'the signature covers the body, so a longer one needs unsigned_payload in the manifest, and TLS; send at most 8 MiB',
     );
   const isS3 = auth.service.startsWith('s3');
   const path = isS3 ? s3Path(url.pathname) : url.pathname;

@@ -8,7 +8,7 @@ import { bodyHash, type Signable, type Signed } from './signable.ts';
 const UNREAD: Signed = {
   ok: false,
   error: 'body_refused',
-  detail: 'the signature covers the body, so a body that is passed on as it comes cannot be sent; send at most 1 MiB',
+  detail: 'the signature covers the body, so a body that is passed on as it comes cannot be sent; send at most 8 MiB',
 };
 
 /** Signs with `key` of the secret, which has `key_id` where a template names it. Never throws for a manifest that was accepted. */

@@ -4,14 +4,18 @@
  */
 import type { Secret } from '../crypto/secret.ts';
 import { readSecretParts } from '../platforms/secret-parts.ts';
+import { namesBody } from '../platforms/signing-auth.ts';
 import type { Instant } from '../policy/facts.ts';
 import { signWithAws } from './aws-signature.ts';
 import { signWithHmac } from './hmac-signature.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { Signable, Signed, SigningAuth } from './signable.ts';
 
-/** A signed body is kept in memory whole. */
-const MOST_SIGNED_BYTES = 8 * 1024 * 1024;
+/** A signed body is kept in memory whole (decisions, Tokens of platforms). */
+export const MOST_SIGNED_BYTES = 8 * 1024 * 1024;
+
+/** Whether a signature covers the body: `none`; `whole`: always; `short`: a longer one than is signed may go unsigned. */
+export type BodySigning = 'none' | 'whole' | 'short';
 
 export const isSigning = (auth: { type: string }): auth is SigningAuth =>
   auth.type === 'aws_sigv4' || auth.type === 'hmac';
@@ -47,6 +51,13 @@ export async function signRequest(
     error: 'endpoint_refused',
     detail: 'the signature takes up something of the request that no header can carry',
   };
+}
+
+/** @param isTls whether the platform is asked over TLS alone */
+export function bodySigning(auth: { type: string }, isTls: boolean): BodySigning {
+  if (!isSigning(auth)) return 'none';
+  if (auth.type === 'hmac') return namesBody(auth) ? 'whole' : 'none';
+  return auth.unsigned_payload === true && isTls ? 'short' : 'whole';
 }
 
 /** Headers that a signature brings, in lower case: an agent sets none of them. */

@@ -1,5 +1,5 @@
 /**
- * A refused push as its own protocol reports it (gitprotocol-pack, "Report Status"). git shows no body of an error to a POST, only
+ * A refused push, or fetch, as its own protocol reports it (gitprotocol-pack, "Report Status"). git shows no body of an error to a POST, only
  * `RPC failed; HTTP 403`; what stands in a report it shows beside each ref.
  */
 import type { GitRef } from '../policy/facts.ts';
@@ -31,6 +31,9 @@ export function refusedPush(
     bands.push(pktBytes(Buffer.concat([Buffer.from(DATA), report.subarray(at, at + MOST_BYTES)])));
   return Buffer.concat([...bands, Buffer.from(FLUSH)]);
 }
+
+/** The body of an answer to a fetch that is refused (gitprotocol-pack, "pkt-line": an error packet), which git shows as a remote error. */
+export const refusedFetch = (line: string): string => pktLine(`ERR ${line}`);
 
 const pktLine = (text: string): string => `${lengthOf(Buffer.byteLength(text))}${text}`;
 const pktBytes = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from(lengthOf(bytes.length)), bytes]);

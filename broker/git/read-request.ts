@@ -16,11 +16,12 @@ export type IncomingBody = {
   isGzip: boolean;
 };
 
-/** `code` is that of the answer; `detail` says what is wrong and what to do. */
+/** `code` is that of the answer; `detail` says what is wrong and what to do. `push`: of one that is too large, its commands. */
 export type BodyRefusal = {
   ok: false;
   code: 'invalid_request' | 'git_request_too_large' | 'request_cut' | 'too_many_calls';
   detail: string;
+  push?: Push;
 };
 
 /** `push`: of one, its commands. `release`: to be called when the body is not needed any more. */
@@ -50,15 +51,51 @@ export function lengthRefusal(length: number | undefined, limit: number): BodyRe
 export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: number): Promise<ReadBody> {
   const { length, isGzip } = incoming;
   if (length !== undefined && length > MOST_IN_MEMORY && !isGzip) return await readPassing(incoming, length);
+  const seen = { push: undefined as Push | undefined };
   try {
-    const pieces = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
+    const plain = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
+    const pieces = incoming.service === 'git-receive-pack' ? watched(plain, seen) : plain;
     const found = await kept.keep(pieces, limit, incoming.family);
-    if (found.kind === 'too_large') return tooLarge(limit);
+    if (found.kind === 'too_large') return { ...tooLarge(limit), ...(seen.push && { push: seen.push }) };
     if (found.kind === 'no_room') return NO_ROOM;
     return await readKept(incoming.service, found.body);
   } catch (error) {
-    if (error instanceof BodyFault) return error.limit === undefined ? malformed(error.message) : tooLarge(error.limit);
+    if (error instanceof BodyFault)
+      return error.limit === undefined
+        ? malformed(error.message)
+        : { ...tooLarge(error.limit), ...(seen.push && { push: seen.push }) };
     throw error;
+  }
+}
+
+/**
+ * The commands of a push that is too large, so that its refusal can be told for each ref; undefined: they cannot be told. Nothing after
+ * them is read. Throws what `pieces` throws.
+ */
+export async function commandsOf(pieces: AsyncIterable<Buffer>): Promise<Push | undefined> {
+  const head = await readHead(first(pieces));
+  return head.kind === 'done' ? head.push : undefined;
+}
+
+const MOST_PIECES = 8;
+
+/** All but a very long list of commands comes in these, and whoever sends byte by byte is not waited for. */
+async function* first(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let left = MOST_PIECES;
+  for await (const piece of pieces) {
+    yield piece;
+    if (--left === 0) return;
+  }
+}
+
+/** The pieces as they are; `seen` has the commands of the push once they came. */
+async function* watched(pieces: AsyncIterable<Buffer>, seen: { push: Push | undefined }): AsyncGenerator<Buffer> {
+  const reader = new CommandListReader();
+  let state: CommandListState = { kind: 'more' };
+  for await (const piece of pieces) {
+    if (state.kind === 'more') state = reader.push(piece);
+    if (state.kind === 'done') seen.push = state.push;
+    yield piece;
   }
 }
 

@@ -60,6 +60,10 @@ export const MatchedRules = z
 
 /** What is not in the row, and made when it is read. */
 export const AuditRowListed = AuditRowShown.extend({
+  platform_name: z
+    .string()
+    .nullable()
+    .describe('what the platform is called today; its id where it has no name, or is gone; null: it is about none'),
   sentence: SentenceShown.nullable().describe(
     'what the call does: of a held call as it was said then; else as far as method and path tell, by the manifest of today; null: it is about no call',
   ),

@@ -18,8 +18,8 @@ import {
   readTarget,
   scopeOf,
 } from '../git/git-call.ts';
-import { refusedPush } from '../git/push-report.ts';
-import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
+import { refusedFetch, refusedPush } from '../git/push-report.ts';
+import { type BodyRefusal, commandsOf, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
 import { leftEarly, linger } from './leaving.ts';
 import { GIT_HEADERS } from './line.ts';
@@ -32,6 +32,9 @@ import { traceparentOf } from './trace-context.ts';
 
 type GitContext = Context<'git'>;
 
+/** git sends all of a push before it reads the report on it. */
+const REPORT_LINGER_MS = 60_000;
+
 /** No connection has this id. */
 const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
 
@@ -41,8 +44,8 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
   const lease = services.budget.lease(familyOf(context.who));
   const left = leftEarly(response);
   let body: ReadBody | undefined;
+  const target = readTarget(request.method ?? '', request.url ?? '');
   try {
-    const target = readTarget(request.method ?? '', request.url ?? '');
     if (typeof target === 'string') throw new Error('a path of /git that was not checked');
     body = target.isAdvertisement ? undefined : await takeBody(context, target, response, lease);
     // A body may be long on its way, and what was known of the agent before it is not what decides.
@@ -66,14 +69,14 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     });
     if (outcome === undefined) throw new Error('a git request has no Idempotency-Key');
     if (!writer.finish(outcome))
-      send(response, told(context, body, gitOutcomeReply(outcome, nameOf(target))), correlationId);
+      send(response, told(context, target, body, gitOutcomeReply(outcome, nameOf(target))), correlationId);
   } catch (error) {
-    fail(context, response, error, body);
+    fail(context, response, error, typeof target === 'string' ? undefined : target, body);
   } finally {
     lease.release();
     if (body?.ok)
       await body.release().catch((error) => services.broker.log.error({ err: error }, 'a kept body was not released'));
-    linger(request);
+    linger(request, body?.ok === false && body.push ? REPORT_LINGER_MS : undefined);
   }
 }
 
@@ -84,29 +87,52 @@ const headersOf = (target: GitTarget, auditId: string) => ({
 });
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
-function fail(context: GitContext, response: ServerResponse, error: unknown, body: ReadBody | undefined): void {
+function fail(
+  context: GitContext,
+  response: ServerResponse,
+  error: unknown,
+  target: GitTarget | undefined,
+  body: ReadBody | undefined,
+): void {
   const { services, correlationId, who } = context;
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
   const reply = refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who);
-  send(response, told(context, body, reply), correlationId);
+  send(response, told(context, target, body, reply), correlationId);
 }
 
+const GIT = /^git\//;
+/** Not isomorphic-git, which shows the body of an error. */
+const REAL_GIT = /^git\/\d/;
+
 /**
- * A refusal as whoever asked can read it. git itself shows nothing of an error to a push but its status, so it gets a report, which
- * says of each ref that it was refused and why; other clients get the error.
+ * A refusal as whoever asked can read it. git itself shows nothing of an error to a POST but its status. So a push gets a report, which
+ * says of each ref that it was refused and why, a fetch gets an error of the protocol, and a probe nothing: the push that follows it is
+ * told. Other clients get the error.
  */
-function told({ request }: GitContext, body: ReadBody | undefined, reply: Reply): Reply {
-  const push = body?.ok ? body.push : undefined;
-  if (!push || reply.status < 400 || !/^git\//.test(request.headers['user-agent'] ?? '')) return reply;
+function told(
+  { request }: Pick<GitContext, 'request'>,
+  target: GitTarget | undefined,
+  body: ReadBody | undefined,
+  reply: Reply,
+): Reply {
+  const { 'user-agent': agent = '' } = request.headers;
+  if (reply.status < 400 || target === undefined || target.isAdvertisement || !GIT.test(agent)) return reply;
+  const answer = (bytes: Buffer | string): Reply => ({
+    ...reply,
+    status: 200,
+    type: mediaTypeOf(target.service, 'result'),
+    body: bytes,
+  });
   const line = String(reply.body);
+  if (target.service === 'git-upload-pack') return REAL_GIT.test(agent) ? answer(refusedFetch(line)) : reply;
+  if (body?.ok && body.step === 'probe') return REAL_GIT.test(agent) ? answer('') : reply;
+  if (!body?.push) return reply;
   const [, code = 'refused'] = /^\S+ (\w+) - /.exec(line) ?? [];
-  const report = refusedPush(push.capabilities, push.refs, { code, line });
-  return report === undefined
-    ? reply
-    : { ...reply, status: 200, type: mediaTypeOf('git-receive-pack', 'result'), body: report };
+  const report = refusedPush(body.push.capabilities, body.push.refs, { code, line });
+  return report === undefined ? reply : answer(report);
 }
 
 async function takeBody(
@@ -119,15 +145,24 @@ async function takeBody(
   const { headers } = request;
   const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
   const tooLong = lengthRefusal(length, limit);
-  if (tooLong) return tooLong;
   const coding = headers['content-encoding'] ?? 'identity';
+  if (tooLong) {
+    // Who asks first whether to send is told at once.
+    const mayTell = service === 'git-receive-pack' && headers.expect === undefined && coding === 'identity';
+    const push = mayTell && lease.begin() ? await commandsOf(inTime(request)).catch(() => undefined) : undefined;
+    return { ...tooLong, ...(push && { push }) };
+  }
   const isGzip = /^(?:x-)?gzip$/i.test(coding);
   if (!isGzip && coding.toLowerCase() !== 'identity')
     return invalid('The body has a Content-Encoding other than gzip.');
   const type = mediaTypeOf(service, 'request');
   if (headers['content-type'] !== type) return invalid(`The Content-Type of the body is not ${type}.`);
   // Its place among the calls at once is taken now, or whoever sends slowly could have any number of connections.
-  if (!lease.begin()) return BUSY;
+  const mayTell = service === 'git-receive-pack' && headers.expect === undefined && !isGzip;
+  if (!lease.begin()) {
+    const push = mayTell ? await commandsOf(inTime(request, BUSY_MS)).catch(() => undefined) : undefined;
+    return { ...BUSY, ...(push && { push }) };
+  }
   if (headers.expect !== undefined) response.writeContinue();
   try {
     return await readBody(
@@ -147,6 +182,9 @@ const CUT: BodyRefusal = {
   detail:
     'The request broke off before it was whole: its sender left, or sent nothing for a minute. Nothing was sent on.',
 };
+
+/** Whoever has no place is not waited for. */
+const BUSY_MS = 1_000;
 
 const BUSY: BodyRefusal = {
   ok: false,

@@ -69,6 +69,7 @@ export const HeldCallSummary = HeldCallStated.extend({
   approve_url: z.url().describe('where a person decides on it'),
   agent: AgentNamed,
   platform: z.string(),
+  platform_name: z.string().describe('its name for people; its id where it has none, or is gone'),
   connection: z.object({ connection_id: z.guid(), label: z.string().nullable() }).nullable(),
   method: z.enum(METHODS),
   path: z.string(),

@@ -4,6 +4,7 @@ import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { howDecided, statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { matchedInWords } from '../facts/matched-rules.ts';
+import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
@@ -54,8 +55,12 @@ export const stated = (one: Omit<ApprovalTable, 'action' | 'result' | 'sentence'
 export const parentNamed = ({ parent_public_id, parent_name }: HeldCall) =>
   parent_public_id === null ? null : { agent_id: parent_public_id, name: parent_name ?? '' };
 
-/** What can be told to an owner without opening the request. `reason` is the agent's own words. */
-export const summary = async (services: Pick<Services, 'broker' | 'compiled'>, held: HeldCall) => ({
+/** What can be told to an owner without opening the request. `reason` is the agent's own words; `nameOf` names its platform. */
+export const summary = async (
+  services: Pick<Services, 'broker' | 'compiled'>,
+  held: HeldCall,
+  nameOf: NameOfPlatform,
+) => ({
   ...stated(held, services.broker.clock()),
   sentence: shownSentence(sentenceOfHeld(services.broker, held)),
   approve_url: approveUrl(services.broker, held.id),
@@ -67,6 +72,7 @@ export const summary = async (services: Pick<Services, 'broker' | 'compiled'>, h
     parent: parentNamed(held),
   },
   platform: held.platform_id,
+  platform_name: nameOf(held.platform_id),
   connection: held.connection_id && { connection_id: held.connection_id, label: held.connection_label },
   method: held.method,
   path: held.path,

@@ -7,16 +7,16 @@ export function leaving(response: ServerResponse, then: () => void): void {
   else response.once('close', then);
 }
 
-/** Whoever still sends what nobody reads is cut off after so long. */
+/** Whoever still sends what nobody reads is cut off after so long, unless a door says otherwise. */
 const LINGER_MS = 5_000;
 
 /** Lets a client that still sends read its answer. */
-export function linger(request: IncomingMessage): void {
+export function linger(request: IncomingMessage, ms = LINGER_MS): void {
   if (request.complete || request.destroyed) return;
   request.resume();
   setTimeout(() => {
     if (!request.complete) request.destroy();
-  }, LINGER_MS).unref();
+  }, ms).unref();
 }
 
 /** Aborts when the client leaves before its answer was written whole: to abort makes an error with its stack, for them alone. */

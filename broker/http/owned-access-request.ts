@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { statusAt } from '../audit/approval-state.ts';
+import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
@@ -21,6 +22,7 @@ export const AccessRequest = z
     expires_in_seconds: z.int().nullable().describe('null: it waits no longer'),
     agent: z.object({ id: z.guid(), agent_id: z.string(), name: z.string(), status: z.enum(AGENT_STATUSES) }),
     platform: z.string(),
+    platform_name: z.string().describe('its name for people; its id where it has none, or is gone'),
     scope: z.string().nullable().describe('null: the platform as a whole'),
     reason_code: z.enum(REASON_CODES).describe('why the agent could not, when it asked'),
     reason: z.string().nullable().describe('the own words of the agent: not to be believed'),
@@ -44,7 +46,12 @@ export const DecidedAccessRequest = AccessRequest.extend({
   next_steps: NextSteps.optional(),
 }).meta({ id: 'DecidedAccessRequest' });
 
-export function accessRequestShown(request: ShownRequest, now: Instant): z.output<typeof AccessRequest> {
+/** `nameOf`: names its platform. */
+export function accessRequestShown(
+  request: ShownRequest,
+  nameOf: NameOfPlatform,
+  now: Instant,
+): z.output<typeof AccessRequest> {
   const status = statusAt(request, now);
   return {
     request_id: request.id,
@@ -59,6 +66,7 @@ export function accessRequestShown(request: ShownRequest, now: Instant): z.outpu
       status: request.agent_status,
     },
     platform: request.platform_id,
+    platform_name: nameOf(request.platform_id),
     scope: request.scope === '' ? null : request.scope,
     reason_code: request.reason_code,
     reason: request.reason,

@@ -2,6 +2,7 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { type RawToken, readRawToken } from '../auth/raw-token.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
+import { type BodySigning, bodySigning } from '../egress/sign-request.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
 import type { Place } from '../proxy/links.ts';
@@ -19,6 +20,8 @@ export type Asked = {
   target: RawTarget;
   platform: string;
   connectionId: string;
+  /** Whether the credential of the platform signs bodies. */
+  signing: BodySigning;
   /** How long it waits for a person, in milliseconds. */
   waitMs: number;
 };
@@ -55,7 +58,11 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
   const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
   const { platform_id: platform, connection_id: connectionId } = found;
   const waitMs = waitOf(request.headers, found.connection_wait_ms);
-  return { loaded, place, token, target, platform, connectionId, waitMs };
+  const rules = loaded.platform?.rules;
+  const addresses = [manifest?.base_url, ...(rules?.baseUrls ?? []).map(({ baseUrl }) => baseUrl)];
+  const isTls = addresses.every((address) => address?.startsWith('https:'));
+  const signing = manifest ? bodySigning(manifest.auth, isTls) : 'none';
+  return { loaded, place, token, target, platform, connectionId, signing, waitMs };
 }
 
 type Rows = AgentPrincipal['rows'];

@@ -1,28 +1,94 @@
-/** Takes the body of a raw request: a short one as a whole, so that it can be judged and held, any other in pieces. */
+/** Takes the body of a raw request: a short one as a whole, so that it can be judged and held, any other in pieces, unless it is signed. */
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { MOST_READ_BYTES } from '../calls/judge-body.ts';
 import type { RawBody } from '../calls/raw-request.ts';
+import type { CallLease } from '../egress/call-budget.ts';
+import { type BodySigning, MOST_SIGNED_BYTES } from '../egress/sign-request.ts';
 import { decodeAwsChunked, isAwsChunked, MalformedChunks } from '../proxy/aws-chunked.ts';
 import { inTime } from './request-pieces.ts';
 
-/** Rejects when its sender leaves or stalls before it can be said which of the two it is; with MalformedChunks where it is broken. */
-export async function takeRawBody(request: IncomingMessage): Promise<RawBody> {
+/** A body that cannot be sent: a signature covers it, and it is longer than is signed, or there is no room for it now. */
+export class BodyNotTaken extends Error {
+  readonly code: 'payload_too_large' | 'too_many_calls';
+
+  constructor(code: BodyNotTaken['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** So long a body that is signed waits for room in memory. */
+const ROOM_MS = 10_000;
+
+/**
+ * Takes the body, and counts on `lease` what of it is in memory.
+ *
+ * Rejects when its sender leaves or stalls before it can be said which of the kinds it is; with MalformedChunks where it is broken; with
+ * BodyNotTaken.
+ */
+export async function takeRawBody(
+  request: IncomingMessage,
+  signing: BodySigning,
+  lease: Pick<CallLease, 'count' | 'hasRoom' | 'whenRoom'>,
+): Promise<RawBody> {
   const { 'content-length': said, 'transfer-encoding': coding } = request.headers;
   const sent = said === undefined ? undefined : Number(said);
   if (coding === undefined && (sent === undefined || sent === 0)) return { kind: 'none' };
   const isChunked = isAwsChunked(request.headers['content-encoding']);
   const length = isChunked ? decodedLength(request) : sent;
   const pieces = isChunked ? decodeAwsChunked(inTime(request), length) : inTime(request);
-  if (length !== undefined && length > MOST_READ_BYTES) return streamOf([], pieces, length);
   const read: Buffer[] = [];
   let size = 0;
+  let most = MOST_READ_BYTES;
+  /** Whether more than is judged is taken into memory. */
+  const takesMore = async (bytes: number): Promise<boolean> => {
+    if (signing === 'none' || most === MOST_SIGNED_BYTES) return false;
+    if (bytes > MOST_SIGNED_BYTES || !(await takeRoom(lease, bytes))) {
+      if (signing === 'short') return false;
+      throw bytes > MOST_SIGNED_BYTES ? tooLong() : new BodyNotTaken('too_many_calls', NO_ROOM);
+    }
+    most = MOST_SIGNED_BYTES;
+    return true;
+  };
+  if (length !== undefined && length > most && !(await takesMore(length))) return streamOf([], pieces, length);
   for (;;) {
     const { done, value } = await pieces.next();
-    if (done) return size === 0 ? { kind: 'none' } : { kind: 'whole', bytes: Buffer.concat(read) };
+    if (done) break;
     read.push(value);
     size += value.length;
-    if (size > MOST_READ_BYTES) return streamOf(read, pieces, length);
+    if (size <= most || (await takesMore(MOST_SIGNED_BYTES))) continue;
+    if (signing === 'whole') throw tooLong();
+    return streamOf(read, pieces, length);
   }
+  if (size === 0) return { kind: 'none' };
+  const bytes = Buffer.concat(read);
+  if (most === MOST_READ_BYTES) lease.count(size);
+  return size > MOST_READ_BYTES ? { kind: 'long', bytes } : { kind: 'whole', bytes };
+}
+
+const NO_ROOM =
+  'Too many bytes of the calls of this agent and its children, or of all agents, are in memory. Try again.';
+
+const tooLong = (): BodyNotTaken =>
+  new BodyNotTaken(
+    'payload_too_large',
+    'Requests to this platform are signed with their body, which may then have at most 8 MiB. Nothing was sent.',
+  );
+
+/** Takes all that a body may need before any of it is read: who waits for room holds none. False: there is none. */
+async function takeRoom(lease: Pick<CallLease, 'count' | 'hasRoom' | 'whenRoom'>, bytes: number): Promise<boolean> {
+  const until = performance.now() + ROOM_MS;
+  while (!lease.hasRoom) {
+    const left = until - performance.now();
+    if (left <= 0) return false;
+    const room = new Promise<void>((resolve) => lease.whenRoom(resolve));
+    const over = new AbortController();
+    await Promise.race([room, pause(left, undefined, { signal: over.signal }).catch(() => {})]);
+    over.abort();
+  }
+  lease.count(bytes);
+  return true;
 }
 
 function decodedLength({ headers: { 'x-amz-decoded-content-length': said } }: IncomingMessage): number | undefined {

@@ -10,6 +10,7 @@ import { reloadPrincipal } from '../calls/reload.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { decideAgent } from '../policy/decide.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
+import { answerRewrite } from '../proxy/answer-urls.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { leftEarly, linger } from './leaving.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
@@ -78,8 +79,8 @@ async function answer(
   asked: Asked,
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
-  const { target, connectionId, loaded, token } = asked;
-  const read = await readRequest({ request, response, lease, target, token });
+  const { target, connectionId, loaded, token, signing } = asked;
+  const read = await readRequest({ request, response, lease, target, token, signing });
   // A body may be long on its way, and what was known of the agent before it is not what decides.
   if (read.isLate) await refuseEndedKey(context);
   const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : context.who;
@@ -111,17 +112,21 @@ async function call(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  { who, target, place, platform, connectionId }: Asked & Asking,
+  asked: Asked & Asking,
   read: ReadRequest,
   join: RawRequest['join'],
 ): Promise<Outcome | 'joined' | 'answered'> {
   const { services, request, correlationId, left } = context;
+  const { who, target, place, platform, connectionId } = asked;
   const { headers, headersDistinct } = request;
+  const rewrite = rewriteOf(asked, request.method);
   const writer = new AnswerWriter({
     response,
     lease,
     looksThrough: true,
+    rewrite,
     holdsBack: ({ headers: { 'content-type': type, 'content-length': length } }) => {
+      if (rewrite) return { mostMs: Number.POSITIVE_INFINITY };
       if (COMES_IN_EVENTS.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
       return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
     },
@@ -178,19 +183,25 @@ async function answerHeld(
   context: RawContext & { left: AbortSignal },
   response: ServerResponse,
   lease: CallLease,
-  { who, place, waitMs }: Asked & Asking,
+  asked: Asked & Asking,
   approvalId: string,
   join: RawRequest['join'],
 ): Promise<RawRefusal | undefined> {
+  const { who, place, waitMs } = asked;
   // Who waits for a person holds no place among the calls.
   lease.release();
   const waiting = { ...context, who, approvalId, join, waitMs };
   const { end, found } = await waitForHeld(waiting);
   await refuseEndedKey(context);
   if (end.kind !== 'made') return await heldRefusal(waiting, { end, found });
-  if (await writeMade(waiting, response, { end, found }, place)) return undefined;
+  if (await writeMade(waiting, response, { end, found }, { place, rewrite: rewriteOf(asked, context.request.method) }))
+    return undefined;
   return await heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, found });
 }
+
+/** What is changed in the platform's answer; undefined: nothing. */
+const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buffer) => Buffer) | undefined =>
+  loaded.platform && answerRewrite(loaded.platform.rules, { method, endpoint: target.endpoint }, place);
 
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
 function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {

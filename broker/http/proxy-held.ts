@@ -76,11 +76,12 @@ export async function writeMade(
   { services, who, approvalId }: Waiting,
   response: ServerResponse,
   { end: { result, auditId }, found }: { end: Extract<HeldEnd, { kind: 'made' }>; found: ApprovalTable },
-  place: Place,
+  { place, rewrite = (whole) => whole }: { place: Place; rewrite?: ((whole: Buffer) => Buffer) | undefined },
 ): Promise<boolean> {
   const stored = storedAnswer(result);
   if (stored === undefined) return false;
-  const { status, headers, body } = stored;
+  const { status, headers } = stored;
+  const body = rewrite(stored.body);
   response.writeHead(status, {
     ...answeredHeaders(headers, place),
     'Cache-Control': 'no-store',

@@ -108,13 +108,15 @@ function fromReply({ status, body, headers }: Reply, auditId: string): RawRefusa
   const { error, reason, detail, message, halt, ...others } = JSON.parse(String(body)) as Record<string, unknown>;
   const instructions = (halt as { instructions?: string } | undefined)?.instructions;
   const code = error === 'Permission denied' ? String(reason) : String(error);
-  const urls = Object.fromEntries(Object.entries(others).filter(([name]) => /_url$/.test(name)));
+  const told = Object.fromEntries(
+    Object.entries(others).filter(([name]) => /_url$|^(?:violating|constraint)$/.test(name)),
+  );
   return {
     status,
     code,
     detail: [detail ?? message, instructions].filter((one) => one !== undefined).join(' '),
     headers: { ...headers, 'X-Svc-Audit-Id': auditId },
-    extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...urls },
+    extra: { audit_id: auditId, ...(typeof reason === 'string' && { reason }), ...told },
     retry: status === 429 || status === 503,
   };
 }

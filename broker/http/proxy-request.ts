@@ -3,12 +3,13 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { RawToken } from '../auth/raw-token.ts';
 import { judgeBody, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
-import type { RawRequest } from '../calls/raw-request.ts';
+import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
+import type { BodySigning } from '../egress/sign-request.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
 import { storable } from '../wire/action.ts';
-import { takeRawBody } from './proxy-body.ts';
+import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
 
 /** `isLate`: the body took its time. `sent`: the client's headers, of which the platform's manifest says which are sent. */
 export type ReadRequest = { isLate: boolean; sent: { headers: Record<string, string> } } & (
@@ -22,12 +23,21 @@ type Asked = {
   lease: CallLease;
   target: RawTarget;
   token: RawToken;
+  /** Whether the credential of the platform signs the body. */
+  signing: BodySigning;
 };
 
 const LATE_MS = 1_000;
 
 /** Reads what is judged of a request. Takes a place among the calls before a body, or slow senders could have any number of connections. */
-export async function readRequest({ request, response, lease, target, token: found }: Asked): Promise<ReadRequest> {
+export async function readRequest({
+  request,
+  response,
+  lease,
+  target,
+  token: found,
+  signing,
+}: Asked): Promise<ReadRequest> {
   const begun = performance.now();
   const { method = '' } = request;
   const { token } = found;
@@ -54,9 +64,10 @@ export async function readRequest({ request, response, lease, target, token: fou
   if (request.headers.expect !== undefined) response.writeContinue();
   let body: RawRequest['body'];
   try {
-    body = await takeRawBody(request);
+    body = await takeRawBody(request, signing, lease);
   } catch (error) {
     if (error instanceof MalformedChunks) return refuse(error.message);
+    if (error instanceof BodyNotTaken) return refuse(error.message, error.code);
     if (!request.destroyed) throw error;
     return refuse(
       'The request broke off before it was whole, or nothing of it came for a minute. Nothing was sent on.',
@@ -66,10 +77,11 @@ export async function readRequest({ request, response, lease, target, token: fou
   if ((method === 'GET' || method === 'HEAD') && body.kind !== 'none') return refuse(`A ${method} carries no body.`);
   const raw = { method: method as RawRequest['method'], bodyHeaders: body.kind === 'none' ? {} : bodyHeaders, body };
   if (body.kind === 'none') return ended({ ok: true, raw: { ...raw, judged: undefined } });
-  if (body.kind === 'stream') return ended({ ok: true, raw: { ...raw, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
-  lease.count(body.bytes.length);
-  if (body.bytes.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
-  const judged = judgeBody(bodyHeaders, body.bytes);
+  const bytes = bytesOf(body);
+  if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
+  if (bytes === undefined || isLong(body))
+    return ended({ ok: true, raw: { ...raw, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
+  const judged = judgeBody(bodyHeaders, bytes);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
 }
 

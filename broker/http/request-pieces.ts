@@ -9,10 +9,15 @@ const IDLE_MS = 60_000;
  */
 export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): AsyncGenerator<Buffer> {
   const iterator = request.iterator({ destroyOnReturn: false });
-  for (;;) {
-    const timer = setTimeout(() => request.destroy(new Error('the body of the request does not go on')), idleMs);
-    const { done, value } = await iterator.next().finally(() => clearTimeout(timer));
-    if (done) return;
-    yield value;
+  try {
+    for (;;) {
+      const timer = setTimeout(() => request.destroy(new Error('the body of the request does not go on')), idleMs);
+      const { done, value } = await iterator.next().finally(() => clearTimeout(timer));
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Or what is not read any more would not flow, and the connection would be taken for idle.
+    await iterator.return?.();
   }
 }

@@ -26,6 +26,8 @@ export type AnswerFor = {
   holdsBack: (part: StreamedPart) => false | { mostMs: number };
   looksThrough: boolean;
   head: (part: StreamedPart) => AnswerHead;
+  /** What goes out in place of what was held back as a whole. */
+  rewrite?: ((whole: Buffer) => Buffer) | undefined;
 };
 
 export class AnswerWriter {
@@ -48,6 +50,8 @@ export class AnswerWriter {
       this.#held = [];
       return 'blocked';
     }
+    // What is too long to be rewritten must not go out as it is.
+    if (this.#for.rewrite) return 'blocked';
     await makeDurable();
     this.#writeHead();
     for (const piece of this.#held.splice(0)) await this.#write(piece);
@@ -63,7 +67,8 @@ export class AnswerWriter {
     const isWhole = outcome.kind === 'streamed' && outcome.ended === 'complete';
     if (!isWhole && !response.headersSent) return false;
     if (isWhole && !response.headersSent) {
-      const whole = Buffer.concat(this.#held);
+      const held = Buffer.concat(this.#held);
+      const whole = this.#for.rewrite?.(held) ?? held;
       this.#writeHead(whole.length);
       if (whole.length > 0 && whole.length <= ONE_WRITE_BYTES) response.end(whole.toString('latin1'), 'latin1');
       else response.end(whole);
@@ -104,7 +109,9 @@ export class AnswerWriter {
     const { response } = this.#for;
     const { status, headers } = this.#head ?? { status: 500, headers: {} };
     const isSized = bytes !== undefined && bytes > 0;
-    response.writeHead(status, { ...headers, ...(isSized && { 'Content-Length': bytes }) });
+    if (!isSized) return void response.writeHead(status, headers);
+    const { 'content-length': _, ...others } = headers;
+    response.writeHead(status, { ...others, 'Content-Length': bytes });
   }
 
   /** As fast as it is taken. */

@@ -51,7 +51,7 @@ function messageOf({ baseUrl }: Broker, delivery: NoticeDeliveryTable, subject: 
     title: step === 'reminder' ? `${title} (reminder)` : title,
     sentence: subject.sentence,
     agent: subject.agent && readable(subject.agent.name),
-    platform: subject.platform,
+    platform: subject.platform && { id: subject.platform.id, name: readable(subject.platform.name) },
     until: subject.until,
     link: `${baseUrl}${subject.path}`,
     outcome: step === 'outcome' ? (subject.outcome ?? 'Over') : undefined,

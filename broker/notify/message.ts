@@ -21,7 +21,8 @@ export type Message = {
   sentence: Sentence;
   /** The agent's name. */
   agent: string | undefined;
-  platform: string | undefined;
+  /** Its id, and what it is called. */
+  platform: { id: string; name: string } | undefined;
   /** When it ends by itself. */
   until: Instant | undefined;
   /** The page where an owner decides, or looks. */
@@ -50,10 +51,13 @@ export const momentText = (at: Instant): string => `${new Date(at).toISOString()
 /** The sentence on one line of plain text. It is readable already; nothing hidden goes out, whatever the store holds. */
 export const sentenceText = ({ sentence }: Pick<Message, 'sentence'>): string => visibleLine(plainSentence(sentence));
 
+/** A name with the id that rules and commands know it by. */
+const platformText = ({ id, name }: { id: string; name: string }): string => (name === id ? id : `${name} (${id})`);
+
 /** The message as lines of plain text, without its title and its link. */
 export function linesOf(message: Message): string[] {
   const { agent, platform, until, outcome, step } = message;
-  const who = [agent === undefined ? undefined : `Agent: ${agent}`, platform && `Platform: ${platform}`];
+  const who = [agent === undefined ? undefined : `Agent: ${agent}`, platform && `Platform: ${platformText(platform)}`];
   return [
     ...(outcome === undefined ? [] : [`${outcome}.`]),
     sentenceText(message),

@@ -1,8 +1,10 @@
 /** Sends notices: one process on a store at a time, by lease; woken by what is announced, and by polling. */
+
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
 import { makePlaces } from '../runtime/places.ts';
+import { withTimeout } from '../runtime/waits.ts';
 import { findChannel } from '../store/notice-channels.ts';
 import { listDue, listDueChannels } from '../store/notice-outbox.ts';
 import type { NoticeDeliveryTable } from '../store/schema.ts';
@@ -153,14 +155,7 @@ export function startSender(broker: Broker, changes: ApprovalChanges): Sender {
       clearTimeout(soon);
       unsubscribe?.();
       const onTheWay = [round, ...[...lanes.values()].map(({ work }) => work)];
-      let late: NodeJS.Timeout | undefined;
-      await Promise.race([
-        Promise.all(onTheWay),
-        new Promise<void>((resolve) => {
-          late = setTimeout(resolve, STOP_MS);
-        }),
-      ]);
-      clearTimeout(late);
+      await withTimeout(Promise.all(onTheWay), STOP_MS);
       await lease.stop();
     },
   };

@@ -3,6 +3,7 @@
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
+import { platformNames } from '../facts/platform-names.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { Part, Sentence } from '../sentences/part.ts';
 import { valuePart } from '../sentences/readable.ts';
@@ -21,13 +22,18 @@ export type Subject = {
   sentence: Sentence;
   /** `id`: its `agt_` id. */
   agent: { id: string; name: string } | undefined;
-  platform: string | undefined;
+  platform: { id: string; name: string } | undefined;
   until: Instant | undefined;
   /** Path of the page where an owner decides, or looks. */
   path: string;
   /** Once it is over: what became of it. */
   outcome: string | undefined;
 };
+
+async function platformOf(db: Db, organisationId: string, id: string): Promise<{ id: string; name: string }> {
+  const nameOf = await platformNames(db, organisationId, [id]);
+  return { id, name: nameOf(id) };
+}
 
 type Ref = { organisation_id: string; event: NoticeEvent; subject_id: string };
 
@@ -57,7 +63,7 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
       waits: status === 'pending',
       sentence: sentenceOfHeld(broker, held),
       agent: { id: held.agent_public_id, name: held.agent_name },
-      platform: held.platform_id,
+      platform: await platformOf(db, organisation_id, held.platform_id),
       until: held.expires_at,
       path: `/approve/${held.id}`,
       outcome: outcomeOf(status, held.decided_by_email),
@@ -68,16 +74,17 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     if (!request) return undefined;
     const status = statusAt(request, broker.clock());
     const asked = request.scope === '' ? 'access' : request.scope;
+    const platform = await platformOf(db, organisation_id, request.platform_id);
     return {
       waits: status === 'pending',
       sentence: sentence(
         { text: 'Asks for ' },
         valuePart(asked, { strong: true }),
         { text: ' on ' },
-        valuePart(request.platform_id),
+        valuePart(platform.name),
       ),
       agent: { id: request.agent_public_id, name: request.agent_name },
-      platform: request.platform_id,
+      platform,
       until: request.expires_at,
       path: '/console',
       outcome: outcomeOf(status, request.decided_by_email),
@@ -125,17 +132,18 @@ const READERS: Readonly<Record<NoticeEvent, Reader>> = {
     const connection = await findConnection(db, organisation_id, subject_id);
     if (!connection) return undefined;
     const waits = connection.status === 'reauth_needed';
+    const platform = await platformOf(db, organisation_id, connection.platform_id);
     return {
       waits,
       sentence: sentence(
         { text: 'The connection ' },
         valuePart(connection.label, { strong: true }),
         { text: ' to ' },
-        valuePart(connection.platform_id),
+        valuePart(platform.name),
         { text: ' has to be connected again: the platform refused its credential' },
       ),
       agent: undefined,
-      platform: connection.platform_id,
+      platform,
       until: undefined,
       path: '/console/connections',
       outcome: waits ? undefined : 'The connection works again',

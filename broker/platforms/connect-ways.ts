@@ -90,7 +90,7 @@ export class NoSuchPlace extends Error {}
 
 /**
  * Where the platform is. For GitHub a `url` may be that of the web site or of the API, and everything else that is on the same host follows
- * from it. Throws NoSuchPlace.
+ * from it; for others what is asked below the base address does. Throws NoSuchPlace.
  */
 export function placeOf(name: BuiltinName, url: string | undefined): Place {
   const own = BUILTIN_PLATFORMS[name].base_url;
@@ -103,7 +103,8 @@ export function placeOf(name: BuiltinName, url: string | undefined): Place {
   const given = parsed.href.replace(/\/+$/, '');
   if (given === own) return { baseUrl: own, site: undefined, overrides: {} };
   if (name === 's3') return { baseUrl: given, site: undefined, overrides: { base_url: given, auth: signedAt(parsed) } };
-  if (name !== 'github') return { baseUrl: given, site: undefined, overrides: { base_url: given } };
+  if (name !== 'github')
+    return { baseUrl: given, site: undefined, overrides: { base_url: given, ...movedAccount(name, given) } };
   const site = gitHubAt(parsed);
   if (site.api === own) return { baseUrl: own, site: undefined, overrides: {} };
   const overrides = {
@@ -119,6 +120,18 @@ export function placeOf(name: BuiltinName, url: string | undefined): Place {
   return { baseUrl: site.api, site, overrides };
 }
 
+/**
+ * Where the platform names the account goes with its base address: elsewhere nobody would ask it, and a token that Slack refuses, with 200, would
+ * look as if it were taken.
+ */
+function movedAccount(name: BuiltinName, baseUrl: string): { oauth?: object } {
+  const { base_url, oauth } = BUILTIN_PLATFORMS[name];
+  if (!oauth?.account?.url.startsWith(`${base_url}/`)) return {};
+  return {
+    oauth: { ...oauth, account: { ...oauth.account, url: baseUrl + oauth.account.url.slice(base_url.length) } },
+  };
+}
+
 /** GitHub Enterprise Cloud with data residency has a host of its own for the API, Enterprise Server a path. */
 function gitHubAt({ origin, hostname, pathname }: URL): GitHubSite {
   const web = hostname.startsWith('api.') ? origin.replace('//api.', '//') : origin;
@@ -130,9 +143,9 @@ function gitHubAt({ origin, hostname, pathname }: URL): GitHubSite {
 }
 
 /** The region that requests are signed for stands in the address of AWS; other stores take the first one of AWS. */
-function signedAt({ hostname }: URL): { type: 'aws_sigv4'; region: string; service: 's3' } {
+function signedAt({ hostname }: URL): { type: 'aws_sigv4'; region: string; service: 's3'; unsigned_payload: true } {
   const [, region = 'us-east-1'] = /(?:^|\.)s3[.-]([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$/.exec(hostname) ?? [];
-  return { type: 'aws_sigv4', region, service: 's3' };
+  return { type: 'aws_sigv4', region, service: 's3', unsigned_payload: true };
 }
 
 /** How the broker gets tokens where none is pasted. */

@@ -34,6 +34,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     'follow',
     'bodies',
     'base_urls',
+    'answer_urls',
   ] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
@@ -146,13 +147,13 @@ function operationProblems(manifest: Fields): Problem[] {
   const follow = (manifest.follow ?? []).map((text, i) => ({ text, path: ['follow', i] }));
   const bodies = Object.keys(manifest.bodies ?? {}).map((text) => ({ text, path: ['bodies', text] }));
   const urls = Object.keys(manifest.base_urls ?? {}).map((text) => ({ text, path: ['base_urls', text] }));
+  const answers = Object.keys(manifest.answer_urls ?? {}).map((text) => ({ text, path: ['answer_urls', text] }));
   const free = Object.keys(manifest.free ?? {}).map((text) => ({ text, path: ['free', text] }));
-  return [...rules, ...recipients, ...contents, ...refs, ...sentences, ...follow, ...bodies, ...urls, ...free].flatMap(
-    ({ text, path }) => {
-      const message = operationProblem(text, manifest);
-      return message === undefined ? [] : [{ path, message }];
-    },
-  );
+  const named = [rules, recipients, contents, refs, sentences, follow, bodies, urls, answers, free].flat();
+  return named.flatMap(({ text, path }) => {
+    const message = operationProblem(text, manifest);
+    return message === undefined ? [] : [{ path, message }];
+  });
 }
 
 function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields): Problem[] {

@@ -1,4 +1,6 @@
 /** What a stored manifest says to people: the built-in platform that it came from, its sets of scopes, and what is said of its calls. */
+import { queryTemplate, readTemplate } from '../sentences/read-template.ts';
+import { READS } from './builtin/sentences/reads.ts';
 import { BUILTIN_PLATFORMS } from './builtin.ts';
 import { BUILTIN_NAMES, type BuiltinName } from './builtin-names.ts';
 import type { Manifest, ManifestInput } from './manifest.ts';
@@ -40,12 +42,29 @@ export function withFree(manifest: Manifest): Manifest {
   return free ? { ...manifest, free } : manifest;
 }
 
-/** What a manifest says of its calls. One that was stored before there were sentences says what its built-in platform does. */
+/**
+ * What a manifest says of its calls. One that was stored before there were sentences says what its built-in platform does. What reads
+ * of a built-in platform do is made here, and not stored: most of it follows from their paths.
+ */
 export function sentencesIn(
   manifest: Pick<ManifestInput, 'scopes' | 'sentences' | 'minor_units'>,
 ): Pick<ManifestInput, 'sentences' | 'minor_units'> {
-  const builtin = manifest.sentences === undefined ? builtinOf(manifest) : undefined;
+  const builtin = builtinOf(manifest);
   if (!builtin) return manifest;
+  const reads = readSentences(builtin, manifest);
+  if (manifest.sentences !== undefined) return { ...manifest, sentences: { ...reads, ...manifest.sentences } };
   const { sentences, minor_units } = BUILTIN_PLATFORMS[builtin];
-  return { sentences, minor_units: { ...minor_units, ...manifest.minor_units } };
+  return { sentences: { ...reads, ...sentences }, minor_units: { ...minor_units, ...manifest.minor_units } };
+}
+
+/** Templates for the reads of a built-in platform: those that are written down, and for the others by the shape of their paths. */
+function readSentences(builtin: BuiltinName, { scopes }: Pick<ManifestInput, 'scopes'>): Record<string, string> {
+  const { words = {}, sentences: written = {} } = READS[builtin];
+  const found: Record<string, string> = { ...written };
+  for (const operation of new Set(Object.values(scopes).flat())) {
+    const [kind = '', what = ''] = operation.split(' ');
+    const template = kind === 'query' ? queryTemplate(what) : kind === 'GET' ? readTemplate(what, words) : undefined;
+    if (template !== undefined) found[operation] ??= template;
+  }
+  return found;
 }

@@ -118,6 +118,13 @@ export const HmacAuth = z
   );
 export type HmacAuth = z.infer<typeof HmacAuth>;
 
+type Templates = Pick<HmacAuth, 'template' | 'headers'>;
+
+const names = ({ template, headers }: Templates, part: RegExp): boolean =>
+  [template, ...Object.values(headers)].some((text) => part.test(text));
+
 /** Whether a template of it names the id of the key. */
-export const namesKeyId = ({ template, headers }: Pick<HmacAuth, 'template' | 'headers'>): boolean =>
-  [template, ...Object.values(headers)].some((text) => text.includes('{key_id}'));
+export const namesKeyId = (auth: Templates): boolean => names(auth, /\{key_id\}/);
+
+/** Whether a template of it names the body, or its hash. */
+export const namesBody = (auth: Templates): boolean => names(auth, /\{body(?:_sha256(?:_base64)?)?\}/);

@@ -24,6 +24,12 @@ export const TRANSFER_FIELDS = {
     .describe(
       'Operations at another address of the platform, which gets the same credential: what stands before their endpoint in place of `base_url`, such as a host for uploads.',
     ),
+  answer_urls: z
+    .record(z.string(), z.array(z.string().min(1).max(100)).min(1).max(10))
+    .optional()
+    .describe(
+      'Operations whose answer has addresses to which clients go on sending their key, such as one for an upload: the names of members of the answer. On the raw door they lead through the broker.',
+    ),
   follow: z
     .array(z.string())
     .max(200)

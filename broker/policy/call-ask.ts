@@ -1,5 +1,5 @@
 /** A concrete call, as a decision is asked about it. */
-import type { JsonObject } from '../../json/json-value.ts';
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /** What an agent may do for the first time (deeds.ts). */
 export const DEED_KINDS = ['operation', 'recipient', 'repository'] as const;
@@ -35,9 +35,15 @@ export type GitAsk = {
 export class UnreadBody {
   /** A sentence for the agent, without values of the call. */
   readonly why: string;
+  /** Its type, and that it has no coding, say that it has no members: a text, a file. Servers may read it in another way. */
+  readonly isOpaque: boolean;
+  /** Of a list of JSON: what stands in it. */
+  readonly items: readonly JsonValue[] | undefined;
 
-  constructor(why: string) {
+  constructor(why: string, { isOpaque = false, items }: { isOpaque?: boolean; items?: readonly JsonValue[] } = {}) {
     this.why = why;
+    this.isOpaque = isOpaque;
+    this.items = items;
   }
 }
 

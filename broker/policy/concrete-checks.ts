@@ -24,7 +24,7 @@ function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Find
   if (found.kind === 'malformed') return deny('endpoint_scope_mismatch', found.error);
   if (found.kind === 'unclassified') {
     const why = found.why ?? `no scope of platform ${ask.platformId} covers ${name(call)}`;
-    return deny('endpoint_scope_mismatch', `${why}${otherMethods(rules, call)}`);
+    return deny('endpoint_scope_mismatch', `${why}${otherMethods(rules, call)}`, unread(found));
   }
   if (found.scopes.includes(ask.scope)) return PASS;
   const other = found.scopes.length > 0 ? `; it needs ${found.scopes.join(' or ')}` : '';
@@ -35,18 +35,25 @@ function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matt
   const allowed = present(grant, 'grant').constraints.recipients;
   if (allowed === undefined) return PASS;
   const refused = refuseRecipients(allowed, present(platform, 'platform').rules, present(ask.call, 'call'));
-  return refused === undefined ? PASS : deny('recipient_not_allowed', refused.detail, { violating: refused.violating });
+  return refused === undefined ? PASS : refusedAs('recipient_not_allowed', refused);
 }
 
 /** A ref that may not be written is refused as its repository would be: the specification's list of reasons is closed. */
 function checkReach({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
   const { constraints } = present(grant, 'grant');
   const call = present(ask.call, 'call');
+  const { rules } = present(platform, 'platform');
   const refused =
-    (constraints.repos && refuseRepositories(constraints, call)) ??
-    refuseRefs(constraints, present(platform, 'platform').rules, call);
-  return refused === undefined ? PASS : deny('repo_not_allowed', refused.detail, { violating: refused.violating });
+    (constraints.repos && refuseRepositories(constraints, call, rules)) ?? refuseRefs(constraints, rules, call);
+  return refused === undefined ? PASS : refusedAs('repo_not_allowed', refused);
 }
+
+type Refused = { violating: string[]; detail: string; unread?: true };
+
+const refusedAs = (reason: 'recipient_not_allowed' | 'repo_not_allowed', refused: Refused): Finding =>
+  deny(reason, refused.detail, { violating: refused.violating, ...unread(refused) });
+
+const unread = (found: { unread?: true }): { unread?: true } => (found.unread ? { unread: true } : {});
 
 /** Many who call the right path with the wrong method look at the scopes first. */
 function otherMethods(rules: PlatformRules, call: CallAsk): string {

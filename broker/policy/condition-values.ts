@@ -8,18 +8,22 @@ import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelLi
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /**
- * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond); `loose`, whether it reads
+ * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond), and `leftOfCall`, what all of its call
+ * may spend from its beginning on; `loose`, whether it reads
  * parameters as lenient servers do; `isAmbiguous`, whether it would have read something else then; `isForm`, whether the body is a
  * form, where a number is a text.
  */
-export type Meter = { left: number; loose: boolean; isAmbiguous: boolean; isForm: boolean };
+export type Meter = { left: number; leftOfCall: number; loose: boolean; isAmbiguous: boolean; isForm: boolean };
 
 export function newMeter(isForm = false): Meter {
-  return { left: EVALUATION_STEPS, loose: false, isAmbiguous: false, isForm };
+  return { left: EVALUATION_STEPS, leftOfCall: CALL_STEPS, loose: false, isAmbiguous: false, isForm };
 }
 
 /** Enough for a loop over some thousand members; used up in about 10 ms. */
 export const EVALUATION_STEPS = 50_000;
+
+/** For all conditions of a call together, so that many rules hold up nobody else for much longer than one. */
+export const CALL_STEPS = 3 * EVALUATION_STEPS;
 
 /** Spends `steps`. @throws Error when there are not as many left, which makes the condition fail. */
 export function spend(meter: Meter, steps: number): void {

@@ -35,10 +35,14 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
     const readsWithoutHas = checkSyntax(expr, env.funcs, literals);
     const run = plan(env, expr);
     const evaluateOnce = (input: ConditionInput, loose: boolean): Evaluated => {
-      running.meter = input.meter;
-      input.meter.left = EVALUATION_STEPS;
-      input.meter.loose = loose;
+      const { meter } = input;
+      running.meter = meter;
+      const budget = Math.min(EVALUATION_STEPS, meter.leftOfCall);
+      meter.left = budget;
+      meter.loose = loose;
       const value = withoutStackTraces(() => run(input.variables));
+      // What was asked for beyond it was not done.
+      meter.leftOfCall -= budget - Math.max(meter.left, 0);
       if (typeof value === 'boolean') return { ok: true, value };
       return {
         ok: false,

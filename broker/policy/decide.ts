@@ -59,6 +59,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
         ...(violating && { violating }),
         ...(suspend && { suspend }),
+        ...(finding.unread && { unread: true }),
       };
     }
     if (finding.kind === 'hold') {
@@ -80,6 +81,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       kind: 'hold',
       reason: held.reason,
       ...looked(matter, count - 1, held.detail, matched, conditional),
+      ...(held.unread && { unread: true }),
       ...(basis && { basis }),
       decideIn: channelsToDecideIn(facts, holds, matched),
     };

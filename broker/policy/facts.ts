@@ -220,6 +220,8 @@ type Looked = {
    * or deny the real call.
    */
   conditional: boolean;
+  /** What decides has to know the body, which was not read: a call with another body may be decided otherwise. */
+  unread?: true;
   /** The grant that was used, when one was found; for a child narrowed to what its parent's grant allows now. */
   grant?: Grant;
 };

@@ -25,8 +25,11 @@ import { compileRefRule } from './ref-rules.ts';
 import type { Spelling } from './spelling.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
 
-/** `why`: what an agent can change, where more can be said than that no scope covers the call. */
-export type Classification = Classified | { kind: 'unclassified'; why?: string } | { kind: 'malformed'; error: string };
+/** `why`: what an agent can change, where more can be said than that no scope covers the call. `unread`: because the body was not read. */
+export type Classification =
+  | Classified
+  | { kind: 'unclassified'; why?: string; unread?: true }
+  | { kind: 'malformed'; error: string };
 
 const HTTP = /^([A-Z]+) (\/\S*)$/;
 const GRAPHQL = /^(query|mutation) ([_A-Za-z*][_0-9A-Za-z*]*)$/;
@@ -111,6 +114,10 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     operation: read(text, 'base_urls'),
     baseUrl,
   }));
+  const answerUrls = Object.entries(source.answer_urls ?? {}).map(([text, members]) => ({
+    operation: read(text, 'answer_urls'),
+    members,
+  }));
   const bodies = Object.entries(source.bodies ?? {}).map(([text, named]) => {
     const operation = read(text, 'bodies');
     const kinds = [named].flat();
@@ -132,6 +139,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     refs,
     follow,
     baseUrls,
+    answerUrls,
     bodies,
     free,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
@@ -158,7 +166,11 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
   const found = rules.index.http.find(call.method, call.path);
   if (found === undefined) return UNCLASSIFIED;
   if (call.body instanceof UnreadBody && dependsOnContent(rules.content, call))
-    return { kind: 'unclassified', why: `what the call needs depends on its contents, and ${call.body.why}` };
+    return {
+      kind: 'unclassified',
+      why: `what the call needs depends on its contents, and ${call.body.why}`,
+      unread: true,
+    };
   const scopes = scopesOf(found, scopesByContent(rules.content, call));
   if (scopes === found.scopes) return found;
   return scopes.length === 0 ? UNCLASSIFIED : { ...found, scopes };

@@ -79,6 +79,7 @@ export type RulesSource = {
   refs?: Readonly<Record<string, RefRuleSource>> | undefined;
   follow?: readonly string[] | undefined;
   base_urls?: Readonly<Record<string, string>> | undefined;
+  answer_urls?: Readonly<Record<string, readonly string[]>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
@@ -96,6 +97,8 @@ export type PlatformRules = {
   follow: readonly Operation[];
   /** Operations at another address of the platform. */
   baseUrls: readonly { operation: Operation; baseUrl: string }[];
+  /** Operations whose answer has addresses for clients that hold a key: in these members. */
+  answerUrls: readonly { operation: Operation; members: readonly string[] }[];
   /** Operations that take other bodies than the platform does. */
   bodies: readonly BodyRule[];
   /** Members in which calls of an operation may differ under one standing approval. */

@@ -8,7 +8,8 @@ import type { PlatformRules, RecipientPointer } from './platform-rules.ts';
 import { pointerNames, walkPointer } from './pointer.ts';
 import { recipientRulesFor } from './recipient-rules.ts';
 
-export type RecipientRefusal = { violating: string[]; detail: string };
+/** `unread`: because the body was not read. */
+export type RecipientRefusal = { violating: string[]; detail: string; unread?: true };
 
 /** Somebody whom a call names: the text, and the address or id when it is plainly one. */
 type Recipient = { text: string; who: Address | string | undefined };
@@ -35,6 +36,7 @@ export function refuseRecipients(
   if (call.body instanceof UnreadBody && applying.length > 0)
     return {
       violating: [],
+      unread: true,
       detail: `the recipients of the call cannot be checked against the grant, because ${call.body.why}`,
     };
   for (const { pointers, subject } of applying) {

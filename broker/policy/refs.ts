@@ -2,14 +2,14 @@
  * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It binds git, and
  * every operation of a platform that writes a ref; what cannot be shown to stay within it is refused.
  */
-import { type CallAsk, type Constraints, REF_CHANGES } from './facts.ts';
+import { type CallAsk, type Constraints, REF_CHANGES, UnreadBody } from './facts.ts';
 import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { matchesRef } from './ref-patterns.ts';
 import { type WrittenRef, writtenByRules } from './ref-rules.ts';
 
-/** A refusal names the refs, as far as the call names any, and says why. */
-export type RefRefusal = { violating: string[]; detail: string };
+/** A refusal names the refs, as far as the call names any, and says why. `unread`: that the body was not read. */
+export type RefRefusal = { violating: string[]; detail: string; unread?: true };
 
 const MAX_NAMED = 50;
 const MAX_NAMED_LENGTH = 400;
@@ -29,7 +29,8 @@ export function refuseRefs(constraints: Constraints, rules: PlatformRules, call:
   if (first === undefined) return undefined;
   const names = [...outside, ...forbidden].flatMap(({ name }) => (name === undefined ? [] : [shorten(name)]));
   const detail = outside.includes(first) ? whyOutside(first, refs) : whyForbidden(first);
-  return { violating: [...new Set(names)].slice(0, MAX_NAMED), detail };
+  const isUnread = first.name === undefined && call.body instanceof UnreadBody && first.why === call.body.why;
+  return { violating: [...new Set(names)].slice(0, MAX_NAMED), detail, ...(isUnread && { unread: true }) };
 }
 
 function whyOutside(ref: WrittenRef, allowed: readonly string[] = []): string {

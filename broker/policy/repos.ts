@@ -2,12 +2,17 @@
  * The repository constraint of a grant on the code host (specification, Repository constraint): what is not surely one
  * of the listed repositories is refused.
  */
-import { type CallAsk, type Constraints, readMembers, UnreadBody } from './facts.ts';
+import { bodyKinds } from './body-kinds.ts';
+import { type CallAsk, type Constraints, type JsonObject, readMembers, UnreadBody } from './facts.ts';
+import type { PlatformRules } from './platform-rules.ts';
 import { foreignName, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
-/** A refusal names the repositories, as far as the call names any, and says why. */
-export type RepositoryRefusal = { violating: string[]; detail: string };
+/** A refusal names the repositories, as far as the call names any, and says why. `unread`: that the body was not read. */
+export type RepositoryRefusal = { violating: string[]; detail: string; unread?: true };
+
+/** What is known of the bodies of operations. */
+type Bodies = Pick<PlatformRules, 'bodies'>;
 
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 const FREE_READS = [/^\/user$/, /^\/rate_limit$/, /^\/user\/repos$/, /^\/orgs\/[A-Za-z0-9._-]{1,100}\/repos$/];
@@ -18,7 +23,11 @@ const ALIAS = /\.(?:git)?$/i;
 const OWNER = new Set(['owner']);
 
 /** Whether a call, REST or git, stays within the listed repositories; undefined when it does. */
-export function refuseRepositories(constraints: Constraints, call: CallAsk): RepositoryRefusal | undefined {
+export function refuseRepositories(
+  constraints: Constraints,
+  call: CallAsk,
+  rules: Bodies = { bodies: [] },
+): RepositoryRefusal | undefined {
   const listed = constraints.repos ?? [];
   if (listed.length === 0) return refuse('the grant allows no repository');
   if (/%2f/i.test(call.path)) return refuse('an escaped slash is not taken where repositories are limited');
@@ -26,7 +35,7 @@ export function refuseRepositories(constraints: Constraints, call: CallAsk): Rep
   const spellings = spellingsOf(call.path);
   const creates = creation(call);
   if (creates !== undefined && call.body instanceof UnreadBody)
-    return refuse(`what would be created is not known, because ${call.body.why}`);
+    return { ...refuse(`what would be created is not known, because ${call.body.why}`), unread: true };
   const queried = namedInQuery(call, creates !== undefined);
   if (queried !== undefined)
     return refuse(`the query must not name \`${queried}\` where repositories are limited`, queried);
@@ -34,7 +43,7 @@ export function refuseRepositories(constraints: Constraints, call: CallAsk): Rep
     const refused = refuseCreation(constraints, listed, creates);
     if (refused !== undefined || !creates.fromTemplate) return refused;
   }
-  return refuseTarget(listed, call, spellings);
+  return refuseTarget(listed, call, spellings, rules);
 }
 
 /** The entries that lie in both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */
@@ -54,6 +63,7 @@ function refuseTarget(
   listed: readonly string[],
   call: CallAsk,
   spellings: readonly Spelling[],
+  rules: Bodies,
 ): RepositoryRefusal | undefined {
   const git = gitRepository(call);
   const [, root, owner = '', repo = ''] = git ?? call.path.split('/');
@@ -66,10 +76,27 @@ function refuseTarget(
   if (isGit) return undefined;
   const outward = outwardPart(spellings);
   if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
-  if (call.body instanceof UnreadBody)
-    return refuse(`what else the call names cannot be told, because ${call.body.why}`, name);
-  const foreign = foreignName(call, spellings, [owner, repo]);
-  return foreign === undefined ? undefined : refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
+  const calls = call.body instanceof UnreadBody ? namingCalls(call, call.body, rules) : [call];
+  if (typeof calls === 'string')
+    return { ...refuse(`what else the call names cannot be told, because ${calls}`, name), unread: true };
+  for (const one of calls) {
+    const foreign = foreignName(one, spellings, [owner, repo]);
+    if (foreign !== undefined) return refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
+  }
+  return undefined;
+}
+
+/**
+ * The call with each body in which it may name something, where its own is no object; or why that cannot be told. Where the manifest says
+ * that an operation takes nothing but a text or bytes, and the body says that it is such, there are no members for a server to read. Of
+ * a list that the operation takes each item is looked at.
+ */
+function namingCalls(call: CallAsk, { why, isOpaque, items }: UnreadBody, rules: Bodies): readonly CallAsk[] | string {
+  const kinds = bodyKinds(rules, call);
+  if (kinds?.every((kind) => kind === 'text' || kind === 'bytes') && isOpaque) return [{ ...call, body: undefined }];
+  if (!kinds?.includes('list') || items === undefined || items.some(Array.isArray)) return why;
+  const named = items.filter((item) => typeof item === 'object' && item !== null) as JsonObject[];
+  return [{ ...call, body: undefined }, ...named.map((body) => ({ ...call, body }))];
 }
 
 /**

@@ -5,7 +5,7 @@
 
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
-import type { Ask, CallAsk, Facts, Instant, MatchedRule, Rule } from './facts.ts';
+import { type Ask, type CallAsk, type Facts, type Instant, type MatchedRule, type Rule, UnreadBody } from './facts.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
@@ -27,6 +27,8 @@ export type RuleFinding = {
   worst?: Rule['effect'];
   /** Allow rules that did not apply because their condition failed: `rule 1: …`. */
   failures: string[];
+  /** All rules with that effect match, or without one the rules that allow fail, only because the body was not read. */
+  unread: boolean;
 };
 
 /** An ask, with what rules need of it, computed when the first rule needs it. */
@@ -84,16 +86,26 @@ function severityOf({ effect }: RuleFinding, source: MatchedRule['source']): num
 }
 
 function matchOne(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
-  const finding: RuleFinding = { effect: undefined, matched: [], holding: [], conditional: false, failures: [] };
+  const finding: RuleFinding = {
+    effect: undefined,
+    matched: [],
+    holding: [],
+    conditional: false,
+    failures: [],
+    unread: false,
+  };
   const depending: Rule[] = [];
   for (const rule of rules) {
     if (!namesAsk(rule, question.ask)) continue;
     const match = question.ask.call === undefined ? matchStanding(rule, question) : matchCall(rule, question);
     if (match === 'no') continue;
     if (match === 'depends') depending.push(rule);
-    else if (match === 'yes' || rule.effect !== 'allow')
-      take(finding, rule, source, match === 'yes' ? undefined : match.error);
-    else finding.failures.push(`the condition of ${rule.name} failed: ${match.error}`);
+    else if (match === 'yes') take(finding, rule, source);
+    else if (rule.effect !== 'allow') take(finding, rule, source, match.error, wantsUnread(rule, question.ask));
+    else {
+      finding.failures.push(`the condition of ${rule.name} failed: ${match.error}`);
+      if (finding.effect === undefined && wantsUnread(rule, question.ask)) finding.unread = true;
+    }
   }
   if (depending.length > 0) addDepending(finding, depending, source);
   return finding;
@@ -120,10 +132,17 @@ function addDepending(finding: RuleFinding, depending: readonly Rule[], source: 
     if (finding.worst === undefined || SEVERITY[effect] > SEVERITY[finding.worst]) finding.worst = effect;
 }
 
-function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string): void {
+/** Whether the condition of a rule, which failed, mentions a body that was not read. */
+function wantsUnread({ when }: Rule, { call }: Ask): boolean {
+  return call?.body instanceof UnreadBody && /\bbody\b/.test(when?.source ?? '');
+}
+
+function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string, unread = false): void {
   if (rule.effect === 'require_approval') finding.holding.push(rule);
   finding.matched.push({ source, name: rule.name, effect: rule.effect, ...(error !== undefined && { error }) });
+  if (finding.effect === rule.effect) finding.unread &&= unread;
   if (finding.effect !== undefined && SEVERITY[rule.effect] <= SEVERITY[finding.effect]) return;
+  finding.unread = unread;
   finding.effect = rule.effect;
   finding.rule = rule;
 }

@@ -31,7 +31,7 @@ export type Matter = {
 type Deny = Extract<Verdict, { kind: 'deny' }>;
 
 /** What one check found. */
-export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean } & (
+export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean; unread?: true } & (
   | { kind: 'pass' }
   | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[] }
   | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
@@ -60,7 +60,7 @@ export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] 
 export function deny(
   reason: DenyReason,
   detail: string,
-  more: Pick<Deny, 'halt' | 'retryAfterSeconds' | 'violating' | 'suspend'> = {},
+  more: Pick<Deny, 'halt' | 'retryAfterSeconds' | 'violating' | 'suspend' | 'unread'> = {},
 ): Finding {
   return { kind: 'deny', reason, detail, ...more };
 }
@@ -109,6 +109,8 @@ const BY_GRANT: Finding = Object.freeze({
 
 const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold[] =>
   holding.map(({ place: rule, name, lasting }) => ({ source, rule, name, lasting }));
+
+const unreadOf = ({ unread }: RuleFinding): { unread?: true } => (unread ? { unread } : {});
 
 const MOST_NAMED = 20;
 
@@ -166,20 +168,22 @@ function checkChildLiveness({ facts: { agent }, now }: Matter): Finding {
 function checkGuardrails({ facts: { guardrails }, question }: Matter): Finding {
   const found = matchRules(guardrails.rules, 'guardrail', question);
   const { matched, conditional, rule } = found;
+  const unread = unreadOf(found);
   switch (found.effect) {
     case 'deny':
-      return { ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call')), matched };
+      return { ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call'), unread), matched };
     case 'suspend':
       return {
         ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call and suspends the agent'), {
           suspend: { guardrail: present(rule, 'rule').name },
+          ...unread,
         }),
         matched,
       };
     case 'require_approval': {
       const detail = sentence(found, 'guardrail', 'requires an approval');
       const holds = holdsOf('guardrail', found);
-      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds };
+      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds, ...unread };
     }
     default:
       return conditional ? { kind: 'pass', matched, conditional } : PASS;
@@ -203,13 +207,18 @@ function checkPolicy({ facts: { policy }, question }: Matter): Finding {
         matched,
         conditional,
         holds: holdsOf('policy', found),
+        ...unreadOf(found),
       };
     case undefined: {
       const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
-      return deny('denied_by_policy', `no rule of policy "${policy.name}" allows this call${failures}`);
+      return deny(
+        'denied_by_policy',
+        `no rule of policy "${policy.name}" allows this call${failures}`,
+        unreadOf(found),
+      );
     }
     default:
-      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call')), matched };
+      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call'), unreadOf(found)), matched };
   }
 }
 

@@ -3,11 +3,12 @@
  * receipt log. An event says which rows go, and they go when a checkpoint covers it, so that a verifier can always tell them from rows that
  * somebody removed.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+
 import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { PURGED, RETAINED_KINDS, type RetainedKind, Retention } from '../policy/retention.ts';
+import { pause } from '../runtime/waits.ts';
 import { findAuditRow } from '../store/audit.ts';
 import {
   deleteRowsOf,

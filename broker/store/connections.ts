@@ -179,19 +179,22 @@ export async function setCredentialStatus(
     .execute();
 }
 
+type Ended = { people: PersonTokenTable[]; appTokens: UpstreamTokenTable[]; staticKeys: number };
+
 /**
- * Removes a connection with its credential and tokens, and ends the static keys for it. The tokens that people gave for it, and those
- * that were got as an App, come back to be revoked; `staticKeys`: how many of these were live.
+ * Ends what was given for a connection at its platform, which it leaves: static keys for it, and tokens of people and of an App, which
+ * come back to be revoked. `staticKeys`: how many of these were live.
  */
-export async function deleteConnection(
-  db: Db,
-  organisationId: string,
-  id: string,
-  now: number,
-): Promise<{ people: PersonTokenTable[]; appTokens: UpstreamTokenTable[]; staticKeys: number }> {
+export async function endForConnection(db: Db, organisationId: string, id: string, now: number): Promise<Ended> {
   const staticKeys = await endStaticKeysFor(db, { organisationId, id }, now);
   const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
   const people = await deleteTokensOfPeople(db, organisationId, id);
-  await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
   return { people, appTokens, staticKeys };
+}
+
+/** Removes a connection with its credential, and ends what was given for it. */
+export async function deleteConnection(db: Db, organisationId: string, id: string, now: number): Promise<Ended> {
+  const ended = await endForConnection(db, organisationId, id, now);
+  await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
+  return ended;
 }

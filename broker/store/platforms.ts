@@ -19,9 +19,9 @@ export async function switchPlatform(
     .executeTakeFirst();
 }
 
-/** An organisation's platforms with their manifests (JSON text). */
-export async function listPlatforms(db: Db, organisationId: string): Promise<(PlatformTable & { manifest: string })[]> {
-  return await db
+/** An organisation's platforms, each beside the version of its manifest that is in force. */
+const inForce = (db: Db, organisationId: string) =>
+  db
     .selectFrom('platforms as p')
     .innerJoin('platform_versions as v', (j) =>
       j
@@ -29,10 +29,22 @@ export async function listPlatforms(db: Db, organisationId: string): Promise<(Pl
         .onRef('v.platform_id', '=', 'p.platform_id')
         .onRef('v.version', '=', 'p.version'),
     )
-    .selectAll('p')
-    .select('v.manifest')
-    .where('p.organisation_id', '=', organisationId)
-    .orderBy('p.platform_id')
+    .where('p.organisation_id', '=', organisationId);
+
+/** An organisation's platforms with their manifests (JSON text). */
+export async function listPlatforms(db: Db, organisationId: string): Promise<(PlatformTable & { manifest: string })[]> {
+  return await inForce(db, organisationId).selectAll('p').select('v.manifest').orderBy('p.platform_id').execute();
+}
+
+/** The manifests in force (JSON text) of these platforms of an organisation. */
+export async function findManifestsOf(
+  db: Db,
+  organisationId: string,
+  platformIds: readonly string[],
+): Promise<{ platform_id: string; manifest: string }[]> {
+  return await inForce(db, organisationId)
+    .select(['p.platform_id', 'v.manifest'])
+    .where('p.platform_id', 'in', platformIds)
     .execute();
 }
 

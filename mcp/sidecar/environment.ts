@@ -80,6 +80,7 @@ export function environmentFor(parent: Environment, run: Run): Made {
   for (const { tool, connection } of run.chosen) {
     const place = placeOf(run, connection.name);
     Object.assign(set, tool.variables(place));
+    for (const [name, value] of Object.entries(tool.defaults ?? {})) if (!parent[name]) set[name] = value;
     Object.assign(files, tool.files?.(place));
     for (const name of tool.removed ?? []) removed.add(name);
   }

@@ -17,6 +17,8 @@ export type Tool = {
   platform: string;
   platformName: string;
   variables: (at: Place) => Record<string, string>;
+  /** Variables that are set where they are not. */
+  defaults?: Readonly<Record<string, string>>;
   /** Variables that would be taken before ours. */
   removed?: readonly string[];
   /** By name, in the folder. */
@@ -93,11 +95,15 @@ export const TOOLS: readonly Tool[] = [
     platformName: 'S3',
     variables: ({ url, key }) => ({
       AWS_ENDPOINT_URL_S3: url,
+      // Other services of AWS then are refused here, and not asked elsewhere with another key.
+      AWS_ENDPOINT_URL: url,
       AWS_ACCESS_KEY_ID: key('AKIA'),
       AWS_SECRET_ACCESS_KEY: key(''),
       // Bodies then go as they are, and not in signed pieces.
       AWS_REQUEST_CHECKSUM_CALCULATION: 'when_required',
     }),
+    // SDKs begin nothing without one; what is signed is signed by the broker, for its own.
+    defaults: { AWS_REGION: 'us-east-1', AWS_DEFAULT_REGION: 'us-east-1' },
     removed: ['AWS_SESSION_TOKEN', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE', 'AWS_ROLE_ARN'],
   },
   {
@@ -129,5 +135,19 @@ export const TOOLS: readonly Tool[] = [
     platform: 'linear',
     platformName: 'Linear',
     variables: ({ url, key }) => ({ LINEAR_API_URL: url, LINEAR_API_KEY: key('lin_api_') }),
+  },
+  // No built-in platforms: an organisation names its own so.
+  {
+    platform: 'pypi',
+    platformName: 'PyPI',
+    // pip and uv have no variable for a key, so the placeholder stands in the address.
+    variables: ({ keyedUrl }) => ({ PIP_INDEX_URL: `${keyedUrl}/`, UV_DEFAULT_INDEX: `${keyedUrl}/` }),
+    removed: ['PIP_EXTRA_INDEX_URL', 'UV_INDEX', 'UV_INDEX_URL', 'UV_EXTRA_INDEX_URL'],
+  },
+  {
+    platform: 'huggingface',
+    platformName: 'Hugging Face',
+    variables: ({ url, key }) => ({ HF_ENDPOINT: url, HF_TOKEN: key('hf_') }),
+    removed: ['HUGGING_FACE_HUB_TOKEN', 'HUGGINGFACE_HUB_TOKEN'],
   },
 ];

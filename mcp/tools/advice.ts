@@ -69,7 +69,7 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'unexpected_answer':
       return error.mayHaveActed && written
         ? 'Nobody knows whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
-        : `Nothing was done. Try once more in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: agent-broker doctor`;
+        : `Nothing was done. Try once more in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: npx agent-broker doctor`;
     case 'no_profile':
       return `${TELL}: they have to correct this. There is nothing that you can do, and no restart is needed afterwards.`;
     case 'token_expired':
@@ -78,7 +78,7 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'missing_token':
       return clockAheadSeconds !== undefined && Math.abs(clockAheadSeconds) > 25
         ? `${TELL} that the clock of this machine is ${Math.abs(clockAheadSeconds)} seconds ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} the broker’s: it has to be set from the network (NTP).`
-        : `Make no further calls. ${TELL} that the broker does not know this agent by this key, and to run: agent-broker doctor`;
+        : `Make no further calls. ${TELL} that the broker does not know this agent by this key, and to run: npx agent-broker doctor`;
     case 'invalid_request':
     case 'invalid_endpoint':
     case 'invalid_headers':

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -46,6 +47,35 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(await makers('/owner/policies/careful')).toEqual(byFile);
     expect(await makers('/owner/guardrails')).toEqual(byFile);
     expect(await makers('/owner/policies/other')).toEqual([[1, rowOf('policy_created'), organisation.owner.id]]);
+  });
+
+  test('of more than fifty changes, those of rules are never left out, and the hash of all is on record', async () => {
+    const platforms = Array.from(
+      { length: 60 },
+      (_, i) =>
+        `  p${i}: { kind: rest, base_url: "https://p${i}.example", auth: { type: bearer }, scopes: { "p${i}:read": ["GET /**"] } }`,
+    );
+    const applied = await apply(FILE.replace('platforms:', ['platforms:', ...platforms].join('\n')));
+    expect(applied.status, applied.text).toBe(200);
+    const [row] = await events();
+    const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+    const { payload } = await verifyReceipt(world, receipt);
+    const ORDER = ['policy', 'owner', 'platform', 'connection'];
+    const lines = applied.body.changes
+      .toSorted((a: { kind: string }, b: { kind: string }) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))
+      .map(
+        ({ action, kind, name }: Record<string, string>) => `${action} ${kind}${kind === 'owner' ? '' : ` ${name}`}`,
+      );
+    expect(lines.slice(0, 3)).toEqual(['create policy careful', 'create policy default', 'create owner']);
+    expect(payload.change).toEqual({
+      by: organisation.owner.id,
+      how: 'api',
+      changes: lines.slice(0, 50),
+      more: 15,
+      all_sha256: createHash('sha256')
+        .update(`${lines.join('\n')}\n`)
+        .digest('hex'),
+    });
   });
 
   test('is on record with what it changed, and neither secrets nor addresses in the receipt', async () => {

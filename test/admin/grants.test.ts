@@ -7,13 +7,13 @@ import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const SEND = { platform: 'mail', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 
-describe.each(STORES)(`grants by owners on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
   let policy: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());

@@ -12,7 +12,6 @@ import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from '../world/furnished.ts';
 import { sampleBodies } from '../world/sample.ts';
-import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
@@ -97,8 +96,8 @@ function paths(path: string, valuesOf: (name: string) => readonly string[]): str
   return valuesOf(name).flatMap((value) => paths(path.replace(`{${name}}`, encodeURIComponent(value)), valuesOf));
 }
 
-/** Both stores run the same statements, and each of these 190 tests furnishes an organisation: one store has to do. */
-describe.each(ONE_STORE)(`two organisations on %s${postgresNote}`, (store) => {
+/** Both stores run the same statements, and these thousands of requests take half the time on SQLite. */
+describe('two organisations', () => {
   let world: World;
   let alpha: Furnished;
   let agent: TestAgent;
@@ -113,7 +112,7 @@ describe.each(ONE_STORE)(`two organisations on %s${postgresNote}`, (store) => {
     rows: await storedRows(db, organisation.id),
   });
   beforeAll(async () => {
-    world = await startWorld(store);
+    world = await startWorld('sqlite');
     db = world.running.broker.store.db;
     const { organisation, owners: alphas, agent: alphasAgent } = await furnish(world, 'alpha');
     agent = alphasAgent;
@@ -252,8 +251,9 @@ describe.each(ONE_STORE)(`two organisations on %s${postgresNote}`, (store) => {
     async (_name, route) => {
       const [first] = requests(route, alpha.rows);
       for (const token of ['x', 'a.b.c']) expect((await ask(route, first!.path, token, first!.body)).status).toBe(401);
+      // The role is looked at before the request is.
       for (const role of ROLES.slice(0, ROLES.indexOf(route.role!)))
-        for (const { path, body } of requests(route, alpha.rows)) {
+        for (const { path, body } of requests(route, alpha.rows).slice(0, 2)) {
           const told = await ask(route, path, owners.get(role)!, body);
           expect(refusedForRole(told), `${role}: ${told.sent} → ${told.text}`).toBe(true);
         }
@@ -279,7 +279,10 @@ describe.each(ONE_STORE)(`two organisations on %s${postgresNote}`, (store) => {
     const turn = ({ method, path }: Route) => (path.endsWith('/delete') ? 4 : order[method]);
     for (const route of OWNED.toSorted((a, b) => turn(a) - turn(b))) {
       const statuses = new Set<number>();
+      let made = 0;
       for (const { path, body } of requests(route, (await look(alpha.organisation)).rows)) {
+        // Ten that are no refusal for the role say as much as a hundred, once one of them was carried out.
+        if (++made > 10 && [...statuses].some((status) => status < 300)) break;
         const told = await ask(route, path, owners.get(route.role!)!, body);
         expect(refusedForRole(told), `${told.sent} → ${told.text}`).toBe(false);
         expect(told.status, `${told.sent} → ${told.text}`).toBeLessThan(500);

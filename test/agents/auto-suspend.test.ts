@@ -10,13 +10,13 @@ import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } fr
 import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
 import { READ } from '../world/requests.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
 const UNKNOWN = { ...READ, scope: 'demo:nothing' };
 const RULE = { refusals: 4, within_seconds: 60 };
 
-describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the rule of refusals on %s${postgresNote}`, (store) => {
   let policy: string;
   let second: BrokerProcess | undefined;
   let secondUrl: string | undefined;
@@ -419,7 +419,7 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
   });
 });
 
-describe.each(STORES)(`a guardrail that suspends, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a guardrail that suspends, on %s${postgresNote}`, (store) => {
   test('suspends on record, once, and an owner resumes', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation({

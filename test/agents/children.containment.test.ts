@@ -11,12 +11,12 @@ import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const CHANGE = { ...POST, method: 'PATCH', endpoint: '/items/1' };
 
-describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const parent = fresh(() => organisation.agent());

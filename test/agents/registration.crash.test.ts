@@ -7,13 +7,13 @@ import { makeKeyPair, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { makeRandom } from '../world/random.ts';
 import { query } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const ROUNDS = 4;
 const AT_ONCE = 4;
 
-describe.each(STORES)(`registration and kill -9 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store) => {
   test('RG-03 a claim, a bind or a sealed secret that was cut off is never made twice, and never half', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();

@@ -14,12 +14,12 @@ import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
 import { READ } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { HOUR_MS } from '../world/times.ts';
 
 type Newcomer = { token: string; agentId: string; name: string };
 
-describe.each(STORES)(`a registered agent before it has its key, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postgresNote}`, (store) => {
   let names = 0;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));

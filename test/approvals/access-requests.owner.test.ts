@@ -62,6 +62,7 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
       expires_in_seconds: expect.any(Number),
       agent: { id: agent.id, agent_id: agent.agentId, name: 'triage', status: 'active' },
       platform: 'demo',
+      platform_name: 'demo',
       scope: 'demo:write',
       reason_code: 'not_granted',
       reason: 'to rename',

@@ -7,7 +7,7 @@ import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DAY_MS } from '../world/times.ts';
 import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
 
@@ -16,7 +16,7 @@ const READ_ONLY = { demo: { scopeList: ['demo:read'] } };
 /** A platform of many scopes: `many:0`, `many:1` … */
 const MANY = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`many:${i}`, [`GET /${i}`]]));
 
-describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
   let policy: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());

@@ -23,7 +23,9 @@ const WRITE = {
 
 describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
-  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
+  const organisation = shared(() =>
+    world.demoOrganisation({ manifest: { name: 'The shop', recipients: { 'POST /items': ['/to'] } } }),
+  );
   const agent = shared(() => organisation.agent());
 
   async function hold(): Promise<string> {
@@ -43,6 +45,7 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
       expires_in_seconds: expect.any(Number),
       agent: { name: 'triage', agent_id: agent.agentId, parent: null },
       platform: 'demo',
+      platform_name: 'The shop',
       connection: 'demo-main',
       scope: 'demo:write',
       reason: WORDS,
@@ -63,6 +66,24 @@ describe.each(ONE_STORE)(`GET /approve/{id}/request on %s${postgresNote}`, (stor
     const owners = await organisation.ask('GET', `/owner/approvals/${id}`);
     expect(answer.body.request).toEqual(owners.body.request);
     expect(answer.body.request_hash).toBe(owners.body.request_hash);
+  });
+
+  test('owners read what the platform is called beside its id, wherever they decide and look', async () => {
+    const id = await hold();
+    const named = { platform: 'demo', platform_name: 'The shop' };
+    const of = async (path: string) => (await organisation.ask('GET', path)).body;
+    expect(await of(`/owner/approvals/${id}`)).toMatchObject(named);
+    expect((await of('/owner/approvals?status=pending')).approvals[0]).toMatchObject(named);
+    const [row] = (await of('/owner/audit?limit=1')).rows;
+    expect(row).toMatchObject({ platform_id: 'demo', platform_name: 'The shop' });
+    const body = JSON.stringify({ platform: 'demo', scope: 'demo:delete', reason: WORDS });
+    const reader = await organisation.agent({ name: 'reader', grants: { demo: { scopeList: ['demo:read'] } } });
+    await reader.request('POST', '/v1/access-request', { headers: { 'content-type': 'application/json' }, body });
+    const [asked] = (await of('/owner/access-requests?status=pending')).access_requests;
+    expect(asked).toMatchObject(named);
+    expect(await of(`/owner/access-requests/${asked.request_id}`)).toMatchObject(named);
+    // The receipts and what agents read stay as they are.
+    expect((await agent.get(`/v1/approvals/${id}`)).body).not.toHaveProperty('platform_name');
   });
 
   test('a request that is known already is not sent again, unless it is another one', async () => {

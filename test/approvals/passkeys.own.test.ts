@@ -11,6 +11,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
+const ASSERT = '/owner/passkeys/assert';
 
 describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -99,7 +100,7 @@ describe.each(STORES)(`the passkeys of owners on %s${postgresNote}`, (store) => 
 });
 
 describe('the limit of passkeys', () => {
-  test('10 failures a minute from one address, for the four routes together; what is right passes', async () => {
+  test('10 failures a minute from one address, for the four routes together and for the two that assert; what is right passes', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
     await organisation.platform();
@@ -131,5 +132,20 @@ describe('the limit of passkeys', () => {
     }
     expect((await approveWith(world, second, key)).body).toMatchObject({ status: 'approved', approval_id: second });
     expect((await registerBegin(organisation)).status).toBe(200);
+    // Signing in, and deciding without a session, have a limit of their own.
+    const begin = () => post(world, `${ASSERT}/begin`, { purpose: 'sign-in' });
+    for (let i = 0; i < 15; i++) expect((await begin()).status).toBe(200);
+    const ask = { purpose: 'deny', approval_id: randomUUID(), request_hash: 'f'.repeat(64) };
+    const guesses = [
+      () => post(world, `${ASSERT}/begin`, ask),
+      () => post(world, `${ASSERT}/finish`, { purpose: 'sign-in', response: {} }),
+    ];
+    for (let i = 0; i < 10; i++) {
+      const answer = await guesses[i % 2]!();
+      expect(answer.status, answer.text).not.toBe(429);
+      expect(answer.headers.get('ratelimit-policy')).toBe('"passkey-assertions";q=10;w=60');
+    }
+    for (const guess of guesses) expectEnvelope(await guess(), 429, 'rate_limited');
+    expect((await begin()).status).toBe(200);
   });
 });

@@ -1,7 +1,7 @@
 /** An owner's passkeys in a real browser: adding, renaming, removing, and what a disabled one says. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { look, says } from '../world/console.ts';
+import { card, look, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from '../world/held-page.ts';
 
@@ -55,6 +55,19 @@ describe.skipIf(withoutChromium)(
       await says(page, 'and made: status 200');
       const { how, decided_by } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
       expect([how, decided_by]).toEqual(['passkey', organisation.owner.id]);
+      const other = await hold(agent);
+      await page.until(`document.querySelector('${card(other)}') !== null`);
+      await look(page, other);
+      await page.click('.deny-passkey');
+      await page.click('.chip input[value="Not now"]');
+      expect(await text(page, 'dialog #deny')).toBe('Deny with passkey');
+      await page.click('dialog #deny');
+      await says(page, 'Denied by');
+      expect((await organisation.ask('GET', `/owner/approvals/${other}`)).body).toMatchObject({
+        status: 'denied',
+        how: 'passkey',
+        note: 'Not now',
+      });
       await page.open(at());
       await page.until(`document.querySelector('#passkeys')?.innerText.includes('Last used')`);
     });
@@ -125,7 +138,7 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog[open] .danger');
       await page.until(`document.body.innerText.includes('No passkeys yet')`);
       expect(await inStore()).toEqual([]);
-      expect(await text(page, '#said')).toContain('signs in and decides no more');
+      expect(await text(page, '#said')).toContain('is accepted no more');
     });
 
     test('a viewer may look and is told what it takes', async () => {

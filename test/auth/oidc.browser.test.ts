@@ -1,6 +1,7 @@
 /** Signing in at an identity provider with a real browser, whose cookies follow the rules of its vendor and not ours. */
 import { describe, expect, test } from 'vitest';
 import { openPage, withoutChromium } from '../world/chromium.ts';
+import { hold, openHeld, text } from '../world/held-page.ts';
 import { startLyingProvider } from '../world/lying-provider.ts';
 import { startWorld } from '../world/world.ts';
 
@@ -34,6 +35,30 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
       `document.body.innerText.includes('eve@elsewhere.example') && document.querySelector('a')?.getAttribute('href') === '/console/sign-in'`,
     );
     expect(page.complaints.filter((complaint) => !/status of 40[13]|favicon/.test(complaint))).toEqual([]);
+  });
+
+  test('no page says that a passkey signs in, or decides for everybody, where it does not', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const organisation = await world.demoOrganisation();
+    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'approver' });
+    const page = await openPage({ width: 800, height: 600 });
+    const id = await hold(await organisation.agent());
+    await openHeld(page, world, id);
+    await page.until(`document.querySelector('.said').innerText.includes('only a passkey of the agent')`);
+    await page.open(`${world.running.baseUrl}/console/oidc/start`);
+    await page.until(`location.pathname === '/console'`);
+    await openHeld(page, world, id);
+    await page.until(`document.querySelector('.offer')?.innerText.includes('Calls of agents that you own')`);
+    expect(await text(page, '.offer')).not.toContain('sign in next time');
+    await page.authenticator();
+    await page.open(`${world.running.baseUrl}/console/passkeys`);
+    await page.until(`document.querySelector('.passkeys p')?.innerText.startsWith('You sign in at 127.0.0.1')`);
+    await page.click('.enrol button');
+    await page.until(`document.querySelector('#passkeys') !== null`);
+    expect(await text(page, '#said')).toMatch(/can decide from now on/);
+    expect(await text(page, 'main')).not.toMatch(/With a passkey you sign in/);
   });
 
   test('the sign-in page leads to the provider, and from there back to where somebody wanted to go', async () => {

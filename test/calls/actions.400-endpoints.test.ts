@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectMalformed } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -65,6 +66,14 @@ describe.each(ONE_STORE)(`an endpoint that is not in normal form is a 400 on %s$
     ['PA-16', `/${'a/'.repeat(2_000)}`],
   ])('%s the endpoint %j', async (_case, endpoint) => {
     await refused([{ ...READ, endpoint }], 'invalid_endpoint', 'endpoint');
+    // By the other door, where a client can write it into the line of a request.
+    if (!/^\/[\x21-\x7e]*$/.test(endpoint)) return;
+    const before = world.upstream.seen.length;
+    const answer = await rawClient(() => agent)('GET', `/proxy/demo-main${endpoint}`);
+    // An escape that is none is refused before there is a route.
+    const code = /%(?![0-9a-f]{2})/i.test(endpoint) ? 'invalid_request' : 'invalid_endpoint';
+    expect([answer.status, answer.body.error], answer.text).toEqual([400, code]);
+    expect(world.upstream.seen.length).toBe(before);
   });
 
   test('PA-16 an endpoint of 8,193 bytes; one of 8,192 passes', async () => {

@@ -1,6 +1,7 @@
 /** The flags of personal data in rows and receipts say what was looked at, whatever became of the call. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -104,6 +105,18 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
         .setHeader('content-type', 'image/png')
         .end(Buffer.from(`\0 bob@acme.example ${request.headers.authorization}`));
     expect(await flagsOf(await agent.act(WRITE))).toEqual([502, ALL, null]);
+  });
+
+  test('not of a body that nobody looks at, unless something was found beside it', async () => {
+    const raw = async (path: string, type: string) => {
+      const body = JSON.stringify(DATA);
+      const answer = await rawClient(() => agent)('PATCH', path, { body, headers: { 'content-type': type } });
+      expect(answer.status, answer.text).toBe(200);
+      return (await organisation.ask('GET', '/owner/audit?limit=1')).body.rows[0].pii?.request ?? null;
+    };
+    expect(await raw('/proxy/demo-main/items/1', 'text/plain')).toBeNull();
+    expect(await raw('/proxy/demo-main/items/1', 'application/json')).toEqual(ALL);
+    expect(await raw('/proxy/demo-main/items/1?to=bob%40acme.example', 'text/plain')).toEqual(['email']);
   });
 
   test('not of a request that could not be read', async () => {

@@ -1,8 +1,9 @@
 /** A grant with `refs` and `ref_changes`, by real calls to what stands for GitHub. */
 import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
+import { actThrough, DOORS, deniedThrough } from '../proxy/doors.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
+import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
@@ -27,112 +28,118 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
     const [method, endpoint] = line.split(' ');
     return { platform: 'codehost', scope: `codehost:${scope}`, method, endpoint, ...(data && { data }) };
   };
-  const refused = async (agent: TestAgent, call: ReturnType<typeof request>, violating: string[]) => {
-    const answer = await expectDenied(world, agent, call, 'repo_not_allowed');
-    expect(answer.body.violating).toEqual(violating);
-    expect(answer.body.constraint).toEqual({ kind: 'repos', reason: 'repo_not_allowed', violating });
-    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
-    expect(JSON.parse(row.violating ?? 'null')).toEqual(violating);
-    return answer.body.detail;
-  };
-  const passes = async (agent: TestAgent, call: ReturnType<typeof request>) => {
-    const answer = await agent.act(call);
-    expect(answer.status, answer.text).toBe(200);
-  };
+  describe.each(DOORS)('by %s', (door) => {
+    const refused = async (agent: TestAgent, call: ReturnType<typeof request>, violating: string[]) => {
+      const answer = await deniedThrough(door, world, agent, call, 'repo_not_allowed');
+      expect(answer.body.violating).toEqual(violating);
+      expect(answer.body.constraint).toEqual({ kind: 'repos', reason: 'repo_not_allowed', violating });
+      const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+      expect(JSON.parse(row.violating ?? 'null')).toEqual(violating);
+      return answer.body.detail;
+    };
+    const passes = async (agent: TestAgent, call: ReturnType<typeof request>) => {
+      const answer = await actThrough(door, agent, call);
+      expect(answer.status, answer.text).toBe(200);
+    };
 
-  test('every way onto main is closed, and its twin onto agent/x is open', async () => {
-    const agent = await limited({ repos: ['acme/*'], refs: ['agent/*'] });
-    const ways: [scope: string, line: string, data: object | undefined, ref: string][] = [
-      ['contents.write', `PATCH ${R}/git/refs/heads/BRANCH`, { sha: 'abc' }, 'refs/heads/'],
-      ['contents.write', `DELETE ${R}/git/refs/heads/BRANCH`, undefined, 'refs/heads/'],
-      ['contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/BRANCH', sha: 'abc' }, 'refs/heads/'],
-      ['contents.write', `PUT ${R}/contents/a.md`, { branch: 'BRANCH', message: 'm' }, 'refs/heads/'],
-      ['contents.write', `DELETE ${R}/contents/a.md`, { branch: 'BRANCH', sha: 'abc' }, 'refs/heads/'],
-      ['contents.write', `POST ${R}/branches/BRANCH/rename`, { new_name: 'agent/y' }, 'refs/heads/'],
-      ['contents.write', `POST ${R}/branches/agent/y/rename`, { new_name: 'BRANCH' }, 'refs/heads/'],
-      ['workflows.write', `POST ${R}/merges`, { base: 'BRANCH', head: 'agent/y' }, 'refs/heads/'],
-      ['deployments.write', `POST ${R}/deployments`, { ref: 'BRANCH' }, 'refs/heads/'],
-    ];
-    for (const [scope, line, data, prefix] of ways) {
-      const to = (branch: string) =>
-        request(
-          scope,
-          line.replace('BRANCH', branch),
-          data && JSON.parse(JSON.stringify(data).replace('BRANCH', branch)),
-        );
-      await refused(agent, to('main'), [`${prefix}main`]);
-      await passes(agent, to('agent/x'));
-    }
-  });
-
-  test('what does not say which ref it writes is refused, with a sentence that says so', async () => {
-    const agent = await limited({ refs: ['agent/*'] });
-    expect(await refused(agent, request('pulls.merge', `PUT ${R}/pulls/7/merge`, {}), [])).toMatch(
-      /base of a pull request/,
-    );
-    expect(await refused(agent, request('pulls.write', `PUT ${R}/pulls/7/update-branch`, {}), [])).toMatch(/by git/);
-    expect(await refused(agent, request('contents.write', `PUT ${R}/contents/a.md`, { message: 'm' }), [])).toMatch(
-      /`\/branch`/,
-    );
-    expect(await refused(agent, request('repo.admin', `PATCH ${R}`, { default_branch: 'agent/x' }), [])).toMatch(
-      /default branch/,
-    );
-    const commit = 'mutation { createCommitOnBranch(input: {}) { clientMutationId } }';
-    const read = 'query { viewer { login } }';
-    expect(await refused(agent, request('contents.write', 'POST /graphql', { query: commit }), [])).toMatch(/GraphQL/);
-    expect(await refused(agent, request('graphql.read', 'POST /graphql', { query: read }), [])).toMatch(/GraphQL/);
-    expect(await refused(agent, request('contents.write', 'POST /git/acme/app/git-receive-pack'), [])).toMatch(
-      /not known/,
-    );
-  });
-
-  test('tags only where a pattern names them', async () => {
-    const [branches, tags] = [await limited({ refs: ['**'] }), await limited({ refs: ['refs/tags/v*'] })];
-    const release = (tag_name: string) => request('releases.write', `POST ${R}/releases`, { tag_name });
-    await refused(branches, release('v1'), ['refs/tags/v1']);
-    await passes(tags, release('v1'));
-    await refused(tags, request('contents.write', `DELETE ${R}/git/refs/heads/v1`), ['refs/heads/v1']);
-  });
-
-  test('ref_changes: no deletes, no changes of what is there', async () => {
-    const agent = await limited({ refs: ['agent/*'], ref_changes: ['create'] });
-    await passes(agent, request('contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/agent/x', sha: 'abc' }));
-    const line = `${R}/git/refs/heads/agent/x`;
-    expect(await refused(agent, request('contents.write', `DELETE ${line}`), ['refs/heads/agent/x'])).toMatch(
-      /delete refs/,
-    );
-    expect(
-      await refused(agent, request('contents.write', `PATCH ${line}`, { sha: 'a' }), ['refs/heads/agent/x']),
-    ).toMatch(/update refs/);
-  });
-
-  test('the refusal is never an approval request, and what writes no ref is not touched', async () => {
-    const agent = await limited({ refs: [] }, [
-      ...ALLOW_ALL,
-      { effect: 'require_approval', methods: ['POST', 'DELETE'] },
-    ]);
-    await refused(agent, request('contents.write', `DELETE ${R}/git/refs/heads/main`), ['refs/heads/main']);
-    expect((await agent.act(request('issues.write', `POST ${R}/issues`, { title: 'x' }))).status).toBe(202);
-    await passes(agent, request('contents.read', `GET ${R}/contents/a.md`));
-  });
-
-  test('an owner who asks beforehand is told the same', async () => {
-    const agent = await limited({ refs: ['agent/*'] });
-    const { platform, scope, method, endpoint, data } = request('contents.write', `PUT ${R}/contents/a`, {
-      branch: 'main',
+    test('every way onto main is closed, and its twin onto agent/x is open', async () => {
+      const agent = await limited({ repos: ['acme/*'], refs: ['agent/*'] });
+      const ways: [scope: string, line: string, data: object | undefined, ref: string][] = [
+        ['contents.write', `PATCH ${R}/git/refs/heads/BRANCH`, { sha: 'abc' }, 'refs/heads/'],
+        ['contents.write', `DELETE ${R}/git/refs/heads/BRANCH`, undefined, 'refs/heads/'],
+        ['contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/BRANCH', sha: 'abc' }, 'refs/heads/'],
+        ['contents.write', `PUT ${R}/contents/a.md`, { branch: 'BRANCH', message: 'm' }, 'refs/heads/'],
+        ['contents.write', `DELETE ${R}/contents/a.md`, { branch: 'BRANCH', sha: 'abc' }, 'refs/heads/'],
+        ['contents.write', `POST ${R}/branches/BRANCH/rename`, { new_name: 'agent/y' }, 'refs/heads/'],
+        ['contents.write', `POST ${R}/branches/agent/y/rename`, { new_name: 'BRANCH' }, 'refs/heads/'],
+        ['workflows.write', `POST ${R}/merges`, { base: 'BRANCH', head: 'agent/y' }, 'refs/heads/'],
+        ['deployments.write', `POST ${R}/deployments`, { ref: 'BRANCH' }, 'refs/heads/'],
+      ];
+      for (const [scope, line, data, prefix] of ways) {
+        const to = (branch: string) =>
+          request(
+            scope,
+            line.replace('BRANCH', branch),
+            data && JSON.parse(JSON.stringify(data).replace('BRANCH', branch)),
+          );
+        await refused(agent, to('main'), [`${prefix}main`]);
+        await passes(agent, to('agent/x'));
+      }
     });
-    const answer = await organisation.ask('POST', '/owner/simulate', {
-      agent_id: agent.agentId,
-      platform,
-      scope,
-      method,
-      endpoint,
-      data,
+
+    test('what does not say which ref it writes is refused, with a sentence that says so', async () => {
+      const agent = await limited({ refs: ['agent/*'] });
+      expect(await refused(agent, request('pulls.merge', `PUT ${R}/pulls/7/merge`, {}), [])).toMatch(
+        /base of a pull request/,
+      );
+      expect(await refused(agent, request('pulls.write', `PUT ${R}/pulls/7/update-branch`, {}), [])).toMatch(/by git/);
+      expect(await refused(agent, request('contents.write', `PUT ${R}/contents/a.md`, { message: 'm' }), [])).toMatch(
+        /`\/branch`/,
+      );
+      expect(await refused(agent, request('repo.admin', `PATCH ${R}`, { default_branch: 'agent/x' }), [])).toMatch(
+        /default branch/,
+      );
+      const commit = 'mutation { createCommitOnBranch(input: {}) { clientMutationId } }';
+      const read = 'query { viewer { login } }';
+      expect(await refused(agent, request('contents.write', 'POST /graphql', { query: commit }), [])).toMatch(
+        /GraphQL/,
+      );
+      expect(await refused(agent, request('graphql.read', 'POST /graphql', { query: read }), [])).toMatch(/GraphQL/);
+      expect(await refused(agent, request('contents.write', 'POST /git/acme/app/git-receive-pack'), [])).toMatch(
+        /not known/,
+      );
     });
-    expect([answer.body.decision, answer.body.reason, answer.body.violating], answer.text).toEqual([
-      'deny',
-      'repo_not_allowed',
-      ['refs/heads/main'],
-    ]);
+
+    test('tags only where a pattern names them', async () => {
+      const [branches, tags] = [await limited({ refs: ['**'] }), await limited({ refs: ['refs/tags/v*'] })];
+      const release = (tag_name: string) => request('releases.write', `POST ${R}/releases`, { tag_name });
+      await refused(branches, release('v1'), ['refs/tags/v1']);
+      await passes(tags, release('v1'));
+      await refused(tags, request('contents.write', `DELETE ${R}/git/refs/heads/v1`), ['refs/heads/v1']);
+    });
+
+    test('ref_changes: no deletes, no changes of what is there', async () => {
+      const agent = await limited({ refs: ['agent/*'], ref_changes: ['create'] });
+      await passes(agent, request('contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/agent/x', sha: 'abc' }));
+      const line = `${R}/git/refs/heads/agent/x`;
+      expect(await refused(agent, request('contents.write', `DELETE ${line}`), ['refs/heads/agent/x'])).toMatch(
+        /delete refs/,
+      );
+      expect(
+        await refused(agent, request('contents.write', `PATCH ${line}`, { sha: 'a' }), ['refs/heads/agent/x']),
+      ).toMatch(/update refs/);
+    });
+
+    test('the refusal is never an approval request, and what writes no ref is not touched', async () => {
+      const agent = await limited({ refs: [] }, [
+        ...ALLOW_ALL,
+        { effect: 'require_approval', methods: ['POST', 'DELETE'] },
+      ]);
+      await refused(agent, request('contents.write', `DELETE ${R}/git/refs/heads/main`), ['refs/heads/main']);
+      expect((await actThrough(door, agent, request('issues.write', `POST ${R}/issues`, { title: 'x' }))).status).toBe(
+        202,
+      );
+      await passes(agent, request('contents.read', `GET ${R}/contents/a.md`));
+    });
+
+    test('an owner who asks beforehand is told the same', async () => {
+      const agent = await limited({ refs: ['agent/*'] });
+      const { platform, scope, method, endpoint, data } = request('contents.write', `PUT ${R}/contents/a`, {
+        branch: 'main',
+      });
+      const answer = await organisation.ask('POST', '/owner/simulate', {
+        agent_id: agent.agentId,
+        platform,
+        scope,
+        method,
+        endpoint,
+        data,
+      });
+      expect([answer.body.decision, answer.body.reason, answer.body.violating], answer.text).toEqual([
+        'deny',
+        'repo_not_allowed',
+        ['refs/heads/main'],
+      ]);
+    });
   });
 });

@@ -1,7 +1,8 @@
 /** The table of the specification's "Repository constraint", by real calls: each row, and its twin that passes. */
 import { describe, expect, test } from 'vitest';
+import { actThrough, DOORS, deniedThrough } from '../proxy/doors.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
+import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
@@ -28,95 +29,97 @@ describe.each(ONE_STORE)(`a grant with repos, on %s${postgresNote}`, (store) => 
     const [method, endpoint] = line.split(' ');
     return { platform: 'codehost', scope: 'codehost:any', method, endpoint, ...(data && { data }) };
   };
-  const refused = async (agent: TestAgent, line: string, violating: string[], data?: object) => {
-    const answer = await expectDenied(world, agent, request(line, data), 'repo_not_allowed');
-    expect(answer.body.violating).toEqual(violating);
-    expect(answer.body.constraint).toEqual({ kind: 'repos', reason: 'repo_not_allowed', violating });
-    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
-    expect(JSON.parse(row.violating ?? 'null')).toEqual(violating);
-  };
-  const passes = async (agent: TestAgent, line: string, data?: object) => {
-    const answer = await agent.act(request(line, data));
-    expect(answer.status, answer.text).toBe(200);
-  };
-
-  test('REST calls under a repository that is not on the list, reads and writes', async () => {
-    const agent = await limited();
-    await refused(agent, 'GET /repos/acme/other/contents/x', ['acme/other']);
-    await refused(agent, 'PATCH /repos/evil/app', ['evil/app'], { description: 'x' });
-    await refused(agent, 'GET /repositories/42/issues', []);
-    await passes(agent, 'GET /repos/ACME/App/contents/x');
-    await passes(agent, 'PATCH /repos/tools/x', { description: 'x' });
-  });
-
-  test('git of a repository that is not on the list', async () => {
-    const agent = await limited();
-    await refused(agent, 'GET /git/acme/other.git/info/refs?service=git-upload-pack', ['acme/other']);
-    await refused(agent, 'POST /git/evil/app/git-receive-pack', ['evil/app']);
-    await refused(agent, 'GET /git/acme/app.git.git/info/refs?service=git-upload-pack', ['acme/app.git']);
-    await passes(agent, 'GET /git/ACME/App.git/info/refs?service=git-upload-pack');
-  });
-
-  test('fork, transfer, import, gists, search, GraphQL', async () => {
-    const agent = await limited();
-    await refused(agent, 'POST /repos/acme/app/forks', ['acme/app']);
-    await refused(agent, 'POST /repos/acme/app/transfer', ['acme/app'], { new_owner: 'evil' });
-    await refused(agent, 'PUT /repos/acme/app/import', ['acme/app'], { vcs_url: 'https://evil.example' });
-    await refused(agent, 'GET /gists', []);
-    await refused(agent, 'POST /gists', [], { files: {} });
-    await refused(agent, 'GET /search/code?q=repo:acme/app', []);
-    await refused(agent, 'POST /graphql', [], { query: '{ viewer { login } }' });
-  });
-
-  test('the four reads that are free', async () => {
-    const agent = await limited();
-    for (const line of ['GET /user/repos?page=2', 'GET /orgs/acme/repos', 'GET /user', 'GET /rate_limit'])
-      await passes(agent, line);
-    await refused(agent, 'GET /users/acme/repos', []);
-  });
-
-  test('a repository is created with the switch, under an owner on the list, only', async () => {
-    const [without, withSwitch] = [await limited(), await limited({ ...LIST, allow_repo_creation: true })];
-    await refused(without, 'POST /orgs/tools/repos', ['tools/new'], { name: 'new' });
-    await refused(withSwitch, 'POST /orgs/evil/repos', ['evil/new'], { name: 'new' });
-    await refused(withSwitch, 'POST /user/repos', [], { name: 'new' });
-    await passes(withSwitch, 'POST /orgs/ACME/repos', { name: 'new' });
-  });
-
-  test('the refusal is never an approval request', async () => {
-    const agent = await limited(LIST, [{ effect: 'require_approval' }]);
-    await refused(agent, 'GET /repos/evil/app', ['evil/app']);
-    expect((await agent.act(request('GET /repos/acme/app'))).status).toBe(202);
-  });
-
-  test('GT-19 renaming and publishing are allowed by the policy alone, and what was renamed is outside of the list', async () => {
-    const unwary = await limited();
-    await passes(unwary, 'PATCH /repos/acme/app', { name: 'taken' });
-    await passes(unwary, 'PATCH /repos/acme/app', { visibility: 'public' });
-    await refused(unwary, 'GET /repos/acme/taken', ['acme/taken']);
-
-    const changes = ['name', 'visibility', 'private'].map((member) => `has(request.body.${member})`).join(' || ');
-    const wary = await limited(LIST, [
-      { effect: 'deny', methods: ['PATCH'], endpoints: ['/repos/*/*'], when: changes },
-      { effect: 'allow' },
-    ]);
-    for (const data of [{ name: 'x' }, { visibility: 'public' }, { private: false }, { description: 'x', name: 'x' }])
-      await expectDenied(world, wary, request('PATCH /repos/acme/app', data), 'denied_by_policy');
-    await passes(wary, 'PATCH /repos/acme/app', { description: 'x' });
-  });
-
-  test('a repository that was renamed is outside until it is named: its redirect is not followed', async () => {
-    const agent = await limited();
-    world.upstream.answer = (_request, response) => {
-      response.writeHead(301, { location: `${world.upstream.url}/v1/repositories/42` });
-      response.end();
+  describe.each(DOORS)('by %s', (door) => {
+    const refused = async (agent: TestAgent, line: string, violating: string[], data?: object) => {
+      const answer = await deniedThrough(door, world, agent, request(line, data), 'repo_not_allowed');
+      expect(answer.body.violating).toEqual(violating);
+      expect(answer.body.constraint).toEqual({ kind: 'repos', reason: 'repo_not_allowed', violating });
+      const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+      expect(JSON.parse(row.violating ?? 'null')).toEqual(violating);
     };
-    const before = world.upstream.seen.length;
-    const answer = await agent.act(request('GET /repos/acme/app')).finally(() => {
-      world.upstream.answer = undefined;
+    const passes = async (agent: TestAgent, line: string, data?: object) => {
+      const answer = await actThrough(door, agent, request(line, data));
+      expect(answer.status, answer.text).toBe(200);
+    };
+
+    test('REST calls under a repository that is not on the list, reads and writes', async () => {
+      const agent = await limited();
+      await refused(agent, 'GET /repos/acme/other/contents/x', ['acme/other']);
+      await refused(agent, 'PATCH /repos/evil/app', ['evil/app'], { description: 'x' });
+      await refused(agent, 'GET /repositories/42/issues', []);
+      await passes(agent, 'GET /repos/ACME/App/contents/x');
+      await passes(agent, 'PATCH /repos/tools/x', { description: 'x' });
     });
-    expect([answer.status, answer.body._meta.upstream_status]).toEqual([200, 301]);
-    expect(world.upstream.seen.slice(before).map(({ target }) => target)).toEqual(['/v1/repos/acme/app']);
-    await refused(agent, 'GET /repositories/42', []);
+
+    test('git of a repository that is not on the list', async () => {
+      const agent = await limited();
+      await refused(agent, 'GET /git/acme/other.git/info/refs?service=git-upload-pack', ['acme/other']);
+      await refused(agent, 'POST /git/evil/app/git-receive-pack', ['evil/app']);
+      await refused(agent, 'GET /git/acme/app.git.git/info/refs?service=git-upload-pack', ['acme/app.git']);
+      await passes(agent, 'GET /git/ACME/App.git/info/refs?service=git-upload-pack');
+    });
+
+    test('fork, transfer, import, gists, search, GraphQL', async () => {
+      const agent = await limited();
+      await refused(agent, 'POST /repos/acme/app/forks', ['acme/app']);
+      await refused(agent, 'POST /repos/acme/app/transfer', ['acme/app'], { new_owner: 'evil' });
+      await refused(agent, 'PUT /repos/acme/app/import', ['acme/app'], { vcs_url: 'https://evil.example' });
+      await refused(agent, 'GET /gists', []);
+      await refused(agent, 'POST /gists', [], { files: {} });
+      await refused(agent, 'GET /search/code?q=repo:acme/app', []);
+      await refused(agent, 'POST /graphql', [], { query: '{ viewer { login } }' });
+    });
+
+    test('the four reads that are free', async () => {
+      const agent = await limited();
+      for (const line of ['GET /user/repos?page=2', 'GET /orgs/acme/repos', 'GET /user', 'GET /rate_limit'])
+        await passes(agent, line);
+      await refused(agent, 'GET /users/acme/repos', []);
+    });
+
+    test('a repository is created with the switch, under an owner on the list, only', async () => {
+      const [without, withSwitch] = [await limited(), await limited({ ...LIST, allow_repo_creation: true })];
+      await refused(without, 'POST /orgs/tools/repos', ['tools/new'], { name: 'new' });
+      await refused(withSwitch, 'POST /orgs/evil/repos', ['evil/new'], { name: 'new' });
+      await refused(withSwitch, 'POST /user/repos', [], { name: 'new' });
+      await passes(withSwitch, 'POST /orgs/ACME/repos', { name: 'new' });
+    });
+
+    test('the refusal is never an approval request', async () => {
+      const agent = await limited(LIST, [{ effect: 'require_approval' }]);
+      await refused(agent, 'GET /repos/evil/app', ['evil/app']);
+      expect((await actThrough(door, agent, request('GET /repos/acme/app'))).status).toBe(202);
+    });
+
+    test('GT-19 renaming and publishing are allowed by the policy alone, and what was renamed is outside of the list', async () => {
+      const unwary = await limited();
+      await passes(unwary, 'PATCH /repos/acme/app', { name: 'taken' });
+      await passes(unwary, 'PATCH /repos/acme/app', { visibility: 'public' });
+      await refused(unwary, 'GET /repos/acme/taken', ['acme/taken']);
+
+      const changes = ['name', 'visibility', 'private'].map((member) => `has(request.body.${member})`).join(' || ');
+      const wary = await limited(LIST, [
+        { effect: 'deny', methods: ['PATCH'], endpoints: ['/repos/*/*'], when: changes },
+        { effect: 'allow' },
+      ]);
+      for (const data of [{ name: 'x' }, { visibility: 'public' }, { private: false }, { description: 'x', name: 'x' }])
+        await deniedThrough(door, world, wary, request('PATCH /repos/acme/app', data), 'denied_by_policy');
+      await passes(wary, 'PATCH /repos/acme/app', { description: 'x' });
+    });
+
+    test('a repository that was renamed is outside until it is named: its redirect is not followed', async () => {
+      const agent = await limited();
+      world.upstream.answer = (_request, response) => {
+        response.writeHead(301, { location: `${world.upstream.url}/v1/repositories/42` });
+        response.end();
+      };
+      const before = world.upstream.seen.length;
+      const answer = await actThrough(door, agent, request('GET /repos/acme/app')).finally(() => {
+        world.upstream.answer = undefined;
+      });
+      expect([answer.status, answer.body._meta.upstream_status]).toEqual([200, 301]);
+      expect(world.upstream.seen.slice(before).map(({ target }) => target)).toEqual(['/v1/repos/acme/app']);
+      await refused(agent, 'GET /repositories/42', []);
+    });
   });
 });

@@ -32,11 +32,11 @@ describe('activity', () => {
     const shown = await lines();
     const moment = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[+-]\\d\\d:\\d\\d';
     const found = [
-      `Allowed +clerk .+ on codehost: a rule allows it`,
-      `Refused +reader .+ on codehost: its policy denies it`,
-      `Held +clerk .+ on codehost: its policy asks a person`,
-      `Approved +clerk .+ on codehost, by owner@`,
-      `Allowed +clerk .+ on codehost: approved by owner@`,
+      `Allowed +clerk .+ on GitHub: a rule allows it`,
+      `Refused +reader .+ on GitHub: its policy denies it`,
+      `Held +clerk .+ on GitHub: its policy asks a person`,
+      `Approved +clerk .+ on GitHub, by owner@`,
+      `Allowed +clerk .+ on GitHub: approved by owner@`,
     ].map((words) => shown.findIndex((each) => new RegExp(`^${moment}  ${words}`).test(each)));
     expect(found, shown.join('\n')).not.toContain(-1);
     expect(found).toEqual(found.toSorted((a, b) => a - b));
@@ -95,12 +95,14 @@ describe('activity', () => {
 describe('activity --follow', () => {
   type Following = {
     child: ChildProcess;
+    /** What was printed, as far as its lines have ended. */
+    lines: () => string[];
     rows: () => { id: string; path: string }[];
     errors: () => string;
     ended: Promise<number | null>;
   };
   function follow(...words: string[]): Following {
-    const child = spawn(process.execPath, [BIN, 'activity', '--follow', '--json', ...words], {
+    const child = spawn(process.execPath, [BIN, 'activity', '--follow', ...words], {
       cwd: daily.folder,
       env: { PATH: process.env.PATH!, ...daily.env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -115,13 +117,11 @@ describe('activity --follow', () => {
     child.stderr!.on('data', (chunk) => {
       errors += chunk;
     });
+    const printed = () => output.split('\n').slice(0, -1);
     return {
       child,
-      rows: () =>
-        output
-          .split('\n')
-          .slice(0, -1)
-          .map((each) => JSON.parse(each)),
+      lines: printed,
+      rows: () => printed().map((each) => JSON.parse(each)),
       errors: () => errors,
       ended: new Promise((done) => child.once('close', done)),
     };
@@ -129,7 +129,7 @@ describe('activity --follow', () => {
   const paths = (following: Following) => following.rows().map(({ path }) => path);
 
   test('goes on over a restart, without losing or repeating a row, and ends with 0', async () => {
-    const following = follow('--agent', 'clerk', '--limit', '1');
+    const following = follow('--json', '--agent', 'clerk', '--limit', '1');
     await expect.poll(() => following.rows().length).toBe(1);
     await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/2' });
     await expect.poll(() => paths(following)).toContain('/repos/acme/shop/issues/2');
@@ -171,9 +171,24 @@ describe('activity --follow', () => {
     ).toEqual(since.toSorted());
   });
 
+  test('in words it is the lines of activity, with what an agent wrote made harmless', async () => {
+    const following = follow('--agent', 'clerk', '--limit', '1');
+    await expect.poll(() => following.lines().length).toBe(1);
+    await daily.act('clerk', { endpoint: '/repos/acme/shop/issues/7' });
+    await daily.hold('clerk', { data: { title: 'Ends \u001b[31mred\u202e' } });
+    await expect.poll(() => following.lines().length).toBe(3);
+    following.child.kill('SIGINT');
+    expect(await following.ended).toBe(0);
+    const [, read, held] = following.lines();
+    expect(read).toMatch(/ Allowed +clerk /);
+    expect(held).toMatch(/ Held +clerk asked to create an issue in acme\/shop/);
+    expect(following.lines().join('\n')).not.toMatch(/[\u001b\u202e]/);
+    expect(await lines('--agent', 'clerk', '--limit', '2')).toEqual([read, held]);
+  });
+
   test('ends quietly when whoever reads does', async () => {
     const following = follow('--limit', '3');
-    await expect.poll(() => following.rows().length).toBe(3);
+    await expect.poll(() => following.lines().length).toBe(3);
     following.child.stdout!.destroy();
     await daily.act('clerk', {});
     expect(await following.ended).toBe(0);

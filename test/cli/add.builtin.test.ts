@@ -45,6 +45,92 @@ describe('agent-broker add', () => {
     },
   );
 
+  const JIRA = `ann@acme.example:${TOKEN}`;
+  /** What the platform is asked, and how it answers a credential that is good and one that is not. */
+  const RESTS: {
+    name: string;
+    secret?: string;
+    sent: string;
+    preset: string;
+    asked: string;
+    says?: object;
+    account?: string;
+    refuses: [status: number, body: object];
+  }[] = [
+    {
+      name: 'slack',
+      sent: `Bearer ${TOKEN}`,
+      preset: 'post',
+      asked: '/slack/auth.test',
+      says: { ok: true, team: 'Acme' },
+      account: 'Acme',
+      refuses: [200, { ok: false, error: 'invalid_auth' }],
+    },
+    {
+      name: 'gmail',
+      sent: `Bearer ${TOKEN}`,
+      preset: 'send',
+      asked: '/gmail/gmail/v1/users/me/profile',
+      says: { emailAddress: 'ann@acme.example' },
+      account: 'ann@acme.example',
+      refuses: [401, { error: { code: 401, status: 'UNAUTHENTICATED' } }],
+    },
+    {
+      name: 'notion',
+      sent: `Bearer ${TOKEN}`,
+      preset: 'write',
+      asked: '/notion/users/me',
+      says: { bot: { workspace_name: 'Acme' } },
+      account: 'Acme',
+      refuses: [401, { object: 'error', code: 'unauthorized' }],
+    },
+    // These have no address that names the account to this kind of credential: the base address is asked.
+    {
+      name: 'jira',
+      secret: JIRA,
+      sent: `Basic ${Buffer.from(JIRA).toString('base64')}`,
+      preset: 'issues',
+      asked: '/jira',
+      refuses: [401, { message: 'Client must be authenticated' }],
+    },
+    {
+      name: 'google-calendar',
+      sent: `Bearer ${TOKEN}`,
+      preset: 'events',
+      asked: '/google-calendar',
+      refuses: [401, { error: { code: 401 } }],
+    },
+    { name: 'linear', sent: TOKEN, preset: 'issues', asked: '/linear', refuses: [401, { errors: [] }] },
+    { name: 'stripe', sent: `Bearer ${TOKEN}`, preset: 'refunds', asked: '/stripe', refuses: [401, { error: {} }] },
+  ];
+  test.each(RESTS)(
+    '$name: a credential that is refused leaves nothing behind, one that is taken says whose it is',
+    async ({ name, secret = TOKEN, sent, preset, asked, says = {}, account, refuses }) => {
+      const json = (status: number, body: object) => {
+        upstream.seen.length = 0;
+        upstream.answer = (_, response) =>
+          response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+        return runCommand(['add', name, '--base-url', `${upstream.url}/${name}`, '--token-stdin'], {
+          cwd: folder,
+          env: { AGENT_BROKER_DATA: data },
+          input: `${secret}\n`,
+        });
+      };
+      const refused = await json(...refuses);
+      expect([refused.code, refused.stdout]).toEqual([1, '']);
+      expect(refused.stderr).toMatch(/refused the credential[\s\S]*Nothing was kept/);
+      // Made anew, so that nothing of the first attempt was left.
+      const added = await json(200, says);
+      upstream.answer = undefined;
+      expect(added.code, added.stderr).toBe(0);
+      expect(added.stdout).toContain(`Added ${name} (${name} at ${upstream.url}/${name}), connection "${name}"`);
+      expect(added.stdout).toContain(account ? `The credential is ${account}’s` : 'did not refuse the credential');
+      expect(added.stdout).toMatch(new RegExp(`^ {2}${preset} `, 'm'));
+      expect(refused.stderr + added.stdout + added.stderr).not.toContain(TOKEN);
+      expect(upstream.seen.map(({ target, headers }) => [target, headers.authorization])).toEqual([[asked, sent]]);
+    },
+  );
+
   test('a store of objects is signed for the region of its address', async () => {
     const key = JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: TOKEN });
     upstream.seen.length = 0;

@@ -107,6 +107,8 @@ describe('agent create', () => {
     expect(stdout).toContain(`agent-broker connect CLIENT --profile ${out}\nCLIENT is claude-code, `);
     expect(stdout).toContain('agent-broker doctor');
     expect(stdout.split('\n').length).toBeLessThan(9);
+    const [line = ''] = stdout.split('\n').filter((one) => one.startsWith('{'));
+    expect(JSON.parse(line).mcpServers['agent-broker']).toMatchObject({ env: { AGENT_BROKER_PROFILE: out } });
     for (const [client, ...words] of [
       ['codex', `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=`],
       ['gemini', `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=`],

@@ -115,7 +115,7 @@ describe('owners and agents', () => {
 
   test('owner list and remove', async () => {
     expect((await run(['owner', 'add', 'rob@acme.example', '--role', 'approver'])).stdout).toContain(
-      'Sign in with: agent-broker owner link --email rob@acme.example',
+      'Sign in with: npx agent-broker owner link --email rob@acme.example',
     );
     expect((await run(['owner', 'list'])).stdout).toMatch(/^rob@acme\.example {2}approver {2}/m);
     const removed = await run(['owner', 'remove', 'Rob@acme.example']);

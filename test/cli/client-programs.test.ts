@@ -1,18 +1,16 @@
 /**
- * What `connect` writes, read by the clients themselves or by the packages that they read it with. They are no dependencies: a folder
- * into which they were installed is named by CLIENT_PROGRAMS, as
- * `npm i --prefix DIR @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 @continuedev/config-yaml@1.42.0`.
+ * What `connect` writes, read by the clients themselves. They are no dependencies: CONTRIBUTING.md says how they are installed into a folder
+ * that CLIENT_PROGRAMS names. test/cli/client-formats.test.ts holds the others to what they say of their files.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { Ajv } from 'ajv';
-import { parse as parseJson } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
 import { type ClientId, configFile, type Machine } from '../../bin/client-config.ts';
 import { makeKeyPair } from '../world/agent.ts';
+import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
+import { fencesOf } from '../world/markdown.ts';
 import { newFolder } from '../world/stores.ts';
 
 const programs = process.env.CLIENT_PROGRAMS!;
@@ -35,7 +33,6 @@ async function connected(client: ClientId, mine: string) {
   const { code, stdout, stderr } = await run('--profile', profile);
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).not.toContain('CANARY');
-  const text = readFileSync(file, 'utf8');
   const ask = (program: string, words: readonly string[]) =>
     spawnSync(program, words, {
       cwd: home,
@@ -50,7 +47,7 @@ async function connected(client: ClientId, mine: string) {
     expect(left).not.toContain('agent-broker');
     for (const line of mine.split('\n').filter((one) => !/^[{}]?$/.test(one))) expect(left).toContain(line);
   };
-  return { home, file, profile, text, ask, undo };
+  return { profile, ask, undo };
 }
 
 // Some take half a minute to start on a machine that is busy.
@@ -96,68 +93,32 @@ describe('what connect writes is read by', { timeout: 120_000 }, () => {
     },
   );
 
-  const yaml = skipped(join(programs, 'node_modules', '@continuedev', 'config-yaml'));
-  test.skipIf(yaml)(`Continue, @continuedev/config-yaml 1.42.0${yaml ? ` (skipped: ${yaml})` : ''}`, async () => {
-    const mine = 'name: Mine\nversion: 1.0.0\nschema: v1\n# mine\nmcpServers:\n  - name: other\n    command: CANARY\n';
-    const { text, profile, undo } = await connected('continue', mine);
-    const { parseConfigYaml } = createRequire(join(programs!, 'x.js'))('@continuedev/config-yaml');
-    expect(parseConfigYaml(text).mcpServers).toMatchObject([
-      { name: 'other' },
-      { name: 'agent-broker', command: process.execPath, env: { AGENT_BROKER_PROFILE: profile } },
-    ]);
+  const claude = skipped(binOf('claude'));
+  test.skipIf(claude)(`Claude Code 2.1.330, "claude mcp get"${claude ? ` (skipped: ${claude})` : ''}`, async () => {
+    const { ask, profile, undo } = await connected('claude-code', '{\n  "theme": "CANARY"\n}\n');
+    const { stdout, stderr, status } = ask(binOf('claude'), ['mcp', 'get', 'agent-broker']);
+    expect(status, stderr).toBe(0);
+    expect(stdout).toMatch(/Type: stdio/);
+    for (const words of [`Command: ${process.execPath}`, `AGENT_BROKER_PROFILE=${profile}`])
+      expect(stdout).toContain(words);
     await undo();
+    expect(ask(binOf('claude'), ['mcp', 'get', 'agent-broker']).status).not.toBe(0);
   });
 
-  // Programs with windows: held to what they publish. The parts that say what an MCP server is, as JSON Schema.
-  const strings = { type: 'object', additionalProperties: { type: 'string' } };
-  const stdio = {
-    type: 'object',
-    required: ['command'],
-    properties: {
-      command: { type: 'string', minLength: 1 },
-      args: { type: 'array', items: { type: 'string' } },
-      env: strings,
-    },
-  };
-  test.each<[ClientId, string, object, string]>([
-    [
-      'zed',
-      // Untagged: which members there are says what kind of server it is.
-      'zed-industries/zed, crates/settings_content/src/project.rs (68db213), ContextServerSettingsContent::Stdio',
-      {
-        ...stdio,
-        additionalProperties: false,
-        properties: {
-          ...stdio.properties,
-          enabled: { type: 'boolean' },
-          remote: { type: 'boolean' },
-          timeout: { type: 'number' },
-        },
-      },
-      '// mine\n{\n  "theme": "CANARY",\n  "context_servers": {},\n}\n',
-    ],
-    [
-      'cline',
-      'cline/cline, sdk/packages/core/src/extensions/mcp/config-loader.ts (038f2b6), legacyStdioRegistrationSchema',
-      { ...stdio, properties: { ...stdio.properties, type: { const: 'stdio' }, disabled: { type: 'boolean' } } },
-      '{\n  "mcpServers": {\n    "other": {\n      "command": "CANARY"\n    }\n  }\n}\n',
-    ],
-    [
-      'windsurf',
-      'docs.windsurf.com/windsurf/cascade/mcp (November 2026), mcp_config.json',
-      { ...stdio, properties: { ...stdio.properties, disabled: { type: 'boolean' } } },
-      '{\n  "mcpServers": {}\n}\n',
-    ],
-  ])('%s, as %s says', async (client, _source, schema, mine) => {
-    const { text, profile, undo } = await connected(client, mine);
-    const entry = Object.values<Record<string, unknown>>(parseJson(text)).find(
-      (one) => typeof one === 'object' && 'agent-broker' in one,
-    )!['agent-broker'];
-    const validate = new Ajv().compile(schema);
-    expect(validate(entry), JSON.stringify(validate.errors)).toBe(true);
-    expect(entry).toMatchObject({ command: process.execPath, env: { AGENT_BROKER_PROFILE: profile } });
-    // Cline reads strict JSON.
-    if (client !== 'zed') JSON.parse(text);
-    if (client === 'zed' || client === 'cline') await undo();
+  test.skipIf(claude)('Claude Code takes the line of docs/clients/remote.md', () => {
+    const [line = ''] = fencesOf(readFileSync(join(ROOT, 'docs/clients/remote.md'), 'utf8'))
+      .filter(({ text }) => text.startsWith('claude mcp add'))
+      .map(({ text }) => text.trim());
+    const home = newFolder();
+    const [, ...words] = line.split(' ');
+    const { status, stderr } = spawnSync(binOf('claude'), words, {
+      cwd: home,
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, HOME: home },
+    });
+    expect(status, stderr).toBe(0);
+    expect(readFileSync(join(home, '.claude.json'), 'utf8')).toMatch(
+      /"broker": \{\s+"type": "http",\s+"url": "https:\/\/broker\.example\/mcp"/,
+    );
   });
 });

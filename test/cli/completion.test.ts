@@ -1,6 +1,6 @@
 /** Completion scripts in the real shells; a shell that is not installed is left out, and says so. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { BIN } from '../world/checkout.ts';
@@ -12,9 +12,16 @@ const isThere = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status ===
 
 function scriptFor(shell: string): string {
   const path = join(folder, `completion.${shell}`);
-  writeFileSync(path, execFileSync(process.execPath, [BIN, 'completion', shell], { cwd: folder }));
+  if (!existsSync(path))
+    writeFileSync(path, execFileSync(process.execPath, [BIN, 'completion', shell], { cwd: folder }));
   return path;
 }
+
+/** As it may be typed, with what completes that in bash. */
+const PROGRAMS = [
+  { program: ['agent-broker'], completes: '_agent_broker' },
+  { program: ['npx', 'agent-broker'], completes: '_agent_broker_npx' },
+];
 
 /** Words as they are typed, the last one not to its end, and what completes it. */
 const TYPED: [string[], string[]][] = [
@@ -39,18 +46,38 @@ const TYPED: [string[], string[]][] = [
 ];
 const plain = (words: readonly string[]) =>
   words.filter((word) => word !== '' && !/^(help|-h|--help)$/.test(word)).sort();
+const inBash = (script: string) => spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8' });
 const inShell = (words: readonly string[]) => words.map((word) => `'${word}'`).join(' ');
 
 describe('agent-broker completion', () => {
-  test.each(TYPED)('bash: %j is completed by %j', (typed, completed) => {
-    const script = `source ${scriptFor('bash')}
-COMP_WORDS=(agent-broker ${inShell(typed)}); COMP_CWORD=${typed.length}; _agent_broker; printf '%s\\n' "\${COMPREPLY[@]}"
-complete -p agent-broker >&2`;
-    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', script], { encoding: 'utf8' });
-    expect(stderr).toBe('complete -o filenames -F _agent_broker agent-broker\n');
-    const found = plain(stdout.split('\n'));
-    expect(found).toEqual(typed.at(-1) === '' ? found.filter((word) => completed.includes(word)) : completed);
-    expect(found).toEqual(expect.arrayContaining(completed));
+  test.each(TYPED)('bash: %j is completed by %j, after npx as well', (typed, completed) => {
+    const script = PROGRAMS.map(
+      ({ program, completes }) =>
+        `COMP_WORDS=(${program.join(' ')} ${inShell(typed)}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); ${completes}; printf '%s\\n' "\${COMPREPLY[@]}" =====`,
+    );
+    const { stdout, stderr } = inBash(`source ${scriptFor('bash')}\n${script.join('\n')}`);
+    expect(stderr).toBe('');
+    for (const answer of stdout.split('=====\n').slice(0, -1)) {
+      const found = plain(answer.split('\n'));
+      expect(found).toEqual(typed.at(-1) === '' ? found.filter((word) => completed.includes(word)) : completed);
+      expect(found).toEqual(expect.arrayContaining(completed));
+    }
+  });
+
+  test('bash: npx is left to whoever completes it already, and is completed by what it starts', () => {
+    const of = 'complete -p agent-broker npx';
+    const source = `source ${scriptFor('bash')}`;
+    const own = 'complete -o filenames -F _agent_broker agent-broker\n';
+    expect(inBash(`${source}; ${source}; ${of}`)).toMatchObject({
+      stdout: `${own}complete -o default -o filenames -F _agent_broker_npx npx\n`,
+      stderr: '',
+    });
+    expect(inBash(`complete -F mine npx; ${source}; ${of}`).stdout).toBe(`${own}complete -F mine npx\n`);
+    const npx = (...words: string[]) =>
+      inBash(
+        `${source}; COMP_WORDS=(npx ${words.join(' ')}); COMP_CWORD=${words.length}; _agent_broker_npx; echo "\${COMPREPLY[@]}"`,
+      ).stdout;
+    expect([npx('ag'), npx('vitest', 'ag')]).toEqual(['agent-broker\n', '\n']);
   });
 
   test('bash: files where an option takes one', () => {
@@ -63,23 +90,28 @@ COMP_WORDS=(agent-broker add github --key-file ke); COMP_CWORD=4; _agent_broker;
   const zsh = isThere('zsh');
   test.skipIf(!zsh)(`zsh${zsh ? '' : ' (skipped: not installed)'}`, () => {
     const script = `autoload -U compinit; compinit -u -D; source ${scriptFor('zsh')}
-t() { emulate -L sh; setopt kshglob noshglob braceexpand nokshautoload; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _agent_broker; echo "\${COMPREPLY[*]}"; }
-${TYPED.map(([typed]) => `t agent-broker ${inShell(typed)}`).join('\n')}`;
+t() { emulate -L sh; setopt kshglob noshglob braceexpand nokshautoload; f=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); $f; echo "\${COMPREPLY[*]}"; }
+${PROGRAMS.flatMap(({ program, completes }) => TYPED.map(([typed]) => `t ${completes} ${program.join(' ')} ${inShell(typed)}`)).join('\n')}
+echo $_comps[npx]`;
     const { stdout, stderr } = spawnSync('zsh', ['-f', '-c', script], { encoding: 'utf8' });
     expect(stderr).toBe('');
     const lines = stdout.split('\n');
     // zsh itself keeps what begins as was typed.
-    for (const [i, [typed, completed]] of TYPED.entries()) {
+    for (const [i, [typed, completed]] of [...TYPED, ...TYPED].entries()) {
       const found = plain(lines[i]!.split(' ').filter((word) => word.startsWith(typed.at(-1)!)));
       expect(found).toEqual(expect.arrayContaining(completed));
     }
+    expect(lines[TYPED.length * 2]).toContain('_agent_broker_npx');
   });
 
   const fish = isThere('fish');
   test.skipIf(!fish)(`fish${fish ? '' : ' (skipped: not installed)'}`, () => {
     const script = [
       `source ${scriptFor('fish')}`,
-      ...TYPED.map(([typed]) => `complete -C ${`"agent-broker ${typed.join(' ')}"`}; echo =====`),
+      ...PROGRAMS.flatMap(({ program }) =>
+        TYPED.map(([typed]) => `complete -C "${[...program, ...typed].join(' ')}"; echo =====`),
+      ),
+      'complete -C "npx agent-b"',
     ].join('\n');
     const { stdout, stderr } = spawnSync('fish', ['-N', '-c', script], {
       encoding: 'utf8',
@@ -87,7 +119,8 @@ ${TYPED.map(([typed]) => `t agent-broker ${inShell(typed)}`).join('\n')}`;
     });
     expect(stderr).toBe('');
     const answers = stdout.split('=====\n');
-    for (const [i, [, completed]] of TYPED.entries())
+    expect(answers.pop()).toBe('agent-broker\n');
+    for (const [i, [, completed]] of [...TYPED, ...TYPED].entries())
       expect(plain(answers[i]!.split('\n').map((line) => line.split('\t')[0]!))).toEqual(completed);
   });
 

@@ -1,8 +1,18 @@
 /** What `connect` and `agent create` grant: short names, presets and limits, looked up at the broker before anything is made. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
+import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { runCommand, type Served, startServe } from '../world/command.ts';
 import { type GitHubServer, startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
@@ -41,13 +51,13 @@ describe('connect', () => {
   test('to a platform that is not there lists what there is, and the command that adds it; --dry-run the same', async () => {
     for (const more of [[], ['--dry-run']]) {
       for (const [grant, says] of [
-        ['github=issues', 'Add it: agent-broker add github\n'],
+        ['github=issues', 'Add it: npx agent-broker add github\n'],
         ['codehost=issues', 'There is:\n  sandbox ('],
       ] as const) {
         const { code, stdout, stderr } = await run(['connect', 'cursor', '--grant', grant, ...more]);
         expect([code, stdout]).toEqual([1, '']);
         expect(stderr).toContain(says);
-        expect(stderr).toContain('agent-broker add NAME');
+        expect(stderr).toContain('npx agent-broker add NAME');
       }
     }
     expect([existsSync(cursor), await names()]).toEqual([false, ['sandbox-agent']]);
@@ -141,6 +151,76 @@ describe('connect', () => {
     expect(invited.stdout).toContain('repositories: acme/shop, acme/web');
     const none = await run(['connect', 'gemini', '--name', 'none']);
     expect(none.stdout).toContain('It is granted nothing yet');
+  });
+
+  test('a file that is read-only is left as it is, before an agent is made; by --undo and through a link, too', async () => {
+    const before = '{"mcpServers":{"agent-broker":{"command":"x"},"other":{"env":{"API_KEY":"CANARY"}}}}';
+    const kept = join(folder, 'dotfiles.json');
+    const file = join(folder, '.codeium', 'windsurf', 'mcp_config.json');
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(kept, before);
+    chmodSync(kept, 0o444);
+    symlinkSync(kept, file);
+    const agents = await names();
+    for (const more of [['--grant', 'codehost=issues'], ['--grant', 'codehost=issues', '--dry-run'], ['--undo']]) {
+      const { code, stdout, stderr } = await run(['connect', 'windsurf', '--name', 'windsurf', ...more]);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toBe(
+        `${file} is read-only (mode 0444), and was left as it is: make it writable, and try again.\n`,
+      );
+    }
+    expect([readFileSync(kept, 'utf8'), statSync(kept).mode & 0o777, readdirSync(dirname(file))]).toEqual([
+      before,
+      0o444,
+      ['mcp_config.json'],
+    ]);
+    expect(await names()).toEqual(agents);
+    chmodSync(kept, 0o644);
+    expect((await run(['connect', 'windsurf', '--undo'])).code).toBe(0);
+    expect(JSON.parse(readFileSync(kept, 'utf8'))).toEqual({ mcpServers: { other: { env: { API_KEY: 'CANARY' } } } });
+  });
+
+  test('a folder that cannot be written is told before an agent is made', async () => {
+    const agents = await names();
+    // A file where the folder would be, and a file system in which nobody makes files: root cannot write there either.
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    for (const home of [file, ...(process.platform === 'linux' ? ['/proc'] : [])]) {
+      const refused = await runCommand(['connect', 'codex', '--name', 'nowhere', '--grant', 'codehost=issues'], {
+        cwd: folder,
+        env: { AGENT_BROKER_DATA: data, HOME: folder, CODEX_HOME: join(home, 'codex') },
+      });
+      expect([refused.code, refused.stdout]).toEqual([1, '']);
+      expect(refused.stderr).toMatch(/codex\/config\.toml cannot be written \((?:ENOTDIR|ENOENT|EACCES)\)\.\n$/);
+    }
+    expect([await names(), existsSync(join(data, 'profiles', 'nowhere.json'))]).toEqual([agents, false]);
+  });
+
+  test('where writing fails after the agent was made, it is named, with how to connect and how to end it', async () => {
+    const file = join(folder, '.codex', 'config.toml');
+    const owner = (await run(['owner', 'token'])).stdout.trim();
+    // Another program writes the file while the key is being bound.
+    const between = await startBearerProxy(
+      served.url,
+      async () => owner,
+      async (body) => {
+        if (!body.includes('public_key_pem')) return;
+        mkdirSync(dirname(file), { recursive: true });
+        writeFileSync(file, 'model = "x"\n');
+      },
+    );
+    const made = await run(['connect', 'codex', '--name', 'late', '--url', between, '--owner-token', owner]);
+    expect([made.code, made.stdout]).toEqual([1, '']);
+    expect(made.stderr).toContain(`${file} was changed concurrently`);
+    const [, id] = /The agent (agt_\w+) was made all the same/.exec(made.stderr) ?? [];
+    const commands = [...made.stderr.matchAll(/: npx agent-broker (.+)$/gm)].map(([, words]) => words!.split(' '));
+    expect(commands).toEqual([
+      ['connect', 'codex', '--profile', join(data, 'profiles', 'late.json')],
+      ['agent', 'revoke', id],
+    ]);
+    expect(await names()).toContain('late');
+    for (const words of commands) expect(await run(words)).toMatchObject({ code: 0, stderr: '' });
+    expect(readFileSync(file, 'utf8')).toContain('model = "x"\n');
   });
 
   test('--dry-run asks the broker: one that does not run is told', async () => {

@@ -1,12 +1,16 @@
-/** Where clients keep their configuration, and how one entry of it is changed. */
+/** Where clients keep their configuration, how one entry of it is changed, and how messages name this program. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import fc from 'fast-check';
 import { parse } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
 import { byHand } from '../../bin/by-hand.ts';
-import { type ClientId, configFile, type Machine, serverEntry } from '../../bin/client-config.ts';
+import { CLIENTS, type ClientId, configFile, type Machine, serverEntry } from '../../bin/client-config.ts';
 import { changedLines, editEntry } from '../../bin/edit-config.ts';
 import { CommandFailed } from '../../bin/failure.ts';
+import { programName } from '../../bin/program-name.ts';
 import { lastingLauncher, plainEntry } from '../../bin/server-entry.ts';
+import { newFolder } from '../world/stores.ts';
 
 const MAC: Machine = { platform: 'darwin', environment: {}, home: '/Users/ann', cwd: '/Users/ann/shop' };
 const LINUX: Machine = { platform: 'linux', environment: {}, home: '/home/ann', cwd: '/home/ann/shop' };
@@ -66,15 +70,22 @@ describe('the entry', () => {
   const words = [launcher.script, 'mcp'];
   const env = { AGENT_BROKER_PROFILE: profile };
 
-  test.each<[ClientId, object]>([
-    ['claude-code', { type: 'stdio', command: launcher.node, args: words, env }],
-    ['claude-desktop', { command: launcher.node, args: words, env }],
-    ['cursor', { command: launcher.node, args: words, env }],
-    ['vscode', { type: 'stdio', command: launcher.node, args: words, env }],
-    ['gemini', { command: launcher.node, args: words, env }],
-    ['opencode', { type: 'local', enabled: true, command: [launcher.node, ...words], environment: env }],
-  ])('for %s names the profile’s path, and nothing that is secret', (client, entry) => {
-    expect(serverEntry(client, { profile, launcher, platform: 'linux' })).toEqual(entry);
+  const plain = { command: launcher.node, args: words, env };
+  const entries: Record<ClientId, object> = {
+    'claude-code': { type: 'stdio', ...plain },
+    'claude-desktop': plain,
+    cursor: plain,
+    vscode: { type: 'stdio', ...plain },
+    codex: plain,
+    gemini: plain,
+    opencode: { type: 'local', enabled: true, command: [launcher.node, ...words], environment: env },
+    zed: plain,
+    windsurf: plain,
+    cline: plain,
+    continue: { name: 'agent-broker', ...plain },
+  };
+  test.each(CLIENTS)('for %s names the profile’s path, and nothing that is secret', (client) => {
+    expect(serverEntry(client, { profile, launcher, platform: 'linux' })).toEqual(entries[client]);
   });
 
   test('goes by npx where the package is only in npx’s cache, which cmd starts on Windows', () => {
@@ -88,9 +99,32 @@ describe('the entry', () => {
 
   test('of a client that is not known is told what to write there', () => {
     const told = byHand(plainEntry({ profile: 'FILE', launcher, platform: 'linux' }));
-    expect(told).toContain('agent-broker agent create NAME');
-    expect(told).toContain('"agent-broker": {\n    "command": "/usr/bin/node"');
+    expect(told).toContain('npx agent-broker agent create NAME');
+    expect(told).toContain('"agent-broker": {\n      "command": "/usr/bin/node"');
   });
+});
+
+test('messages say npx, but where agent-broker on the PATH is this very installation', () => {
+  const folder = newFolder();
+  const [script, other] = ['own.js', 'other.js'].map((name) => join(folder, name)) as [string, string];
+  for (const file of [script, other]) writeFileSync(file, '');
+  const bin = (name: string, target: string) => {
+    mkdirSync(join(folder, name), { recursive: true });
+    symlinkSync(target, join(folder, name, 'agent-broker'));
+    return join(folder, name);
+  };
+  const global = bin('global', script);
+  const another = bin('another', other);
+  // npx puts this one there, and it is gone when the command has ended.
+  const npx = bin(join('node_modules', '.bin'), script);
+  const named = (...folders: string[]) => programName({ path: folders.join(delimiter), script, platform: 'linux' });
+  expect([named(), named('', another), named(npx), named(join(folder, 'none'))]).toEqual(
+    Array(4).fill('npx agent-broker'),
+  );
+  expect([named(global), named(npx, another, global)]).toEqual(['agent-broker', 'agent-broker']);
+  expect(programName({ path: undefined, script, platform: 'linux' })).toBe('npx agent-broker');
+  writeFileSync(join(another, 'agent-broker.cmd'), '');
+  expect(programName({ path: another, script, platform: 'win32' })).toBe('agent-broker');
 });
 
 describe('changing a configuration', () => {

@@ -25,7 +25,7 @@ describe('approve', () => {
     const before = written();
     const { code, stdout, stderr } = await daily.run('approve', id.slice(0, 8), '--yes');
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(/^\w+ {2}clerk: .+ on codehost. Approved by \S+@\S+ and made: .*status 200, .*\n$/);
+    expect(stdout).toMatch(/^\w+ {2}clerk: .+ on GitHub. Approved by \S+@\S+ and made: .*status 200, .*\n$/);
     expect(written()).toBe(before + 1);
     expect(await stateOf(id)).toMatchObject({ status: 'approved', how: 'api' });
   });
@@ -125,6 +125,18 @@ describe('deny', () => {
       expect.stringMatching(/^\w+ {2}clerk: .* Denied.*\. The call is never made\.\n$/),
     ]);
     expect(await stateOf(id)).toMatchObject({ status: 'denied', note: reason });
+    expect(written()).toBe(before);
+  });
+
+  test('as JSON: one result for each, with what it is now, and 1 when one was refused', async () => {
+    const id = await daily.hold('clerk');
+    const before = written();
+    const results = await daily.json('deny', id, '--reason', 'not \u202e now', '--yes');
+    expect(results).toMatchObject([{ id, ok: true, answer: { status: 'denied', note: 'not \u202e now' } }]);
+    const raw = await daily.run('deny', await daily.hold('clerk'), '--reason', 'not \u202e now', '--yes', '--json');
+    expect(raw.stdout).not.toContain('\u202e');
+    const again = await daily.run('deny', id, '--yes', '--json');
+    expect([again.code, again.stdout]).toEqual([1, '']);
     expect(written()).toBe(before);
   });
 });

@@ -134,6 +134,15 @@ describe('policy', () => {
     const shown = await good('policy', 'show', 'careful');
     expect(shown).toContain('POST, PUT, PATCH wait');
     expect(shown).toContain('DELETE is denied');
+    const all = await daily.json('policy', 'list');
+    expect(all).toContainEqual(expect.objectContaining({ name: 'careful', version: 1 }));
+    const { rules, ...careful } = await daily.json('policy', 'show', 'careful');
+    expect(careful).toMatchObject({ name: 'careful', version: 1 });
+    expect(rules).toMatchObject([
+      { effect: 'allow', scopes: ['codehost:*.read'] },
+      { effect: 'require_approval', methods: ['POST', 'PUT', 'PATCH'] },
+      { effect: 'deny', methods: ['DELETE'] },
+    ]);
   });
 
   test.each([
@@ -178,6 +187,13 @@ describe('connection', () => {
       ...['Worked', 'Reached', 'Refused', 'Failed'],
     ]);
     expect(await bad('connection', 'test', 'mian')).toMatch(/^1 .*Did you mean "main"\?/);
+    const failedAsJson = await daily.run('connection', 'test', 'main', '--json');
+    expect([failedAsJson.code, JSON.parse(failedAsJson.stdout)]).toMatchObject([
+      1,
+      [{ label: 'main', ok: false, upstream_status: 500 }],
+    ]);
+    daily.upstream.answer = undefined;
+    expect(await daily.json('connection', 'test')).toMatchObject([{ label: 'main', ok: true, upstream_status: 200 }]);
   });
 });
 
@@ -194,7 +210,7 @@ describe('agent show', () => {
       /^Policy +careful$/m,
       /^Granted +codehost: codehost:issues.read, codehost:issues.write$/m,
       new RegExp(`^Waits +${id.slice(0, 6)}`, 'm'),
-      /^Last call .* Held +clerk .+ on codehost/m,
+      /^Last call .* Held +clerk .+ on GitHub/m,
     ])
       expect(shown).toMatch(words);
     const whole = await daily.json('agent', 'show', clerk);

@@ -1,6 +1,6 @@
 /** The launcher in a clone in which `npm ci` was not run yet, and npm in a checkout, with whatever Node the machine has. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../world/root.ts';
@@ -49,6 +49,14 @@ test.skipIf(!old)(`npm with an old Node warns of nothing${old ? '' : ' (skipped:
   const quiet = install();
   expect([quiet.status, quiet.stderr], quiet.stdout).toEqual([0, '']);
   expect(npm('start').stderr).toMatch(/^Run "npm ci" in \S+ first: [^\n]*\n$/);
+  const npx = () =>
+    spawnSync(join(dirname(old!), 'npx'), ['agent-broker', '--version'], { cwd: folder, env, encoding: 'utf8' });
+  expect(npx().stderr).toMatch(/^Run "npm ci" in \S+ first: [^\n]*\n$/);
+  // As afterwards: what is installed, and the rest of the checkout.
+  for (const path of ['node_modules', 'broker', 'json', 'lab']) symlinkSync(join(ROOT, path), join(folder, path));
+  const { status, stdout, stderr } = npx();
+  expect([status, stdout, stderr]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/), '']);
+  rmSync(join(folder, 'node_modules'));
   rmSync(join(folder, '.npmrc'));
   expect(install().stderr).toContain('EBADENGINE');
 });

@@ -3,16 +3,22 @@ import tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { certificateFor } from '../egress/certificate.ts';
+import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
 import { ALLOW_ALL, CANARY, startWorld, type World } from '../world/world.ts';
 import { load, withoutLab } from './installed.ts';
 
+const MIB = 1024 * 1024;
+const KEY: AwsKey = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };
+
 describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
   const trusted = tls.getCACertificates('default');
   let world: World;
   let agent: TestAgent;
+  /** Whose grant names one repository. */
+  let limited: TestAgent;
   let api: Upstream;
   /** Where signed addresses lead, and where uploads go. */
   let files: Upstream;
@@ -32,17 +38,29 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       base_urls: { 'POST /repos/*/*/releases/*/assets': `${files.url}/uploads` },
     };
     const grants: Record<string, { scopeList: string[] }> = {};
-    for (const [id, entry] of Object.entries({ github, openai: { use: 'openai', base_url: api.url } })) {
+    const slack = {
+      use: 'slack',
+      base_url: `${api.url}/slack`,
+      base_urls: { 'POST /upload/v1/**': `${files.url}/slack-files` },
+    };
+    for (const [id, entry] of Object.entries({ github, slack, openai: { use: 'openai', base_url: api.url } })) {
       const manifest = parsePlatformEntry(entry).data!;
       await organisation.platform({ id, manifest });
       grants[id] = { scopeList: Object.keys(manifest.scopes) };
     }
+    for (const [id, url] of Object.entries({ s3: files.url, plain: api.url })) {
+      const manifest = parsePlatformEntry({ use: 's3', base_url: `${url}/s3` }).data!;
+      await organisation.platform({ id, manifest, secret: JSON.stringify(KEY) });
+      grants[id] = { scopeList: Object.keys(manifest.scopes) };
+    }
     agent = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const oneRepository = { ...grants.github, constraints: '{"repos":["acme/app"]}' };
+    limited = await organisation.agent({ rules: ALLOW_ALL, grants: { github: oneRepository } });
   });
   afterAll(() => tls.setDefaultCACertificates(trusted));
-  const octokit = () => {
+  const octokit = (of = agent) => {
     const { Octokit } = load('@octokit/rest');
-    return new Octokit({ auth: agent.token(), baseUrl: `${world.running.baseUrl}/proxy/github-main` });
+    return new Octokit({ auth: of.token(), baseUrl: `${world.running.baseUrl}/proxy/github-main` });
   };
   const here = { owner: 'acme', repo: 'app' };
 
@@ -93,6 +111,102 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       { method: 'POST', target: '/uploads/repos/acme/app/releases/3/assets?name=a.txt&', body: 'the asset' },
     ]);
     expect(files.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
+    const binary = { ...sent, data: 'b'.repeat(2 * MIB), headers: { 'content-type': 'application/zip' } };
+    expect((await octokit(limited).rest.repos.uploadReleaseAsset(binary)).data).toEqual({ id: 9 });
+    expect(files.seen[1]?.body.length).toBe(2 * MIB);
+    await expect(
+      octokit(limited).rest.repos.uploadReleaseAsset({ ...binary, headers: { 'content-type': 'application/json' } }),
+    ).rejects.toMatchObject({ status: 413 });
+    await expect(octokit(limited).rest.repos.uploadReleaseAsset({ ...binary, repo: 'other' })).rejects.toMatchObject({
+      status: 403,
+    });
+    expect(files.seen).toHaveLength(2);
+  });
+
+  test('Slack’s client uploads a file, and shows the agent’s token to no other host', async () => {
+    const { WebClient } = load('@slack/web-api');
+    const token = agent.token();
+    const slack = new WebClient(token, { slackApiUrl: `${world.running.baseUrl}/proxy/slack-main/` });
+    let uploads = `${files.url}/slack-files`;
+    api.answer = ({ url = '' }, response) => {
+      const told = url.endsWith('getUploadURLExternal')
+        ? { ok: true, upload_url: `${uploads}/upload/v1/Q0FTVA?x=1`, file_id: 'F1' }
+        : { ok: true, files: [{ id: 'F1' }] };
+      // As Slack writes slashes.
+      response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
+      response.end(JSON.stringify(told).replaceAll('/', '\\/'));
+    };
+    files.answer = (_, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('OK - 12');
+    files.seen.length = 0;
+    const file = { filename: 'a.txt', content: 'what is sent', channel_id: 'C1' };
+    expect(await slack.filesUploadV2(file)).toMatchObject({ ok: true, files: [{ ok: true, files: [{ id: 'F1' }] }] });
+    expect(files.seen).toMatchObject([{ method: 'POST', target: '/slack-files/upload/v1/Q0FTVA?x=1' }]);
+    expect(files.seen[0]?.body).toContain('what is sent');
+    expect(files.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
+    expect(files.seen[0]?.rawHeaders.join('\n')).not.toContain(token);
+    // A host that the manifest does not name.
+    uploads = `${files.url}/another`;
+    await expect(slack.filesUploadV2(file)).rejects.toThrow('No upload url found');
+    // An answer that is too long to be changed does not go out as it is.
+    uploads = `${files.url}/slack-files`;
+    const { answer } = api;
+    api.answer = (request, response, body) => {
+      response.write(`{"padding":"${'x'.repeat(1.5 * MIB)}",`);
+      answer?.(request, Object.assign(response, { writeHead: () => response }), body);
+    };
+    const long = await fetch(`${world.running.baseUrl}/proxy/slack-main/files.getUploadURLExternal`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      body: new URLSearchParams({ filename: 'a.txt', length: '1' }),
+    });
+    expect(await long.json()).toEqual({ ok: false, error: expect.stringContaining('upstream_response_blocked') });
+    expect(files.seen).toHaveLength(1);
+  });
+
+  describe('objects of S3', () => {
+    const put = (connection: string, size: number) => {
+      const { S3Client, PutObjectCommand } = load('@aws-sdk/client-s3');
+      const s3 = new S3Client({
+        endpoint: `${world.running.baseUrl}/proxy/${connection}`,
+        region: 'us-east-1',
+        forcePathStyle: true,
+        credentials: { accessKeyId: 'AKIAPLACEHOLDER', secretAccessKey: 'placeholder' },
+        maxAttempts: 1,
+      });
+      // biome-ignore lint/suspicious/noExplicitAny: the clients are not installed where this is checked.
+      const authorize = (next: any) => (given: any) => {
+        given.request.headers['x-svc-authorization'] = `Bearer ${agent.token()}`;
+        return next(given);
+      };
+      s3.middlewareStack.add(authorize, { step: 'build' });
+      return s3.send(new PutObjectCommand({ Bucket: 'bucket', Key: 'a.bin', Body: Buffer.alloc(size, 'x') }));
+    };
+    /** What an S3 says of the request that it got last. */
+    const lastOf = ({ seen }: Upstream, unsigned: boolean) => {
+      const { target, body, ...last } = seen.at(-1)!;
+      const at = { region: 'us-east-1', service: 's3', now: Date.now(), unsigned };
+      return [body.length, awsProblem({ ...last, target, body: Buffer.from(body) }, KEY, at)];
+    };
+    test.each([
+      [2 * MIB, false],
+      [20 * MIB, true],
+    ])('the SDK puts %i bytes, of which the hash is left out of the signature: %s', async (size, unsigned) => {
+      files.answer = (_, response) => response.writeHead(200).end();
+      await put('s3-main', size);
+      expect(lastOf(files, unsigned)).toEqual([size, undefined]);
+    });
+
+    test('without TLS at most 8 MiB are sent', async () => {
+      api.answer = (_, response) => response.writeHead(200).end();
+      await put('plain-main', 2 * MIB);
+      expect(lastOf(api, false)).toEqual([2 * MIB, undefined]);
+      const before = api.seen.length;
+      await expect(put('plain-main', 20 * MIB)).rejects.toMatchObject({
+        $metadata: { httpStatusCode: 413 },
+        message: expect.stringContaining('at most 8 MiB'),
+      });
+      expect(api.seen).toHaveLength(before);
+    });
   });
 
   test('OpenAI’s client uploads a file, and the same goes as JSON', async () => {

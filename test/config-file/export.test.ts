@@ -4,14 +4,14 @@ import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent } from '../../broker/store/agents.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governed.ts';
 
 const PEM = newPublicKey();
 /** Every agent has its own. */
 const PEMS = [PEM, newPublicKey(), newPublicKey()];
 
-describe.each(STORES)(`exporting governance on %s${postgresNote}`, async (kind) => {
+describe.each(ONE_STORE)(`exporting governance on %s${postgresNote}`, async (kind) => {
   const broker = await openBroker(kind);
   const governed = async () =>
     (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-1').secret('file:secrets/hub', 'CANARY-2');
@@ -183,7 +183,16 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
       detail: null,
     };
     await moveAgent(db, { organisationId: world.id, id: gone.id }, move, world.now);
+    const none = 'approvals access_requests registrations consents invites standing_approvals'.split(' ');
+    const ended = Object.fromEntries(none.map((kind) => [kind, 0]));
+    const halted = {
+      agents_stopped: JSON.stringify({ at: 0, by: 'x', detail: null, agents: 1 }),
+      restored: JSON.stringify({ at: 0, madeAt: null, ended, noted: true }),
+    };
+    await db.updateTable('organisations').set(halted).where('id', '=', world.id).execute();
     const text = await exportGovernance(broker, world.id, world.now);
+    expect(text).toMatch(/# All agents are stopped here, which is not in this file/);
+    expect(text).toMatch(/# This store was restored and waits for its review/);
     expect(text).toContain(
       '  # Its secret did not come from a governance file; the stored one stays.\n  c:\n    platform: crm\n',
     );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
 import { givenWorld } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ByFile } from './by-file.ts';
 
 const KEYS = makeKeyPair();
@@ -133,7 +133,7 @@ const ROWS: Row[] = [
   },
 ];
 
-describe.each(STORES)(`a field of a grant's terms that a file changes alone, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a field of a grant's terms that a file changes alone, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
 
   const document = (platform: string, terms: object) => ({

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
@@ -55,7 +55,10 @@ describe.skipIf(withoutChromium)(
       expect(shown).toContain('Waits until');
       const waiting = agent.get(`${asked.poll}?wait=20`);
       await page.until(`document.querySelector('.approve:enabled') !== null`);
-      await page.click('.approve');
+      await page.click('.decide .approve');
+      await page.until(`document.querySelector('dialog')?.innerText.includes('It gets demo:write')`);
+      expect((await agent.get(asked.poll)).body.status, 'a click asks once more').toBe('pending');
+      await page.click('dialog #approve');
       expect((await waiting).body.status).toBe('approved');
       await says(page, 'Granted');
       expect((await agent.act(PATCH)).status).toBe(200);
@@ -74,7 +77,7 @@ describe.skipIf(withoutChromium)(
       })()`);
       await page.click('.terms > .choice input');
       await page.until(`document.querySelector('.approve:enabled') !== null`);
-      await page.click('.approve');
+      await approve(page);
       const decided = async () => {
         const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
         return body.granted !== null && body;
@@ -135,7 +138,7 @@ describe.skipIf(withoutChromium)(
         found.dispatchEvent(new Event('change', { bubbles: true }));
       })()`);
       await page.until(`document.querySelector('.approve:enabled') !== null`);
-      await page.click('.approve');
+      await approve(page);
       await says(page, 'Granted');
       const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
       expect(body.grants.map((one: { scopes: string[] }) => one.scopes.length).toSorted()).toEqual([1, 2]);

@@ -119,7 +119,18 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog .command pre')?.innerText.startsWith('abk_')`);
       const key = await page.value<string>(`document.querySelector('dialog .command pre').innerText`);
       await page.click('#kept');
+      await has('#static-keys', 'build machine Not used yet');
+      const used = await fetch(`${world.running.baseUrl}/proxy/demo-main/items`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      expect(used.status).not.toBe(401);
+      await world.running.services.staticKeyUses.write();
+      await go(`/console/agents/${triage.agentId}`);
       await has('#static-keys', 'build machine Works');
+      await organisation.ask('POST', `/owner/agents/${triage.id}/suspend`, {});
+      await go(`/console/agents/${triage.agentId}`);
+      await has('#static-keys', 'build machine Agent: suspended');
+      await organisation.ask('POST', `/owner/agents/${triage.id}/resume`, {});
       expect(await page.value(`document.body.innerText`)).not.toContain(key);
       await page.click('#static-keys [data-verb="end"]');
       await page.click('#end-key');

@@ -78,6 +78,11 @@ describe.skipIf(withoutChromium)(
       await page.click('dialog [data-preset="read"]');
       await page.click('#save-grant');
       await page.until(`document.querySelector('[data-grant="npm"]') !== null`);
+      await page.open(`${world.running.baseUrl}/console/connections/new`);
+      await has(page, '[data-builtin="npm"] .badge', '1 connection · Worked');
+      await organisation.connection('npm');
+      await page.open(`${world.running.baseUrl}/console/connections/new`);
+      await has(page, '[data-builtin="npm"] .badge', '2 connections · 1 not tried yet');
       expect(page.complaints).toEqual([]);
     });
 

@@ -53,6 +53,9 @@ describe.skipIf(withoutChromium)(
       expect(await count(page, '.card')).toBe(2);
       expect(await textOf(page, '.group .group-count')).toBe('24 calls');
       expect(await textOf(page, '.group .about')).toContain('demo:write');
+      // One below the other, whatever the styles of other pages say of cards.
+      const lefts = `[...document.querySelectorAll('#held > li')].map((one) => one.getBoundingClientRect().left)`;
+      expect(await page.value(`new Set(${lefts}).size`)).toBe(1);
       // A name that reads like a group stands in its own place, and counts nothing.
       expect(await count(page, '.group-count')).toBe(1);
       expect(await page.value(`document.querySelector('.card strong').innerText`)).toBe(HOSTILE);
@@ -104,6 +107,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelectorAll('dialog .several li').length === 7`);
       expect(await textOf(page, 'dialog h2')).toBe('Approve 7 calls?');
       expect(made()).toBe(0);
+      await page.until(`document.querySelector('#lacking').innerText === ''`);
       await page.press('Enter');
       await says(page, '7 approved.');
       expect(made()).toBe(7);
@@ -128,6 +132,30 @@ describe.skipIf(withoutChromium)(
       expect(await statusOf(busy, ids[3]!)).toBe('pending');
       await page.until(`document.activeElement.closest('[data-entry]')?.dataset.entry === 'approval-${ids[3]}'`);
       expect(made()).toBe(0);
+    });
+
+    test('one with folded parts or something odd has to be opened before it is approved along with others', async () => {
+      const body = { title: 'long', text: 'x'.repeat(1_200) };
+      const [long] = await hold(busy, 1, { data: body });
+      const [odd] = await hold(busy, 1, { data: { title: 'pay \u202eyap' } });
+      await hold(busy, 1);
+      const page = await open(3);
+      await page.press('j', 'x', 'j', 'x', 'j', 'x', 'a');
+      await page.until(`document.querySelector('#lacking')?.innerText.startsWith('2 of them have folded parts')`);
+      await page.press('Enter');
+      expect(await count(page, 'dialog .several [data-closed="true"]')).toBe(2);
+      const opened = (at: number) => `dialog .several > li:nth-child(${at})`;
+      await page.click(`${opened(2)} > details > summary`);
+      await page.until(`document.querySelector('#lacking').innerText.startsWith('One of them has folded parts')`);
+      await page.click(`${opened(1)} > details > summary`);
+      await page.until(`document.querySelector('${opened(1)} .show-everything') !== null`);
+      await page.value(`document.querySelector('dialog #approve').click()`);
+      for (const id of [long!, odd!]) expect(await statusOf(busy, id)).toBe('pending');
+      await page.click(`${opened(1)} .show-everything`);
+      await page.until(`document.querySelector('#lacking').innerText === ''`);
+      await page.click('dialog #approve');
+      await says(page, '3 approved.');
+      expect(made()).toBe(3);
     });
 
     test('before several are decided each can be opened to its whole request, and a changed one says so', async () => {
@@ -166,6 +194,7 @@ describe.skipIf(withoutChromium)(
       await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${ids[1]!}`.execute(
         world.running.broker.store.db,
       );
+      await page.until(`document.querySelector('#lacking').innerText === ''`);
       await page.click('#approve');
       await says(page, '1 no longer the request that you were shown');
       expect(await statusOf(busy, ids[1]!)).toBe('pending');
@@ -179,6 +208,7 @@ describe.skipIf(withoutChromium)(
       const page = await open(5);
       await page.click('.group .pick input');
       await page.click('#approve-selected');
+      await page.until(`document.querySelector('#lacking')?.innerText === ''`);
       await page.click('#approve');
       await says(page, '5 approved; 5 of them made without success');
       expect(await page.value(`document.querySelector('.toast').dataset.kind`)).toBe('wait');
@@ -231,7 +261,9 @@ describe.skipIf(withoutChromium)(
         await inSight();
       }
       await page.press('x', 'j', 'j', 'Shift+X', 'a');
-      await page.until(`document.querySelector('dialog #approve') === document.activeElement`);
+      await page.until(
+        `document.querySelector('dialog #approve') === document.activeElement && document.querySelector('#lacking').innerText === ''`,
+      );
       await page.press('Enter');
       await says(page, '3 approved.');
       await page.until(`document.querySelector('dialog') === null`);

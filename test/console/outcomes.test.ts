@@ -106,6 +106,25 @@ describe.skipIf(withoutChromium)(
       await badge('Worked just now', 'good');
     });
 
+    test('of a platform in the gallery: the worst of its connections, and of how many it is', async () => {
+      const at = '2026-01-01T00:00:00Z';
+      const untried = { state: 'connected', last_test: null, last_use: null };
+      const worked = { ...untried, last_use: { at, ok: true, upstream_status: 200 } };
+      const attention = { ...worked, state: 'needs_attention' };
+      const all = async (...connections: object[]) =>
+        await page.value(
+          `import('/console/connections/words.js').then(({ badgeOfAll }) => badgeOfAll(${JSON.stringify(connections)}))`,
+        );
+      expect(await all({ ...untried, state: 'not_connected' })).toBeUndefined();
+      expect(await all(untried)).toEqual({ kind: '', words: '1 connection · Not tried yet' });
+      expect(await all(worked, worked)).toEqual({ kind: 'good', words: '2 connections · Worked' });
+      expect(await all(worked, untried)).toEqual({ kind: '', words: '2 connections · 1 not tried yet' });
+      expect(await all(worked, attention, untried)).toEqual({
+        kind: 'bad',
+        words: '3 connections · 1 needs attention',
+      });
+    });
+
     test('whoever may not test has no button', async () => {
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await viewer.open(`${world.running.baseUrl}/console/connections`);

@@ -246,7 +246,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     await openOne(4);
     await page.until(`document.querySelector('.approve:enabled') !== null`);
     await page.value(`document.querySelectorAll('.terms input')[1].click()`);
-    await page.click('.approve');
+    await approve(page);
     await page.until(`document.querySelectorAll('.card[data-state="over"]').length === 3`);
     await page.value('scrollTo(0, 0)');
     await take('decided-desktop');

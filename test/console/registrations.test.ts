@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { openConsole, PHONE, says, WAITING } from '../world/console.ts';
+import { approve, openConsole, PHONE, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];
@@ -71,8 +71,8 @@ describe.skipIf(withoutChromium)(
       await page.value(
         `[...document.querySelectorAll('.terms .choice')].find((one) => one.innerText.includes('demo:write')).querySelector('input').click()`,
       );
-      await page.until(`document.querySelector('.approve:enabled')?.innerText === 'Approve (1 scope)'`);
-      await page.click('.approve');
+      await page.until(`document.querySelector('.approve:enabled')?.innerText === 'Approve (1 scope)…'`);
+      await approve(page);
       await says(page, 'Granted: demo:read on demo. Left out: demo:write on demo.');
       await says(page, 'Dropped, because no platform has it: demo:gone on demo, nowhere:all on nowhere.');
       await says(page, 'It can collect its key within the hour, and call from then on.');
@@ -112,7 +112,7 @@ describe.skipIf(withoutChromium)(
       expect(shown).toContain('2 invisible characters');
       expect(shown).toContain('<b>all</b>⟦U+200B⟧');
       expect(await page.value(`document.querySelectorAll('.card img, .card script, .card b').length`)).toBe(0);
-      await page.until(`document.querySelector('.approve')?.innerText === 'Approve (no scopes)'`);
+      await page.until(`document.querySelector('.approve')?.innerText === 'Approve (no scopes)…'`);
       await page.click('.deny');
       await page.until(
         `document.querySelector('dialog')?.innerText.includes('⟦U+202E⟧gpj.⟦U+200B⟧ asks to become an agent')`,
@@ -158,7 +158,7 @@ describe.skipIf(withoutChromium)(
       // The name was free when the card was opened, and is taken when it is decided.
       expect(await page.value(`document.querySelector('#new-name')`)).toBe(null);
       await organisation.agent({ name: 'triage' });
-      await page.click('.approve');
+      await approve(page);
       await says(page, 'There is an agent "triage"');
       expect((await read(asked.id)).status).toBe('pending');
       await page.until(
@@ -171,7 +171,7 @@ describe.skipIf(withoutChromium)(
       await page.value(`document.querySelector('#new-name').scrollIntoView({ block: 'center', behavior: 'instant' })`);
       await page.click('#new-name');
       await page.type('second triage');
-      await page.click('.approve');
+      await approve(page);
       await says(page, 'it is an agent now');
       const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
       expect(agents.map(({ name }: { name: string }) => name)).toContain('second triage');
@@ -192,7 +192,7 @@ describe.skipIf(withoutChromium)(
       const own = await register('for the approver', {}, approver);
       await theirs.until(`document.querySelector('${own.card}') !== null`);
       await open(theirs, own.card);
-      await theirs.click('.approve');
+      await approve(theirs);
       await says(theirs, 'it is an agent now');
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await open(viewer, asked.card);
@@ -223,7 +223,7 @@ describe.skipIf(withoutChromium)(
         .set({ expires_at: Date.now() - 1 })
         .where('id', '=', late.id)
         .execute();
-      await page.click('.approve');
+      await approve(page);
       await says(page, 'Nobody decided in time. It has to register again.');
     });
 
@@ -240,7 +240,7 @@ describe.skipIf(withoutChromium)(
         `[...document.querySelectorAll('.card *')].filter((one) => one.getBoundingClientRect().right > 360).length`,
       );
       expect(wide).toBe(0);
-      await page.click('.approve');
+      await approve(page);
       await says(page, 'Granted: demo:read on demo, demo:write on demo.');
     });
 

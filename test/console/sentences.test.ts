@@ -9,7 +9,9 @@ const MARKUP = '</h2><b id="owned">Approved</b> and 0 other fields”';
 
 describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   const world = givenWorld();
-  const organisation = shared(() => world.demoOrganisation({ manifest: { sentences: SENTENCES } }));
+  const organisation = shared(() =>
+    world.demoOrganisation({ manifest: { name: 'Shop\u202e & Co', sentences: SENTENCES } }),
+  );
   const agent = shared(() => organisation.agent({ name: 'triage' }));
   const browser = shared(() => startBrowser());
   const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
@@ -32,7 +34,9 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
     const groundOf = (rest: string) =>
       page.value(`getComputedStyle(document.querySelector('${card(id)} ${rest}')).backgroundColor`);
     expect(await groundOf('.sentence strong')).not.toBe(await groundOf('.sentence'));
-    expect(await page.value(`${at(`.about').innerText`)}`)).toMatch(/^On demo · Held by the rule “POST waits”/);
+    expect(await page.value(`${at(`.about').innerText`)}`)).toMatch(
+      /^On Shop⟦U\+202E⟧ & Co · Held by the rule “POST waits”/,
+    );
   });
 
   test('the approval page begins with it, and tells it once it is over to whoever saw it', async () => {
@@ -41,13 +45,15 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
     await opened.open(`${world.running.baseUrl}/approve/${id}`);
     await opened.until(`document.querySelector('h1 .sentence') !== null`);
     expect(await opened.value(`document.querySelector('h1').innerText`)).toBe(
-      'triage wants to create an item in acme/shop: “Broken login” on demo',
+      'triage wants to create an item in acme/shop: “Broken login” on Shop⟦U+202E⟧ & Co',
     );
-    expect(await opened.value(`document.querySelector('.request-view .details').textContent`)).toContain('POST waits');
+    expect(await opened.value(`document.querySelector('.request-view .details').textContent`)).toMatch(
+      /POST waits[\s\S]*id\s*demo/,
+    );
     await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
     await opened.until(`document.querySelector('.outcome .sentence') !== null`);
     expect(await opened.value(`document.querySelector('.outcome .what').innerText`)).toBe(
-      'triage wanted to create an item in acme/shop: “Broken login” on demo',
+      'triage wanted to create an item in acme/shop: “Broken login” on Shop⟦U+202E⟧ & Co',
     );
   });
 
@@ -55,7 +61,7 @@ describe.skipIf(withoutChromium)(`sentences${withoutChromium ? ` (skipped: ${wit
     await page.open(`${world.running.baseUrl}/console/activity`);
     // Names of agents come a moment after the rows.
     await page.until(
-      `document.querySelector('.entry .line')?.innerText.startsWith('triage asked to create an item in acme/shop: “Broken login” on demo')`,
+      `document.querySelector('.entry .line')?.innerText.startsWith('triage asked to create an item in acme/shop: “Broken login” on Shop⟦U+202E⟧ & Co')`,
     );
   });
 });

@@ -73,6 +73,9 @@ describe.skipIf(withoutChromium)(
       await page.until(
         `document.querySelector('#activity .facts')?.innerText.includes('200, with an error in its body')`,
       );
+      expect(await page.value(`document.querySelector('#activity .steps').innerText`)).toContain(
+        'made: status 200, with an error in its body',
+      );
       await page.open(`${world.running.baseUrl}/approve/${id}`);
       await page.until(`document.querySelector('.outcome')?.dataset.kind === 'wait'`);
       expect(await page.value(`document.querySelector('.outcome').innerText`)).toContain('channel_not_found');
@@ -111,6 +114,18 @@ describe.skipIf(withoutChromium)(
       answer();
       await became('the platform refused it: status 404');
       await decided;
+    });
+
+    test('the note of a decision cannot make its history read as another one', async () => {
+      const id = await hold();
+      await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no \u202eetorppa' });
+      await go('/console/activity');
+      await page.until(`document.querySelector('#activity .row') !== null`);
+      await page.click('#activity summary');
+      await page.until(`document.querySelector('#activity .steps') !== null`);
+      expect(await page.value(`document.querySelector('#activity .steps').innerText`)).toContain(
+        '“no ⟦U+202E⟧etorppa”',
+      );
     });
 
     test('a call that a person approved says who did, and how; one that no person saw says that a rule did', async () => {

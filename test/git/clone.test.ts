@@ -6,10 +6,10 @@ import { github } from '../../broker/platforms/builtin/github.ts';
 import { git, startGitHost } from '../world/git-host.ts';
 import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, startWorld } from '../world/world.ts';
 
-describe.each(STORES)(`git fetch on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`git fetch on %s${postgresNote}`, (store) => {
   let given: GitWorld;
   let bare: string;
   beforeAll(async () => {

@@ -262,10 +262,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['no flush', pktLine(`${create('refs/heads/x')}\0`)],
       ['a pack and no list', pack],
       ['a delimiter', `0001${list(create('refs/heads/x'))}`],
-      [
-        '100,000 commands',
-        list(...Array.from({ length: 12_000 }, (_, i) => create(`refs/heads/${i}`))).slice(0, LIMIT),
-      ],
+      ['12,000 commands', list(...Array.from({ length: 12_000 }, (_, i) => create(`refs/heads/${i}`))).slice(0, LIMIT)],
       ['1,001 commands', list(...Array.from({ length: 1_001 }, (_, i) => create(`refs/heads/${i}`)))],
       ['a ref of 60 KB', list(create(`refs/heads/${'x'.repeat(60_000)}`))],
       ['capabilities on the second line', commandList([create('refs/heads/a'), `${create('refs/heads/b')}\0 atomic`])],

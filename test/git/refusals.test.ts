@@ -135,7 +135,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     git(folder, 'commit', '-q', '--allow-empty', '-m', 'x');
     for (const ref of ['main', 'refs/tags/v1']) {
       const run = await runGit(['push', remoteOf(agent, 'acme/app'), `HEAD:${ref}`], { folder });
-      await expectLine(run, agent, (await lastRow(agent))?.reason ?? '', /is not among the refs that the grant allows/);
+      await expectLine(run, agent, 'repo_not_allowed', /is not among the refs that the grant allows/);
     }
     const allowed = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/new'], { folder });
     expect(allowed, allowed.stderr).toMatchObject({ code: 0 });
@@ -262,12 +262,59 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       const before = given.host.seen.filter(({ headers }) => headers['content-length'] !== '4').length;
       const config = { 'http.postBuffer': postBuffer };
       const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/large'], { folder, config });
-      expect(run.stderr).toContain('HTTP 413');
+      expect(lineOf(run)).toContain('agent-broker: git_request_too_large - acme/app: The request is larger than 1 MiB');
+      expect(run.stderr).toContain('! [remote rejected] HEAD -> agent/large (git_request_too_large)');
+      expect(run.code).toBe(1);
       // The advertisement, and nothing more.
       expect(given.host.seen.filter(({ headers }) => headers['content-length'] !== '4').length).toBe(before + 1);
       expect(await lastRow(agent)).toMatchObject({ reason: 'git_request_too_large', result: 'errored' });
     }
     expect(given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
+  });
+
+  describe('what changes after the advertisement', () => {
+    const changed = (change: (agent: TestAgent) => Promise<unknown>) => (agent: TestAgent) => {
+      given.host.answer = async () => {
+        given.host.answer = undefined;
+        await change(agent);
+        return false;
+      };
+    };
+    let release = () => {};
+    const busy = async ({ id }: TestAgent) => {
+      const lease = given.world.running.services.budget.lease(id);
+      lease.begin();
+      lease.count(Number.MAX_SAFE_INTEGER / 2);
+      release = () => lease.release();
+    };
+    const away = async () => {
+      given.host.answer = (request) => request.socket.destroy();
+    };
+    test.each([
+      [
+        'a halt',
+        'agent_halted',
+        changed(({ id }) => given.organisation.ask('POST', `/owner/agents/${id}/suspend`, { reason: 'odd' })),
+      ],
+      ['too many calls (429)', 'too_many_calls', changed(busy)],
+      ['a code host that is away (502)', 'upstream_unreachable', changed(away)],
+    ])('%s, of a fetch and of a push', async (_, code, prepare) => {
+      const [reader, writer] = [await given.agent(), await given.agent()];
+      const folder = await clone(writer, 'acme/app');
+      git(folder, 'commit', '-qm', 'more', '--allow-empty');
+      prepare(reader);
+      const fetched = await runGit(['clone', '-q', remoteOf(reader, 'acme/app'), 'new']);
+      release();
+      expect(fetched.code).not.toBe(0);
+      expect(fetched.stderr).toContain(`fatal: remote error: agent-broker: ${code} - acme/app: `);
+      prepare(writer);
+      const pushed = await runGit(['push', remoteOf(writer, 'acme/app'), 'HEAD:agent/after'], { folder });
+      release();
+      expect(pushed.code).not.toBe(0);
+      expect(lineOf(pushed), pushed.stderr).toContain(`agent-broker: ${code} - acme/app: `);
+      expect(pushed.stderr).toContain(`(${code})`);
+      given.host.answer = undefined;
+    });
   });
 
   test('no token, one that is over, one that is none, a child', async () => {

@@ -14,7 +14,7 @@ import { send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { World } from '../world/world.ts';
 
 const session = (world: World, owner: OwnerTable) => mintOwnerSession(world.running.broker, owner).token;
@@ -28,7 +28,7 @@ async function hold(agent: TestAgent): Promise<string> {
   return body.approval_id;
 }
 
-describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`events on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation());
   const agent = shared(() => organisation.agent());

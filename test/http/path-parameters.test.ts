@@ -4,7 +4,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ODD = {
   NUL: '%00',
@@ -18,7 +18,7 @@ const ODD = {
   'five thousand letters': 'x'.repeat(5_000),
 };
 
-describe.each(STORES)(`path parameters on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`path parameters on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = shared(() => world.organisation());
   const agent = shared(() => organisation.agent());

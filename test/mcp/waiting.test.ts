@@ -5,6 +5,8 @@ import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp
 
 const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+/** What a client is told while a call waits; where the link is not beside it, it follows. */
+const NEWS = 'Waiting for a person to approve this call, which would send a POST to /items with 1 field';
 const URL_DIALOG = { elicitation: { url: {} } };
 
 let profile: string;
@@ -63,7 +65,7 @@ describe('a client that declares nothing', () => {
     expect(progress.params).toMatchObject({
       progressToken: 'p1',
       progress: 0,
-      message: expect.stringContaining(urlOf(id)),
+      message: `${NEWS}: ${urlOf(id)}`,
     });
     expect(sentFor(args)).toBe(0);
     await decide(id, 'approve', { note: 'Only this once.' });
@@ -94,6 +96,7 @@ describe('a client that declares nothing', () => {
 
     const still = await callTool(mcp, 'check_approval', { approval_id: id });
     expect(still.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    expect(still.structuredContent.detail).toContain(' It would send a POST to /items with 1 field. ');
     await decide(id, 'deny', { note: 'Ask Ann first.' });
     const denied = await callTool(mcp, 'check_approval', { approval_id: id });
     expect(denied).toMatchObject({ isError: true, structuredContent: { status: 'denied', note: 'Ask Ann first.' } });
@@ -324,7 +327,7 @@ describe('a client that opens links for a person', () => {
     const { result: first } = await stateless(mcp, args, URL_DIALOG);
     expect(first.resultType).toBe('input_required');
     const { params, method } = first.inputRequests.approval;
-    expect([method, params.mode]).toEqual(['elicitation/create', 'url']);
+    expect([method, params.mode, params.message]).toEqual(['elicitation/create', 'url', NEWS]);
     const id = params.url.split('/').at(-1);
     expect(params.url).toBe(urlOf(id));
     const back = (action: string) => ({ requestState: first.requestState, inputResponses: { approval: { action } } });
@@ -358,9 +361,10 @@ describe('a client that takes tasks', () => {
     expect(result).toMatchObject({ resultType: 'task', status: 'working', ttlMs: expect.any(Number) });
     expect(result.ttlMs).toBeGreaterThan(23 * 3600 * 1000);
     expect(result.pollIntervalMs).toBeGreaterThanOrEqual(2000);
-    expect(result.statusMessage).toContain(urlOf(result.taskId));
+    expect(result.statusMessage).toBe(`${NEWS}: ${urlOf(result.taskId)}`);
     const working = await task(mcp, 'get', result.taskId);
     expect(working.result).toMatchObject({ resultType: 'complete', taskId: result.taskId, status: 'working' });
+    expect(working.result.statusMessage).toBe(result.statusMessage);
     mcp.child.kill('SIGKILL');
     await mcp.ended;
     await decide(result.taskId, 'approve');

@@ -44,7 +44,7 @@ const MESSAGE: Message = {
   title: 'Approval needed',
   sentence: { template: null, parts: [{ text: 'Sends ' }, valuePart('hello', { quoted: true })] },
   agent: 'triage',
-  platform: 'demo',
+  platform: { id: 'demo', name: 'demo' },
   until: Date.UTC(2026, 0, 31, 9, 30),
   link: 'https://broker.example/approve/1',
   outcome: undefined,

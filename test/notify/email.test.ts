@@ -22,7 +22,7 @@ const MESSAGE: Message = {
   title: 'Approval needed',
   sentence: { template: null, parts: [{ text: 'Sends ' }, { value: HOSTILE, quoted: true }] },
   agent: 'triage',
-  platform: 'demo',
+  platform: { id: 'demo', name: 'demo' },
   until: Date.UTC(2026, 0, 31, 9, 30),
   link: 'https://broker.example/approve/1',
   outcome: undefined,

@@ -19,7 +19,7 @@ beforeEach(() => {
 
 describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
   const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
-  const organisation = fresh(() => world.demoOrganisation());
+  const organisation = fresh(() => world.demoOrganisation({ manifest: { name: 'The shop' } }));
   const agent = fresh(() => organisation.agent({ name: 'triage' }));
 
   const addWebhook = async (more: object = {}) => {
@@ -46,6 +46,7 @@ describe.each(STORES)(`webhooks on %s${postgresNote}`, (store) => {
       sentence: expect.stringContaining('/items'),
       agent: 'triage',
       platform: 'demo',
+      platform_name: 'The shop',
       until: expect.stringMatching(/Z$/),
       link: `${world.running.baseUrl}/approve/${id}`,
       outcome: null,

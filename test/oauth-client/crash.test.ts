@@ -12,7 +12,7 @@ import { startCut } from '../world/cut.ts';
 import type { LyingServer } from '../world/lying-authorization-server.ts';
 import { startReplica } from '../world/replica.ts';
 import { everythingStored, placesOf, query } from '../world/stored.ts';
-import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { newDatabase, ONE_STORE, postgresNote, STORES } from '../world/stores.ts';
 import type { World } from '../world/world.ts';
 import { CLIENT_SECRET, HOLDERS, place, READ } from './holders.ts';
 
@@ -77,7 +77,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
   }, 40_000);
 });
 
-describe.each(STORES)(`a claim on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a claim on %s${postgresNote}`, (store) => {
   test('is made once the server is found, so that nobody else may take it over while it is asked', async () => {
     const { server, world, organisation, agent, connection } = await place(store);
     await connectAtOnce(world, organisation.owner, connection);
@@ -104,7 +104,7 @@ describe.each(STORES)(`a claim on %s${postgresNote}`, (store) => {
   });
 });
 
-describe.each(STORES.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, store, of: holder.table }))))(
+describe.each(ONE_STORE.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, store, of: holder.table }))))(
   `a refresh that is cut off of $table on $store${postgresNote}`,
   ({ store, table, perPerson, call, give, outlive: getOver }) => {
     /** The time of the claim is over. */
@@ -171,7 +171,7 @@ describe.each(STORES.flatMap((store) => HOLDERS.map((holder) => ({ ...holder, st
   },
 );
 
-describe.each(STORES)(`tokens on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`tokens on %s${postgresNote}`, (store) => {
   test('CX-07 no token, code or client secret is in the log, in an answer, on a page, or readable in the store', async () => {
     const { server, world, organisation, agent, connection } = await place(store);
     const { broker } = world.running;

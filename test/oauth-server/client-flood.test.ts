@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { CALLBACK } from '../world/mcp-person.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-describe.each(STORES)(`registering clients on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => {
   test('a flood of clients from some networks pushes out none that came from another', async () => {
     const world = await startWorld(store, { TRUSTED_PROXIES: 'loopback', AGENT_BROKER_LIMIT_FACTOR: '1000' });
     const from = async (address: string) => {

@@ -9,7 +9,7 @@ import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { makeRandom } from '../world/random.ts';
 import { query } from '../world/stored.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MINUTE_MS = 60_000;
@@ -21,7 +21,7 @@ const allow = () => ({ allow: true, name: `client-${crypto.randomUUID().slice(0,
 /** Where the library goes on after the decision, for whoever heard no answer to it. */
 const onward = (page: string) => page.replace('/oauth/consent/', '/oauth/authorize/');
 
-describe.each(STORES)(`a consent that fails half way on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a consent that fails half way on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {
@@ -79,7 +79,7 @@ describe.each(STORES)(`a consent that fails half way on %s${postgresNote}`, (sto
   });
 });
 
-describe.each(STORES)(`a consent and kill -9 on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a consent and kill -9 on %s${postgresNote}`, (store) => {
   test('whatever instant it is, the client can go on with what is listed, or the owner decide again', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
@@ -129,7 +129,7 @@ describe.each(STORES)(`a consent and kill -9 on %s${postgresNote}`, (store) => {
   }, 120_000);
 });
 
-describe.each(STORES)(`what nobody can use any more on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   beforeAll(async () => {

@@ -12,7 +12,7 @@ import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { DEMO_RULES, startWorld } from '../world/world.ts';
 
@@ -23,7 +23,7 @@ const METADATA = [
   '/.well-known/oauth-protected-resource/mcp',
 ];
 
-describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the authorization server on %s${postgresNote}`, (store) => {
   let baseUrl: string;
   const world = givenWorld(store);
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));

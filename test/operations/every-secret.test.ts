@@ -10,7 +10,8 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
-import { leaksOf } from '../world/canary.ts';
+import { leaksIn, leaksOf } from '../world/canary.ts';
+import { childOf, type TestChild } from '../world/child.ts';
 import { type Collector, startCollector } from '../world/collector.ts';
 import { runCommand } from '../world/command.ts';
 import { connectAtOnce, outlive } from '../world/connecting.ts';
@@ -45,17 +46,21 @@ const SECRETS: Record<string, string> = {
   'audit sink key': mark(),
   'metrics token': mark(),
   'database password': mark(),
+  'password of the store of rate limits': mark(),
   'OIDC client secret': mark(),
   'collector header': mark(),
   'master key': randomBytes(32).toString('base64'),
 };
+/** A line in the middle of a key in PEM form. */
+const lineOf = (pem: string | Buffer): string => String(pem).split('\n')[5]!;
 const APP_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'pem', type: 'pkcs8' });
-SECRETS['App key'] = String(APP_KEY).split('\n')[5]!;
+SECRETS['App key'] = lineOf(APP_KEY);
 
 describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
+  let parented: TestChild;
   let server: LyingServer;
   let collector: Collector;
   let child: BrokerProcess;
@@ -77,7 +82,11 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       AGENT_BROKER_ALLOW_PRIVATE: server.address,
       METRICS_TOKEN: SECRETS['metrics token']!,
       AGENT_BROKER_MASTER_KEY: SECRETS['master key']!,
-      ...(url && { DATABASE_URL: url.href }),
+      // Nobody answers there: what is said of it is said of an address with a password.
+      ...(url && {
+        DATABASE_URL: url.href,
+        RATE_LIMIT_URL: `redis://:${SECRETS['password of the store of rate limits']}@127.0.0.1:9`,
+      }),
     });
     const { upstream } = world;
     world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${upstream.address}`;
@@ -224,6 +233,31 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     });
     SECRETS['static key'] = tokenIn(key.text);
     SECRETS.invite = tokenIn((await asOwner('POST', '/owner/invites', { agent_name: 'new' })).text);
+    const bootstrap = await asOwner('POST', `/owner/agents/${agent.agentId}/bootstrap-token`, { rotate: true });
+    SECRETS['bootstrap token'] = bootstrap.body.bootstrap_token;
+    const scopes = [{ platform: 'bearer', scopes: ['demo:read'] }];
+    parented = await childOf(world, organisation, agent, { grants: scopes });
+    SECRETS['bearer of a child'] = parented.bearer;
+    SECRETS['key of an agent'] = lineOf(agent.keys.privateKey.export({ format: 'pem', type: 'pkcs8' }));
+    SECRETS['key of a registered agent'] = lineOf(await registeredKey());
+  }
+
+  /** An agent that registered, was approved, and collected the key that the broker made for it. */
+  async function registeredKey(): Promise<string> {
+    const register = (path: string, body?: object) =>
+      send(`${world.running.baseUrl}/v1/register${path}`, {
+        ...(body && { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body) }),
+      });
+    const asked = await register('', {
+      owner_id: organisation.owner.id,
+      agent_name: 'newcomer',
+      requested_scopes: [{ platformId: 'bearer', scopes: ['demo:read'] }],
+    });
+    const token = asked.body.registration_token;
+    const approved = await asOwner('POST', `/v1/register/approve/${token}`);
+    expect(approved.status, approved.text).toBe(200);
+    SECRETS['registration token'] = token;
+    return (await register(`/claim-key/${token}`)).body.private_key;
   }
 
   test('is marked, and goes to whom it is for', () => {
@@ -231,7 +265,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       Object.values(SECRETS).every((secret) => secret?.length >= 32),
       JSON.stringify(Object.keys(SECRETS)),
     ).toBe(true);
-    expect(Object.keys(SECRETS).length).toBeGreaterThan(23);
+    expect(Object.keys(SECRETS).length).toBeGreaterThan(29);
   });
 
   test('every door, and what fails', async () => {
@@ -254,6 +288,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
         const answer = keep(platform, await agent.act(call));
         const id = answer.body._meta?.audit_id ?? answer.body.audit_id;
         keep('receipt', await agent.get(`/v1/audit/${id}/receipt`));
+        if (platform === 'bearer') keep('child', await parented.act(call));
       }
       keep(
         'app',
@@ -288,6 +323,12 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       const headers = { authorization: `Bearer ${secret}` };
       const answer = await send(`${agent.baseUrl}/v1/agents/me`, { headers });
       keep(`${name} as a bearer`, answer);
+      const body = JSON.stringify({ bootstrap_token: secret, public_key_pem: secret });
+      keep(
+        `${name} to bind`,
+        await send(`${agent.baseUrl}/v1/agents/bind`, { method: 'POST', headers: JSON_TYPE, body }),
+      );
+      keep(`${name} in a path`, await send(`${agent.baseUrl}/v1/register/status/${encodeURIComponent(secret)}`, {}));
       keep(
         `${name} as a session`,
         await send(`${agent.baseUrl}/owner/policies/${encodeURIComponent('none')}`, {
@@ -357,9 +398,8 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     expect(stderr).toContain('"level":"debug"');
     expect(leaksOf(SECRETS['platform token']!, JSON.stringify(world.upstream.seen))).toContain('raw');
     const leaks: string[] = [];
-    for (const [name, secret] of Object.entries(SECRETS))
-      for (const [where, bytes] of found)
-        for (const form of leaksOf(secret, bytes)) leaks.push(`${name} in ${where} (${form})`);
+    for (const [where, bytes] of found)
+      for (const [name, form] of leaksIn(SECRETS, bytes)) leaks.push(`${name} in ${where} (${form})`);
     expect(leaks).toEqual([]);
   }, 60_000);
 });

@@ -28,7 +28,7 @@ import { spawnBroker } from '../world/broker-process.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { makeRandom } from '../world/random.ts';
 import { everythingStored, placesOf, query } from '../world/stored.ts';
-import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { newDatabase, newFolder, ONE_STORE, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
@@ -64,7 +64,7 @@ async function seeded(store: StoreKind, environment: Record<string, string> = {}
   return { world, organisation, agent: await organisation.agent() };
 }
 
-describe.each(STORES)(`the master key at the start on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`the master key at the start on %s${postgresNote}`, (store) => {
   let world: World;
   let agent: TestAgent;
   let keyFile: string;
@@ -211,7 +211,7 @@ describe('a first start', () => {
   );
 });
 
-describe.each(STORES)(`a sealed credential on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`a sealed credential on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -283,7 +283,7 @@ describe.each(STORES)(`a sealed credential on %s${postgresNote}`, (store) => {
   });
 });
 
-describe.each(STORES)(`signing keys on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`signing keys on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
@@ -603,7 +603,7 @@ describe('rotating the master key of a key file', () => {
   );
 });
 
-describe.each(STORES)(`rotating a master key of the environment on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`rotating a master key of the environment on %s${postgresNote}`, (store) => {
   test('the operator gives both keys, then everything is wrapped again, then only the new one is needed', async () => {
     const [first, second] = [newKey(), newKey()];
     const { world, agent } = await seeded(store, { AGENT_BROKER_MASTER_KEY: first });

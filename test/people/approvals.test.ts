@@ -9,12 +9,12 @@ import { linkOf, text } from '../world/held-page.ts';
 import { consentVerified } from '../world/mcp-people.ts';
 import { agentOfPeople, documentOf, outlivePerson } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('CANARY-ann-9876543210');
 const HOLD = [{ effect: 'require_approval' }];
 
-describe.each(STORES)(`held calls for people on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) => {
   const people = givenPeople(store);
   const { server, issuer, world, organisation, act, assertion, connected } = people;
   const careful = fresh<TestAgent>(() => agentOfPeople(organisation, HOLD));

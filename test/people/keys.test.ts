@@ -7,14 +7,14 @@ import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { confirmAll, outlivePerson, start } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const ANN = slack('U-ANN');
 const BOB = slack('U-BOB');
 const OF_PEOPLE = ['person_keys', 'person_tokens', 'person_consents'];
 const [FIRST, SECOND] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
 
-describe.each(STORES)(`people and another master key on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`people and another master key on %s${postgresNote}`, (store) => {
   const people = givenPeople(store, { environment: { AGENT_BROKER_MASTER_KEY: FIRST } });
   const { server, world, organisation, act, connected, who } = people;
 

@@ -4,15 +4,16 @@ import { exportPlatform } from '../../broker/config-plan/export-platform.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { compileManifest } from '../../broker/platforms/manifest.ts';
+import { sentencesIn } from '../../broker/platforms/presets.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { plainSentence } from '../../broker/sentences/part.ts';
 import { compileSentences, sentenceOfPath } from '../../broker/sentences/sentences.ts';
 import { said } from '../sentences/said.ts';
-import { isReadOfSlack, manifestOf } from './classified.ts';
+import { manifestOf } from './classified.ts';
 
 const platformOf = (name: BuiltinName) => {
   const manifest = manifestOf(name);
-  return { rules: compileManifest(name, manifest), sentences: compileSentences(manifest) };
+  return { rules: compileManifest(name, manifest), sentences: compileSentences(sentencesIn(manifest)) };
 };
 /** Templates for calls that no scope lists by themselves: what is read often, and narrower forms of a wide operation. */
 const BESIDE_SCOPES = [
@@ -21,17 +22,44 @@ const BESIDE_SCOPES = [
   'GET /git/*/*/info/refs',
 ];
 
-const isRead = (operation: string) => /^(?:GET|query) /.test(operation);
+/** A narrower form of a read that a scope lists as `**`. */
+const isInWider = (one: string, operations: ReadonlySet<string>): boolean =>
+  [...operations].some(
+    (wide) => wide.startsWith('GET ') && wide.endsWith('/**') && one.startsWith(wide.slice(0, -'**'.length)),
+  );
 
 describe.each(BUILTIN_NAMES)('%s', (name) => {
-  const { scopes, sentences = {} } = manifestOf(name);
+  const manifest = manifestOf(name);
+  const { scopes } = manifest;
+  const { sentences = {} } = sentencesIn(manifest);
   const operations = new Set(Object.values(scopes).flat());
   const platform = platformOf(name);
 
-  test('every operation that is no read has a template, and every template an operation', () => {
-    const reads = (one: string) => isRead(one) || isReadOfSlack(name, [...operations], one);
-    expect([...operations].filter((one) => !reads(one) && !Object.hasOwn(sentences, one))).toEqual([]);
-    expect(Object.keys(sentences).filter((one) => !operations.has(one) && !BESIDE_SCOPES.includes(one))).toEqual([]);
+  test('every operation has a template, and every template an operation', () => {
+    expect([...operations].filter((one) => !Object.hasOwn(sentences, one))).toEqual([]);
+    const beside = (one: string) => operations.has(one) || BESIDE_SCOPES.includes(one) || isInWider(one, operations);
+    expect(Object.keys(sentences).filter((one) => !beside(one))).toEqual([]);
+  });
+
+  test('every read reads well: one verb, no name as a program writes it, and nothing twice', () => {
+    const texts = [...operations]
+      .filter((one) => one.startsWith('GET '))
+      .flatMap((operation) => {
+        const pattern = operation.slice('GET '.length);
+        const whole = pattern.replaceAll('**', 'thing/7');
+        const paths = pattern.endsWith('/**') ? [whole, pattern.slice(0, -'/**'.length)] : [whole];
+        return paths.map((path) => said(platform, `GET ${path.replaceAll('**', 'thing/7').replaceAll('*', 'x1')}`));
+      });
+    const verbs =
+      'read|list|search|count|compare|download|find|get|see|suggest|preview|test|check|generate|ask|exchange';
+    const isWellFormed = (text: string) =>
+      new RegExp(`^(?:${verbs})(?: |$)`).test(text) && !/\(not given\)|other field|[[\]{}*]/.test(text);
+    // As programs write it, said twice, or a gap where something should stand.
+    const isAwkward = (text: string) =>
+      /(?!GitHub)\b[a-z]+[A-Z]|[a-z]_[a-z]|\b([a-z]+) \1\b|\bof (?:of|in)\b| {2}| $/.test(
+        text.replaceAll(/thing\/7|\S*x1[\w/]*/g, '…'),
+      );
+    expect(texts.filter((text) => !isWellFormed(text) || isAwkward(text))).toEqual([]);
   });
 
   test('each tells as much as path and method do where no more is on record', () => {
@@ -218,6 +246,29 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     { amount: 500, currency: 'mga', confirm: true },
     'prepare a payment of 500 MGA, and charge at once: true',
   ],
+  ['github', 'GET /repos/acme/shop/issues?state=open', undefined, 'list the issues of acme/shop with 1 field'],
+  ['github', 'GET /repos/acme/shop/issues/7', undefined, 'read issue acme/shop#7'],
+  ['github', 'GET /repos/acme/shop/issues/7/events', undefined, 'read 7/events in the issues of acme/shop'],
+  [
+    'github',
+    'GET /repos/acme/shop/commits/feature/x/check-runs',
+    undefined,
+    'list the check runs of commit feature/x of acme/shop',
+  ],
+  ['github', 'GET /user/repos', undefined, 'list the repositories of the connected account'],
+  ['stripe', 'GET /v1/charges/ch_1', undefined, 'read charge ch_1'],
+  ['stripe', 'GET /v1/customers/cus_1/payment_methods/pm_1', undefined, 'read payment method pm_1 of customer cus_1'],
+  ['slack', 'GET /conversations.history?channel=C1&limit=9', undefined, 'read the messages in C1 and 1 other field'],
+  ['slack', 'POST /conversations.history', { channel: 'C1' }, 'read the messages in C1'],
+  ['kubernetes', 'GET /api/v1/namespaces/shop/pods/web/log', undefined, 'read the log of the pod web in shop'],
+  ['linear', 'POST /', { query: 'query { issue(id: "ENG-1") { title } }' }, 'read the issue ENG-1'],
+  [
+    'github',
+    'POST /graphql',
+    { query: 'query { repository(owner: "acme", name: "shop") { id } }' },
+    'read the repository acme/shop',
+  ],
+  ['gmail', 'GET /gmail/v1/users/me/messages/m1', undefined, 'read message m1 of the mailbox me'],
   ['npm', 'DELETE /@acme/app/-rev/3-abc', undefined, 'take @acme/app out of the registry, with all versions'],
   ['npm', 'PUT /-/package/@acme/app/dist-tags/latest', undefined, 'tag a version of @acme/app as latest'],
   ['npm', 'PUT /-/package/app/dist-tags/latest', undefined, 'tag a version of app as latest'],

@@ -1,5 +1,6 @@
 /** A body that was not read as a whole may hold anything: whoever has to know it decides against the agent. */
 import { describe, expect, test } from 'vitest';
+import { judgeBody } from '../../broker/calls/judge-body.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import { type CallAsk, type Constraints, type Facts, type RuleSource, UnreadBody } from '../../broker/policy/facts.ts';
 import { classify } from '../../broker/policy/operation.ts';
@@ -28,18 +29,32 @@ describe('rules', () => {
   ])('a rule that denies when %s denies, and says why', (when) => {
     expect(judge([ALLOW_ALL, { effect: 'deny', when }])).toMatchObject({
       kind: 'deny',
+      unread: true,
       reason: 'denied_by_policy',
       detail: expect.stringContaining('because its condition failed'),
     });
   });
 
   test('a rule that allows does not', () => {
-    expect(judge([{ effect: 'allow', when: '!has(request.body.amount)' }])).toMatchObject({ kind: 'deny' });
+    expect(judge([{ effect: 'allow', when: '!has(request.body.amount)' }])).toMatchObject({
+      kind: 'deny',
+      unread: true,
+    });
+  });
+
+  test('a refusal that another body would get, too, is not said to be for want of it', () => {
+    const wants = { effect: 'deny', when: 'request.body.amount > 1' } as const;
+    for (const rules of [
+      [wants, { effect: 'deny' }],
+      [{ effect: 'deny' }, wants],
+      [{ effect: 'deny', when: 'request.headers.x == "1"' }],
+    ])
+      expect(judge(rules as RuleSource[])).not.toHaveProperty('unread');
   });
 
   test('a guardrail that holds holds', () => {
     const guardrails = guardrailsOf({ name: 'large', effect: 'require_approval', when: 'request.body.amount > 1' });
-    expect(judge([ALLOW_ALL], { guardrails })).toMatchObject({ kind: 'hold' });
+    expect(judge([ALLOW_ALL], { guardrails })).toMatchObject({ kind: 'hold', unread: true });
   });
 
   test('a condition that leaves the body alone is decided', () => {
@@ -63,17 +78,65 @@ describe('limits of a grant', () => {
   test('recipients cannot be checked', () => {
     const mail = { path: '/gmail/v1/users/me/messages/send' };
     const sent = limited({ recipients: ['ann@acme.example'] }, mail, 'gmail:messages.send', 'gmail');
-    expect(sent).toMatchObject({ kind: 'deny', reason: 'recipient_not_allowed' });
+    expect(sent).toMatchObject({ kind: 'deny', reason: 'recipient_not_allowed', unread: true });
   });
 
   test.each<[string, Partial<CallAsk>, string]>([
     ['what an issue is linked to', { path: '/repos/acme/app/issues' }, 'codehost:issues.write'],
-    ['the name of a new repository', { path: '/orgs/acme/repos' }, 'codehost:repos.create'],
+    ['the name of a new repository', { path: '/orgs/acme/repos' }, 'codehost:repo.create'],
   ])('repositories: %s cannot be told', (_what, asked, scope) => {
     const constraints = { repos: ['acme/*'], allow_repo_creation: true };
-    expect(limited(constraints, asked, scope)).toMatchObject({ kind: 'deny' });
+    expect(limited(constraints, asked, scope)).toMatchObject({ kind: 'deny', unread: true });
     expect(limited(constraints, { ...asked, body: { name: 'app' } }, scope)).not.toMatchObject({
       reason: 'repo_not_allowed',
+    });
+  });
+
+  describe('repositories: a body that is no object', () => {
+    const ASSET = { path: '/repos/acme/app/releases/1/assets', query: 'name=a.bin' };
+    const CONTEXTS = { path: '/repos/acme/app/branches/main/protection/required_status_checks/contexts' };
+    const sent = (asked: Partial<CallAsk>, type: string, bytes: string | Buffer, coding = 'identity') => {
+      const headers = { 'content-type': type, 'content-encoding': coding };
+      const read = judgeBody(headers, Buffer.from(bytes));
+      if (!read.ok) throw new Error(read.detail);
+      const scope = asked.path === CONTEXTS.path ? 'codehost:protection.write' : 'codehost:releases.write';
+      return limited({ repos: ['acme/app'] }, { ...asked, body: read.judged }, scope);
+    };
+    const LIST = 'application/json';
+
+    test.each([
+      [ASSET, 'application/octet-stream', '\u0001'],
+      [ASSET, 'application/zip', 'PK'],
+      [ASSET, 'text/plain', '{"head":"evil:main"}'],
+      [ASSET, LIST, '{"any":"thing"}'],
+      [CONTEXTS, LIST, '["ci/test","ci/lint"]'],
+      [CONTEXTS, LIST, '[{"name":"ci/test"}]'],
+    ])('%j passes as %s: %s', (asked, type, body) => {
+      expect(sent(asked, type, body)).toMatchObject({ kind: 'allow' });
+    });
+
+    test.each<[Partial<CallAsk>, string, string, string?]>([
+      // What a server may read as JSON or as a form, whatever it says.
+      [ASSET, 'application/octet-stream', 'x', 'gzip'],
+      [ASSET, 'text/json', '{"repository_id":1}'],
+      [ASSET, 'application/x-json', '{"repository_id":1}'],
+      [ASSET, 'multipart/mixed; boundary=x', 'x'],
+      [ASSET, '', 'x'],
+      [ASSET, LIST, '[{"repository_id":1}]'],
+      [ASSET, LIST, '{"repository_id":1}'],
+      // An operation that takes objects, and one of which nothing is said.
+      [{ path: '/repos/acme/app/releases' }, 'application/octet-stream', '{"target_commitish":"x"}'],
+      [{ path: '/repos/acme/app/releases' }, LIST, '[]'],
+      // Another spelling, another repository, a part that reaches beyond.
+      [{ path: '/repos/acme/app/Releases/1/assets' }, 'application/octet-stream', 'x'],
+      [{ path: '/repos/acme/other/releases/1/assets' }, 'application/octet-stream', 'x'],
+      [{ path: '/repos/acme/app/releases/1/assets', query: 'repository_id=1' }, 'application/octet-stream', 'x'],
+      [CONTEXTS, LIST, '[{"repository_id":1}]'],
+      [CONTEXTS, LIST, '["ci",{"head":"evil:main"}]'],
+      [CONTEXTS, LIST, '[[{"repository_id":1}]]'],
+      [CONTEXTS, 'text/plain', 'ci'],
+    ])('%j is refused as %s: %s %s', (asked, type, body, coding) => {
+      expect(sent(asked, type, body, coding)).toMatchObject({ kind: 'deny' });
     });
   });
 
@@ -82,6 +145,7 @@ describe('limits of a grant', () => {
     const body = { ref: 'refs/heads/agent/x', sha: 'abc' };
     expect(limited({ refs: ['agent/*'] }, asked, 'codehost:contents.write')).toMatchObject({
       reason: 'repo_not_allowed',
+      unread: true,
     });
     expect(limited({ refs: ['agent/*'] }, { ...asked, body }, 'codehost:contents.write')).toMatchObject({
       kind: 'allow',
@@ -93,7 +157,7 @@ test('an operation whose contents decide what it needs falls under no scope', ()
   const put = call({ method: 'PUT', path: '/repos/acme/app/contents/a.txt', body: UNREAD });
   const rules = rulesOf('github');
   const found = classify(rules, call({ method: 'POST', path: '/repos/acme/app/git/trees', body: UNREAD }));
-  expect(found).toEqual({ kind: 'unclassified', why: expect.stringContaining(UNREAD.why) });
+  expect(found).toEqual({ kind: 'unclassified', why: expect.stringContaining(UNREAD.why), unread: true });
   expect(classify(rules, { ...put, body: { content: 'eA==' } })).toMatchObject({ kind: 'classified' });
 });
 

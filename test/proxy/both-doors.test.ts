@@ -8,17 +8,32 @@ import type { LoadedFacts } from '../../broker/facts/facts.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { bodyKinds } from '../../broker/policy/body-kinds.ts';
 import { decide } from '../../broker/policy/decide.ts';
-import type { Facts, Method, RuleSource, Verdict } from '../../broker/policy/facts.ts';
+import type { Constraints, Facts, Method, RuleSource, Verdict } from '../../broker/policy/facts.ts';
 import type { BodyKind } from '../../broker/policy/platform-rules.ts';
 import type { Action } from '../../broker/wire/action.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
-import { facts, grant, NOW, policyOf } from '../policy/world.ts';
+import { facts, grant, guardrailsOf, NOW, policyOf } from '../policy/world.ts';
 import { makeRandom } from '../world/random.ts';
 
 const RULES: RuleSource[] = [
   { effect: 'allow' },
   { effect: 'require_approval', methods: ['DELETE'] },
   { effect: 'deny', when: 'has(request.body.amount) && request.body.amount == 13' },
+];
+
+const GUARDRAILS: RuleSource[] = [
+  { name: 'puts', effect: 'require_approval', methods: ['PUT'] },
+  { name: 'refs', effect: 'deny', when: 'has(request.body.ref) && request.body.ref == "refs/heads/x"' },
+];
+
+/** What a grant allows of what is called; `*` of an operation stands for `x1`. */
+const CONSTRAINTS: Constraints[] = [
+  {},
+  { repos: ['x1/x1'] },
+  { repos: ['acme/*'], allow_repo_creation: true },
+  { refs: ['agent/*', 'x'] },
+  { repos: ['x1/*'], refs: ['x'], ref_changes: ['create'] },
+  { recipients: ['C1', '@acme.example'] },
 ];
 
 const BODIES = ['', '{}', '{"amount":13}', '{"amount":12,"channel":"C1","ref":"refs/heads/x","paths":["a"]}'];
@@ -62,11 +77,12 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
   );
   if (rules.kind === 'graphql' || rules.graphqlPath !== undefined)
     for (const scope of rules.scopes.keys()) operations.push({ scope, method: 'POST', path: rules.graphqlPath ?? '/' });
-  const platformOf = (scopes: readonly string[]): LoadedFacts => {
+  const platformOf = (scopes: readonly string[], constraints: Constraints, isGuarded: boolean): LoadedFacts => {
     const found: Facts = facts({
       platform: { platformId: 'crm', name, version: 1, suspended: false, defaultConnectionId: 'c', rules },
-      grants: [grant({ scopes })],
+      grants: [grant({ scopes, constraints })],
       policy: policyOf(...RULES),
+      ...(isGuarded && { guardrails: guardrailsOf(...GUARDRAILS) }),
     });
     return { facts: found, platform: { manifest, rules } as LoadedFacts['platform'], connections: new Map() };
   };
@@ -116,10 +132,11 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
       for (const body of bodiesOf(method, path)) {
         const others = Array.from({ length: 3 }, () => scopes[Math.floor(random() * scopes.length)] ?? own);
         const granted = [...new Set(random() < 0.7 ? [own, ...others] : others)];
-        const loaded = platformOf(granted);
+        const constraints = (random() < 0.5 ? CONSTRAINTS[Math.floor(random() * CONSTRAINTS.length)] : undefined) ?? {};
+        const loaded = platformOf(granted, constraints, random() < 0.3);
         const raw = byProxy(loaded, method, path, body);
         const told = granted.map((scope) => byActions(loaded, method, path, scope, body));
-        const where = `${method} ${path} ${body.text} with ${granted.join(', ')}`;
+        const where = `${method} ${path} ${body.text} with ${granted.join(', ')} ${JSON.stringify(constraints)}`;
         if (raw === 'invalid') {
           expect(
             told.every((one) => one === 'invalid'),

@@ -1,5 +1,6 @@
 /** The raw door: what any client of a platform sends is decided, sent as it is, and answered as the platform answers. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -76,7 +77,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     expect(row).toMatchObject({ method: 'GET', result: 'allowed' });
   });
 
-  test('an upload is streamed, and rules know nothing of it', async () => {
+  test('an upload is streamed, and refused where a rule has to know it', async () => {
     const body = 'x'.repeat(3 * 1024 * 1024);
     const answer = await ask('POST', '/proxy/demo-main/items', {
       body,
@@ -84,16 +85,34 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     });
     expect(answer.status).toBe(200);
     expect(lastSeen()?.body.length).toBe(body.length);
-    const limited = await organisation.agent({
-      rules: [{ effect: 'allow' }, { effect: 'deny', when: 'has(request.body.amount) && request.body.amount > 1000' }],
-    });
-    const denied = await rawClient(() => limited)('POST', '/proxy/demo-main/items', {
-      body,
-      headers: { 'content-type': 'application/octet-stream' },
-    });
+    const when = 'has(request.body.amount) && request.body.amount > 1000';
+    const before = world.upstream.seen.length;
+    const send = async (rules: readonly unknown[], type: string) => {
+      const limited = rawClient(await organisation.agent({ rules }).then((one) => () => one));
+      return await limited('POST', '/proxy/demo-main/items', { body, headers: { 'content-type': type } });
+    };
+    for (const rules of [
+      [{ effect: 'allow' }, { effect: 'deny', when }],
+      [{ effect: 'allow' }, { effect: 'require_approval', when }],
+      [{ effect: 'allow', when: 'request.body.amount < 1000' }],
+    ])
+      for (const type of ['application/octet-stream', JSON_TYPE]) {
+        const refused = await send(rules, type);
+        expect(refused, JSON.stringify(rules)).toMatchObject({ status: 413, body: { error: 'payload_too_large' } });
+        expect(refused.body.detail).toContain('more than 1024 KiB');
+        const { db } = world.running.broker.store;
+        const row = await findAuditRow(db, organisation.id, refused.headers.get('x-svc-audit-id') ?? '');
+        expect(row).toMatchObject({ result: 'errored', reason: 'payload_too_large' });
+      }
+    // What else denies it says so: a shorter body would not help.
+    const denied = await send([{ effect: 'deny' }, { effect: 'deny', when }], JSON_TYPE);
     expect(denied).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
-    const allowed = await rawClient(() => limited)('POST', '/proxy/demo-main/items', { body: '{"amount":1000}' });
-    expect(allowed.status).toBe(200);
+    expect(world.upstream.seen).toHaveLength(before);
+    const limited = await organisation.agent({ rules: [{ effect: 'allow' }, { effect: 'deny', when }] });
+    const short = rawClient(() => limited);
+    const type = { 'content-type': 'application/octet-stream' };
+    expect((await short('POST', '/proxy/demo-main/items', { body: 'x', headers: type })).status).toBe(403);
+    expect((await short('POST', '/proxy/demo-main/items', { body: '{"amount":1000}' })).status).toBe(200);
   });
 
   test('an event stream goes on as it comes', async () => {
@@ -244,9 +263,11 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     });
 
     test.each(['OPTIONS', 'TRACE'])('%s', async (method) => {
-      const answer = await ask(method, '/proxy/demo-main/items').catch(() => undefined);
-      // fetch itself refuses TRACE.
-      if (method === 'OPTIONS') expect(answer).toMatchObject({ status: 405 });
+      const before = world.upstream.seen.length;
+      const answer = await ask(method, '/proxy/demo-main/items');
+      expect(answer).toMatchObject({ status: 405, headers: expect.anything() });
+      expect(answer.text).not.toContain('authorization');
+      expect(world.upstream.seen).toHaveLength(before);
     });
   });
 

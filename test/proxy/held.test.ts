@@ -142,6 +142,80 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(idOf(await write({ 'idempotency-key': 'two' }, body))).toBe(id);
   });
 
+  test('the same parts with another boundary join, other parts do not', async () => {
+    const send = (boundary: string, title: string) => {
+      const part = (name: string, value: string) =>
+        `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+      const body = `${part('title', title)}${part('n', '1')}--${boundary}--\r\n`;
+      return write({ 'content-type': `multipart/form-data; boundary=${boundary}` }, body);
+    };
+    const id = idOf(await send('----one7f3a', 'report'));
+    expect(idOf(await send('----two9c1b', 'report'))).toBe(id);
+    expect(idOf(await send('----one7f3a', 'another'))).not.toBe(id);
+    await approve(id);
+    const before = world.upstream.seen.length;
+    expect(await send('----three', 'report')).toMatchObject({ status: 200 });
+    // It was made when it was approved, with the bytes that were shown.
+    const sent = world.upstream.seen.filter(({ body }) => body.includes('report'));
+    expect(sent.map(({ body }) => body.includes('----one7f3a'))).toEqual([true]);
+    expect(world.upstream.seen).toHaveLength(before);
+  });
+
+  test('reads never join', async () => {
+    const reader = await organisation.agent({ rules: [{ effect: 'require_approval' }] });
+    const read = (method: string) =>
+      rawClient(() => reader)(method, '/proxy/demo-main/items', { headers: { 'x-svc-wait': '0' } });
+    const [first, second] = [idOf(await read('GET')), idOf(await read('GET'))];
+    expect(second).not.toBe(first);
+    await approve(first);
+    expect(idOf(await read('GET'))).not.toBe(first);
+  });
+
+  describe('who waits', () => {
+    const waiter = async () => {
+      const one = await organisation.agent();
+      const send = rawClient(() => one);
+      return (body: string, wait = '20') =>
+        send('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': wait } });
+    };
+    const quickly = async (asking: Promise<Answer>) => {
+      const late = new Promise<'waits'>((resolve) => setTimeout(resolve, 6_000, 'waits').unref());
+      return await Promise.race([asking, late]);
+    };
+
+    test('are four requests for one call: a fifth is answered at once', async () => {
+      const send = await waiter();
+      const body = fresh();
+      const id = idOf(await send(body, '0'));
+      const waiting = Array.from({ length: 4 }, () => send(body));
+      const one = await Promise.race([...waiting, new Promise((resolve) => setTimeout(resolve, 500, 'all wait'))]);
+      expect(one).toBe('all wait');
+      const fifth = await quickly(send(body));
+      expect(fifth).toMatchObject({ status: 403, body: { approval_id: id } });
+      await approve(id);
+      for (const answer of await Promise.all(waiting)) expect(answer.status, answer.text).toBe(200);
+      expect(made(body)).toBe(1);
+    });
+
+    test('are a hundred requests of an agent: one more is answered at once', async () => {
+      const send = await waiter();
+      const bodies = Array.from({ length: 25 }, fresh);
+      const ids = await Promise.all(bodies.map(async (body) => idOf(await send(body, '0'))));
+      const waiting = bodies.flatMap((body) => Array.from({ length: 4 }, () => send(body, '60')));
+      const more = fresh();
+      // It waits as long as there is room, and so until all the others do.
+      const waitsFor = async (seconds: number) => {
+        const begun = performance.now();
+        expect(await send(more, String(seconds))).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
+        return performance.now() - begun;
+      };
+      await expect.poll(() => waitsFor(1), { timeout: 20_000 }).toBeLessThan(900);
+      expect(await waitsFor(30)).toBeLessThan(20_000);
+      await Promise.all(ids.map((id) => deny(id, 'no')));
+      for (const answer of await Promise.all(waiting)) expect(answer.body.error).toBe('approval_denied');
+    });
+  });
+
   test('the exact bytes are held, with their media type, and an answer that is no JSON comes back as it was', async () => {
     const body = Buffer.from([0, 1, 2, 250, 251, calls++ % 256]);
     const send = () =>

@@ -70,6 +70,59 @@ describe('one request is read in one way', () => {
     expect(JSON.stringify(world.upstream.seen.at(-1)?.rawHeaders).toLowerCase()).not.toContain('override');
   });
 
+  test('extensions of chunks are not sent on', async () => {
+    const chunked = head(
+      'POST /proxy/demo-main/items HTTP/1.1',
+      'Transfer-Encoding: chunked',
+      'Content-Type: application/json',
+    );
+    const before = world.upstream.seen.length;
+    const answer = await exchange(port(), `${chunked}2;a=1;b="0"\r\n{}\r\n0;last\r\n\r\n`);
+    expect(answer.status, answer.head).toBe(200);
+    expect(world.upstream.seen.slice(before)).toMatchObject([{ method: 'POST', body: '{}' }]);
+    expect((await exchange(port(), `${chunked}2;a\n{}\r\n0\r\n\r\n`)).status).toBe(400);
+    expect(world.upstream.seen.length).toBe(before + 1);
+    await world.forgive();
+  });
+
+  test('who asks first whether to send is told to go on, and a stranger is not', async () => {
+    const first = async (line: string) => {
+      const socket = connect(port(), '127.0.0.1');
+      socket.write(line);
+      const got = String((await once(socket, 'data'))[0]).split('\r\n')[0];
+      return { socket, got };
+    };
+    const expecting = head(
+      'POST /proxy/demo-main/items HTTP/1.1',
+      'Content-Length: 2',
+      'Content-Type: application/json',
+      'Expect: 100-continue',
+    );
+    const { socket, got } = await first(expecting);
+    expect(got).toBe('HTTP/1.1 100 Continue');
+    socket.write('{}');
+    expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 /);
+    expect(world.upstream.seen.at(-1)).toMatchObject({ method: 'POST', body: '{}' });
+    expect(world.upstream.seen.at(-1)?.headers).not.toHaveProperty('expect');
+    const stranger = await first(expecting.replace(/Bearer \S+/, 'Bearer nobody'));
+    expect(stranger.got).toContain(' 401 ');
+    stranger.socket.destroy();
+    await world.forgive();
+  });
+
+  test('a connection to an MCP server has no place here', async () => {
+    const manifest = { kind: 'mcp', scopes: { 'tools:all': ['tool *'] } };
+    await organisation.platform({ id: 'tools', manifest: manifest as never });
+    const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
+    const before = world.upstream.seen.length;
+    for (const path of ['/proxy/tools-main/', '/proxy/tools-main/tools/search']) {
+      const answer = await rawClient(() => holder)('POST', path, { body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' });
+      expect(answer, answer.text).toMatchObject({ status: 400, body: { detail: expect.stringContaining('/mcp') } });
+    }
+    expect(world.upstream.seen.length).toBe(before);
+    await world.forgive();
+  });
+
   test('an upgrade is refused', async () => {
     const bytes = head('GET /proxy/demo-main/items HTTP/1.1', 'Upgrade: websocket').replace(
       'Connection: close',
@@ -245,6 +298,61 @@ describe('answers', () => {
         (row) => row.agent_id === agent.id,
       );
     await expect.poll(async () => (await rows()).at(0)?.flags).toContain('"ended":"upstream_closed"');
+  });
+
+  test('a part of one comes as a part', async () => {
+    const answer = await answering(({ headers }, response) => {
+      response.writeHead(206, {
+        'content-range': 'bytes 0-3/10',
+        'accept-ranges': 'bytes',
+        'content-type': 'text/plain',
+      });
+      response.end(headers.range === undefined ? 'none' : 'part');
+    });
+    expect([answer.status, answer.headers.get('content-range'), answer.text]).toEqual([206, 'bytes 0-3/10', 'none']);
+  });
+
+  test('who stops reading stops the platform, and the row says who left', async () => {
+    let written = 0;
+    const sending = Promise.withResolvers<void>();
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/octet-stream' });
+      const piece = Buffer.alloc(256 * 1024, 'x');
+      const go = () => {
+        while (!response.destroyed && written < 512 * 1024 * 1024) {
+          written += piece.length;
+          if (!response.write(piece)) return void response.once('drain', go);
+        }
+      };
+      response.on('close', () => sending.resolve());
+      go();
+    };
+    const reader = await organisation.agent({ rules: ALLOW_ALL, name: 'stopped' });
+    const socket = connect(port(), '127.0.0.1');
+    socket.write(
+      `GET /proxy/demo-main/items HTTP/1.1\r\nHost: 127.0.0.1:${port()}\r\nAuthorization: Bearer ${reader.token()}\r\n\r\n`,
+    );
+    await once(socket, 'readable');
+    let before = -1;
+    await expect
+      .poll(
+        () => {
+          const stands = written === before;
+          before = written;
+          return stands;
+        },
+        { timeout: 10_000, interval: 300 },
+      )
+      .toBe(true);
+    expect(written).toBeLessThan(64 * 1024 * 1024);
+    socket.destroy();
+    await sending.promise;
+    world.upstream.answer = undefined;
+    const rows = async () =>
+      (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
+        (row) => row.agent_id === reader.id,
+      );
+    await expect.poll(async () => (await rows()).at(0)?.flags, { timeout: 5_000 }).toContain('"ended":"client_closed"');
   });
 
   test('a redirect of the platform leads through the broker, any other without its query', async () => {

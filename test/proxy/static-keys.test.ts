@@ -227,6 +227,30 @@ describe.each(STORES)(`static keys on %s${postgresNote}`, (store) => {
     expect(body.rows[0].flags.change).toMatchObject({ label: 'passing-main', static_keys: 1 });
   });
 
+  test('ends when a file moves its connection to another platform', async () => {
+    const other = await world.organisation();
+    for (const id of ['first', 'second']) await other.platform({ id });
+    const both = await other.agent({ name: 'both', grants: { first: {}, second: {} } });
+    const keys = `/owner/agents/${both.agentId}/static-keys`;
+    const made = await other.ask('POST', keys, { label: 'old client', connection: 'first-main' });
+    expect((await ask(made.body, '/proxy/first-main/items', both)).status).toBe(200);
+    const second = { platform: 'second', default: true };
+    const text = JSON.stringify({ connections: { 'first-main': { platform: 'second' }, 'second-main': second } });
+    const moved = await other.ask('POST', '/owner/governance/apply', { text, values: {} });
+    expect(moved.status, moved.text).toBe(200);
+    const change = moved.body.changes.find(({ name }: { name: string }) => name === 'first-main');
+    expect(change.details).toContainEqual(expect.stringContaining('static keys for it, end'));
+    expect(await ask(made.body, '/proxy/first-main/items', both)).toMatchObject({ status: 401 });
+    const { body } = await other.ask('GET', keys);
+    expect(body.static_keys[0]).toMatchObject({ status: 'ended', ended_because: 'connection' });
+    // Its secret goes along.
+    const { connections } = (await other.ask('GET', '/owner/connections')).body;
+    const first = connections.find(({ label }: { label: string }) => label === 'first-main');
+    expect(first).toMatchObject({ platform: 'second', state: 'connected' });
+    const tested = await other.ask('POST', `/owner/connections/${first.id}/test`, {});
+    expect(tested.body, tested.text).toMatchObject({ ok: true, upstream_status: 200 });
+  });
+
   test('a held call gets its one result, and none once the key ended', async () => {
     const made = await issued();
     const write = (body: string, wait: string) =>

@@ -8,7 +8,7 @@ import { purgeAudit } from '../../broker/receipt-log/purge.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ, WRITE } from '../world/requests.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
@@ -16,7 +16,7 @@ const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
 
 type Row = { type: 'row'; index: number; row: Record<string, string | number | null>; row_hash: string };
 
-describe.each(STORES)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`, (store) => {
   const world = givenWorld(store);
   const organisation = fresh(() => world.demoOrganisation());
   const agent = fresh(() => organisation.agent());

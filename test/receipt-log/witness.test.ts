@@ -8,7 +8,7 @@ import { afterFile } from '../world/after-file.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { READ } from '../world/requests.ts';
 import { isConsistent } from '../world/rfc9162.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 
 const NAME = 'witness.example/w1';
 
@@ -70,7 +70,7 @@ async function startWitness() {
   };
 }
 
-describe.each(STORES)(`witnesses of the receipt log on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (store) => {
   let witness: Awaited<ReturnType<typeof startWitness>>;
   beforeAll(async () => {
     witness = await startWitness();

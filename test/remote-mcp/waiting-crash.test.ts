@@ -7,7 +7,7 @@ import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { title: 'once' } };
@@ -16,7 +16,7 @@ const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data:
 type Json = any;
 type Call = (name: string, args: object, options?: { onprogress?: () => void }) => Promise<Json>;
 
-describe.each(STORES)(`kill -9 while a remote client waits, on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNote}`, (store) => {
   /** A world whose broker is a process that a test may kill, and a client that an owner has authorised. */
   async function scene(client: Client | FirstClient) {
     const world = await startWorld(store, { LOG_LEVEL: 'warn' });

@@ -18,6 +18,8 @@ type AnyClient = Pick<Client, 'callTool' | 'close'>;
 type Connected = { client: AnyClient; memory: ClientMemory; name: string };
 type Connect = (capabilities?: ClientCapabilities, memory?: ClientMemory, calledItself?: string) => Promise<Connected>;
 
+/** What a client is told while a call waits. */
+const NEWS = 'Waiting for a person to approve this call, which would send a POST to /items with 1 field';
 const OPENS_LINKS = { elicitation: { url: {} } };
 
 describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNote}`, (store) => {
@@ -80,7 +82,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
         approval_id: id,
         note: 'Only this once.',
       });
-      expect(told[0]).toMatchObject({ progress: 0, message: expect.stringContaining(desk.urlOf(id)) });
+      expect(told[0]).toMatchObject({ progress: 0, message: `${NEWS}: ${desk.urlOf(id)}` });
       expect(desk.sentFor(args)).toBe(1);
     });
 
@@ -269,6 +271,7 @@ describe.each(ONE_STORE)(`a remote client whose call is held, on %s${postgresNot
         const { approval_id: id } = pending;
         expect(pending).toMatchObject({ status: 'pending_approval', approval_url: desk.urlOf(id) });
         expect(pending.next).toMatch(/Do not submit the call again.*check_approval/s);
+        expect(pending.detail).toContain(' It would send a POST to /items with 1 field. ');
         await client.close();
         answer = 'accept';
         const again = await opening(async () => 'accept', memory);

@@ -1,5 +1,5 @@
 /** Tools as they are installed, run by `agent-broker run`; one that is not installed is left out, and says so. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,15 +11,9 @@ import { npm } from '../../broker/platforms/builtin/npm.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { profileOf, run, sh } from './run-world.ts';
-
-const isThere = (tool: string, ...words: string[]) => spawnSync(tool, words).status === 0;
-const onlyWith = (tool: string, ...words: string[]) => {
-  if (isThere(tool, ...words)) return test;
-  console.warn(`${tool} is not installed, so it is not tested.`);
-  return test.skip;
-};
+import { onlyWith } from './tls-world.ts';
 
 const MANIFESTS = { codehost: github, npm, kubernetes };
 type Answers = Record<string, unknown>;
@@ -27,9 +21,10 @@ type Answers = Record<string, unknown>;
 describe('tools', () => {
   let world: World;
   let profile: string;
+  let organisation: Organisation;
   beforeAll(async () => {
     world = await startWorld();
-    const organisation = await world.organisation();
+    organisation = await world.organisation();
     for (const [id, manifest] of Object.entries(MANIFESTS))
       await organisation.platform({ id, manifest: { ...manifest, base_url: world.upstream.url } });
     const grants = Object.entries(MANIFESTS).map(([id, { scopes }]) => [id, { scopeList: Object.keys(scopes) }]);
@@ -133,6 +128,72 @@ describe('tools', () => {
     expect(ended, ended.stderr).toMatchObject({ code: 0 });
     expect(ended.stdout).toContain('"name":"left"');
     expect(world.upstream.seen.map(({ target }) => target)).toEqual(['/left', '/left/-/left-1.0.0.tgz']);
+  });
+
+  /** A profile of an agent without `scope`, and one whose calls under it a person decides. */
+  const refusedAndHeld = async (platform: keyof typeof MANIFESTS, scope: string) => {
+    const { scopes } = MANIFESTS[platform];
+    const without = Object.keys(scopes).filter((one) => one !== scope);
+    const rules = [...ALLOW_ALL, { effect: 'require_approval', scopes: [scope] }];
+    return {
+      refused: profileOf(
+        await organisation.agent({ rules: ALLOW_ALL, grants: { [platform]: { scopeList: without } } }),
+      ),
+      held: profileOf(await organisation.agent({ rules, grants: { [platform]: { scopeList: Object.keys(scopes) } } })),
+    };
+  };
+  /** Approves the call that waits, as soon as one does. */
+  const approveOne = async () => {
+    const pending = async () => (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
+    await expect.poll(async () => (await pending()).length, { timeout: 20_000, interval: 100 }).toBe(1);
+    const [{ approval_id: id }] = await pending();
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+  };
+
+  onlyWith('gh', '--version')('gh issue create is refused, or waits for a person and is made once', async () => {
+    const { refused, held } = await refusedAndHeld('codehost', 'codehost:issues.write');
+    const repository = {
+      id: 'R1',
+      name: 'app',
+      owner: { login: 'acme' },
+      hasIssuesEnabled: true,
+      viewerPermission: 'WRITE',
+    };
+    let made = 0;
+    world.upstream.answer = (_, response, body) => {
+      const isMutation = body.includes('mutation');
+      if (isMutation) made++;
+      const url = 'https://github.com/acme/app/issues/7';
+      const data = isMutation ? { createIssue: { issue: { id: 'I7', url } } } : { repository };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }));
+    };
+    const create = sh('gh issue create --repo acme/app --title "It breaks" --body "Look"');
+    const environment = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1' };
+    const denied = await run(refused, create, environment);
+    expect(denied.code).not.toBe(0);
+    expect(denied.stderr).toContain('scope_not_granted');
+    expect(made).toBe(0);
+    const [ended] = await Promise.all([run(held, create, environment), approveOne()]);
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'https://github.com/acme/app/issues/7\n' });
+    expect(made).toBe(1);
+  });
+
+  onlyWith('npm', '--version')('npm publish is refused, or waits for a person and is made once', async () => {
+    const { refused, held } = await refusedAndHeld('npm', 'npm:packages.publish');
+    const put: string[] = [];
+    world.upstream.answer = ({ method }, response, body) => {
+      if (method === 'PUT') put.push(body);
+      response.writeHead(method === 'PUT' ? 200 : 404, { 'content-type': 'application/json' }).end('{"ok":true}');
+    };
+    const publish = sh('echo \'{"name":"left","version":"1.0.1"}\' > package.json; npm publish --ignore-scripts');
+    const environment = { npm_config_update_notifier: 'false' };
+    const denied = await run(refused, publish, environment);
+    expect(denied.code).not.toBe(0);
+    expect(denied.stderr).toContain('scope_not_granted');
+    expect(put).toEqual([]);
+    const [ended] = await Promise.all([run(held, publish, environment), approveOne()]);
+    expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: '+ left@1.0.1\n' });
+    expect(put.map((body) => Object.keys(JSON.parse(body)._attachments))).toEqual([['left-1.0.1.tgz']]);
   });
 
   onlyWith(

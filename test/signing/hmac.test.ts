@@ -1,6 +1,7 @@
 /** Requests that are signed with an HMAC of what a template names. */
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { rawClient } from '../proxy/raw-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Received } from './aws-verifier.ts';
 import { callOf, givenSigningWorld } from './signing-world.ts';
@@ -84,6 +85,23 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
       }
     },
   );
+
+  test('on the raw door a body of up to 8 MiB is signed; a longer one is refused, unless nothing of it is signed', async () => {
+    const MIB = 1024 * 1024;
+    const put = async (auth: object, size: number) => {
+      const agent = await signed(auth);
+      const headers = { 'content-type': 'application/octet-stream' };
+      return await rawClient(() => agent)('PUT', '/proxy/main/a', { body: 'x'.repeat(size), headers });
+    };
+    host.verify = verify;
+    expect((await put(FULL, 2 * MIB)).status).toBe(200);
+    const longer = await put(FULL, 8 * MIB + 1);
+    expect([longer.status, longer.body.error]).toEqual([413, 'payload_too_large']);
+    expect(host.taken.map(({ body }) => body.length)).toEqual([2 * MIB]);
+    host.verify = () => undefined;
+    const bare = { ...FULL, template: '{timestamp}{nonce}{method}{target}' };
+    expect((await put(bare, 8 * MIB + 1)).status).toBe(200);
+  });
 
   test('the key is taken out of what a platform answers', async () => {
     const agent = await signed(FULL);

@@ -6,10 +6,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { type GitHost, git, startGitHost } from '../world/git-host.ts';
 import { clone, remoteOf, runGit } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { type AppWorld, givenAppWorld, READ } from './app-world.ts';
 
-describe.each(STORES)(`git with an App on %s${postgresNote}`, (store) => {
+describe.each(ONE_STORE)(`git with an App on %s${postgresNote}`, (store) => {
   let code: GitHost;
   let app: AppWorld;
   /** Where acme/app is. */

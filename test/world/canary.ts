@@ -47,9 +47,29 @@ function asHtml(text: string, special: RegExp): string {
 
 /** The names of the forms that stand in a text or in bytes. */
 export function leaksOf(secret: string, where: string | Uint8Array): string[] {
+  return leaksIn({ '': secret }, where).map(([, form]) => form);
+}
+
+/** A form to be found, in one of its encodings. */
+type Needle = { name: string; form: string; bytes: Buffer };
+
+/** Every form of each of these secrets, by name, that stands in a text or in bytes: in one pass, however many there are. */
+export function leaksIn(secrets: Readonly<Record<string, string>>, where: string | Uint8Array): [string, string][] {
+  const needles = Object.entries(secrets).flatMap(([name, secret]): Needle[] =>
+    [...formsOf(secret)].flatMap(([form, text]) => {
+      const wide = Buffer.from(text, 'utf16le');
+      return [Buffer.from(text), wide, Buffer.from(wide).swap16()].map((bytes) => ({ name, form, bytes }));
+    }),
+  );
+  // By their first three bytes: what begins none of them is passed over.
+  const beginning = (bytes: Uint8Array, at: number) => (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
+  const byBeginning = Map.groupBy(needles, ({ bytes }) => beginning(bytes, 0));
   const bytes = Buffer.from(where);
-  const utf16 = (text: string) => Buffer.from(text, 'utf16le');
-  return [...formsOf(secret)]
-    .filter(([, form]) => bytes.includes(form) || bytes.includes(utf16(form)) || bytes.includes(utf16(form).swap16()))
-    .map(([name]) => name);
+  const found = new Set<Needle>();
+  for (let at = 0; at + 3 <= bytes.length; at++) {
+    for (const needle of byBeginning.get(beginning(bytes, at)) ?? [])
+      if (bytes.subarray(at, at + needle.bytes.length).equals(needle.bytes)) found.add(needle);
+  }
+  const pairs = needles.filter((needle) => found.has(needle)).map(({ name, form }) => `${name}\n${form}`);
+  return [...new Set(pairs)].map((pair) => pair.split('\n') as [string, string]);
 }

@@ -28,7 +28,7 @@ export type Page = {
   value<T>(expression: string): Promise<T>;
   /** Waits until the expression is true, 15 s at most if not said otherwise; one that throws, as while a page loads, is not. */
   until(expression: string, patienceMs?: number): Promise<void>;
-  /** The pointer goes to the middle of the first element that the selector finds, once there is one, and clicks. */
+  /** The pointer goes to the middle of the first element that the selector finds, once there is one, and clicks; a phone is tapped there. */
   click(selector: string): Promise<void>;
   /** `Enter`, `a`, `?`, `Shift+Tab`, … */
   press(...keys: string[]): Promise<void>;
@@ -153,6 +153,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
   });
   for (const domain of ['Page', 'Runtime', 'Log']) await command(`${domain}.enable`);
 
+  let isTouched = false;
   const value = async <T>(expression: string): Promise<T> => {
     const { result, exceptionDetails } = await command('Runtime.evaluate', {
       expression,
@@ -187,6 +188,11 @@ async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
         at = await value(clickableAt(selector));
         return Boolean(at);
       });
+      if (isTouched) {
+        await command('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [at] });
+        await command('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+        return;
+      }
       const event = { ...at, button: 'left', clickCount: 1 };
       await command('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at });
       await command('Input.dispatchMouseEvent', { type: 'mousePressed', ...event });
@@ -200,6 +206,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
     },
     resize: async (size, as = 'window') => {
       const phone = as === 'phone';
+      isTouched = phone;
       await command('Emulation.setDeviceMetricsOverride', { ...size, mobile: phone, deviceScaleFactor: phone ? 2 : 1 });
       await command('Emulation.setTouchEmulationEnabled', { enabled: phone });
     },

@@ -17,7 +17,7 @@ export type GitHost = {
   seen: SeenGit[];
   /** Connections that are open. */
   connections(): Promise<number>;
-  /** Answers instead of git, when it is there; false: git answers after all. */
+  /** Answers instead of git, when it is there; false, or what resolves to that: git answers after all. */
   answer: ((request: IncomingMessage, response: ServerResponse) => unknown) | undefined;
   /** Makes a bare repository `owner/name` with one commit on main. Answers its folder. */
   repository(name: string, options?: { format?: 'sha1' | 'sha256'; files?: Record<string, string> }): string;
@@ -62,9 +62,9 @@ export async function startGitHost({
     const pair = Buffer.from(authorization.replace(/^Basic /, ''), 'base64').toString();
     return pair.startsWith(`${user}:`) ? pair.slice(user.length + 1) : '';
   };
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     host.seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers });
-    if (host.answer && host.answer(request, response) !== false) return;
+    if (host.answer && (await host.answer(request, response)) !== false) return;
     if (!takes(passwordOf(request), request)) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="host"' }).end('no');
       return;

@@ -1,6 +1,7 @@
 /** A newcomer's machine: an empty home, the checkout behind its public address, and terminals in which lines are typed. */
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterFile } from './after-file.ts';
 import { ROOT } from './checkout.ts';
@@ -38,7 +39,9 @@ export type Answering = { shown: RegExp; typed: string };
 
 /** `address`: where the pages clone from; it leads to this checkout. `env`: more of the environment. */
 export function newcomer(address: string, env: Record<string, string>): Newcomer {
-  const home = newFolder();
+  const home = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
+  // Packages of 400 MB, which a busy disk takes a minute to remove: longer than a hook may.
+  afterFile(() => spawn('rm', ['-rf', home], { detached: true, stdio: 'ignore' }).unref());
   const npm = (...words: string[]) =>
     execFileSync('npm', ['config', 'get', ...words])
       .toString()

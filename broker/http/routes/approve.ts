@@ -5,6 +5,7 @@ import { canSign } from '../../approvals/passkey-approval.ts';
 import { findHeldById, openHeld } from '../../approvals/read-held.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { storedUuid } from '../../crypto/ids.ts';
+import { platformNames } from '../../facts/platform-names.ts';
 import { Refusal } from '../errors.ts';
 import { heldBecause, parentNamed, secondsLeft } from '../held-call.ts';
 import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
@@ -26,6 +27,7 @@ const Waiting = z
     agent: opened.agent.pick({ name: true, agent_id: true, parent: true }),
     sentence: opened.sentence,
     platform: opened.platform,
+    platform_name: opened.platform_name,
     connection: z.string().nullable().describe('its label'),
     scope: opened.scope,
     reason: opened.reason,
@@ -73,6 +75,7 @@ export const approveRequest = route({
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
     const now = broker.clock();
     if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);
+    const nameOf = await platformNames(broker.store.db, held.organisation_id, [held.platform_id]);
     return json(
       200,
       {
@@ -82,6 +85,7 @@ export const approveRequest = route({
         agent: { name: held.agent_name, agent_id: held.agent_public_id, parent: parentNamed(held) },
         sentence: shownSentence(sentenceOfHeld(broker, held)),
         platform: held.platform_id,
+        platform_name: nameOf(held.platform_id),
         connection: held.connection_label,
         scope: held.scope,
         reason: held.agent_reason,

@@ -65,6 +65,7 @@ export const proxyRoutes = METHODS.map((method) =>
       'invalid_request',
       'forbidden',
       'not_found',
+      'payload_too_large',
       'rate_limited',
       'too_many_calls',
       'not_implemented',

@@ -46,6 +46,6 @@ export const registrationStream = route({
 
 const shown = ({ status, agent_id, expires_at }: RegistrationNews) => ({
   status,
-  agent_id: status === 'approved' ? agent_id : null,
+  ...(status === 'approved' && { agent_id }),
   expires_at: new Date(expires_at).toISOString(),
 });

@@ -21,7 +21,7 @@ export const s3 = {
   name: 'S3',
   docs: 'https://docs.aws.amazon.com/AmazonS3/latest/API',
   base_url: 'https://your-storage.invalid',
-  auth: { type: 'aws_sigv4', region: 'us-east-1', service: 's3' },
+  auth: { type: 'aws_sigv4', region: 'us-east-1', service: 's3', unsigned_payload: true },
   error_body:
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>{detail}</Message></Error>',
   // Settings, and the list of an upload's parts, are XML.

@@ -37,10 +37,14 @@ export const slack = {
     token_type: 'bot',
     account: { url: 'https://slack.com/api/auth.test', pointer: '/team' },
   },
+  // An upload goes to an address that the answer tells, and Slack's own client sends its token there, too.
+  base_urls: { 'POST /upload/v1/**': 'https://files.slack.com' },
+  answer_urls: { 'POST /files.getUploadURLExternal': ['upload_url'] },
   // Of these Slack takes no JSON; what is nested in one of its forms is a text that is JSON.
   bodies: {
     'POST /files.getUploadURLExternal': 'form',
     'POST /files.completeUploadExternal': 'form',
+    'POST /upload/v1/**': ['multipart', 'bytes'],
     'POST /files.remote.add': 'form',
     'POST /files.remote.update': 'form',
     'POST /files.remote.remove': 'form',
@@ -106,6 +110,8 @@ export const slack = {
     'slack:files.write': [
       'POST /files.getUploadURLExternal',
       'POST /files.completeUploadExternal',
+      // At files.slack.com: what is uploaded.
+      'POST /upload/v1/**',
       'POST /files.remote.add',
       'POST /files.remote.update',
       'POST /files.remote.share',

@@ -1,4 +1,4 @@
-/** Held calls that a webhook is told of: each is, and a second copy has the same id. */
+/** Held calls that a webhook is told of, and what was decided of them: each is, and a second copy has the same id. */
 import { afterFile } from '../../world/after-file.ts';
 import { startChannelServer } from '../../world/channel-server.ts';
 import type { Invariants } from '../invariants.ts';
@@ -8,7 +8,7 @@ import { agentsOf } from './calls.ts';
 const LONGEST_MS = 20_000;
 
 export async function notices(scene: Scene, invariants: () => Invariants): Promise<Work> {
-  const { world, organisation, random, ledger, reader } = scene;
+  const { world, organisation, random, ledger, reader, ask } = scene;
   const server = await startChannelServer();
   afterFile(() => server.close());
   world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${server.address}`;
@@ -47,14 +47,22 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
         await pause(50);
       }
       ledger.most('longest until all notices were sent, ms', performance.now() - began);
-      const came = Map.groupBy(server.came(), ({ data }) => data.id as string);
-      for (const { id } of await reader.rows('select id from approvals')) {
-        const copies = came.get(id);
-        if (!copies) throw new Error(`nobody was told of ${id}`);
-        if (new Set(copies.map((copy) => copy.id)).size > 1) throw new Error(`the copies for ${id} have different ids`);
-        if (copies.length > 1) ledger.most('most copies of one notice', copies.length);
+      const came = Map.groupBy(server.came(), ({ type, data }) => `${type} ${data.id}`);
+      const approvals = await reader.rows('select id, status from approvals');
+      for (const { id, status } of approvals)
+        for (const type of status === 'pending' ? ['call_held.opened'] : ['call_held.opened', 'call_held.outcome'])
+          if (!came.has(`${type} ${id}`)) throw new Error(`nobody was told ${type} of ${id}`);
+      for (const [what, copies] of came) {
+        if (new Set(copies.map((copy) => copy.id)).size > 1)
+          throw new Error(`the copies of ${what} have different ids`);
+        ledger.most('most copies of one notice', copies.length);
       }
       ledger.check('each held call was told, and all copies have one id');
+      // An agent may have 100 waiting: with no decision its next ones would be refused, and nobody told of them.
+      for (const { id } of approvals.filter(({ status }) => status === 'pending')) {
+        const denied = await ask('POST', `/owner/approvals/${id}/deny`, {});
+        if (denied.status !== 200) throw new Error(`deny is answered ${denied.status}: ${denied.text}`);
+      }
     },
   };
 }

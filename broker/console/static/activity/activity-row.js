@@ -44,8 +44,8 @@ function Line({ row, names }) {
   const actor = isEvent && whoOf(row.flags, names);
   const by = actor && actor !== who ? html` <span class="quiet">by ${actor}</span>` : '';
   if (isEvent && !row.method)
-    return html`${agent}${deedInWords(row.reason)}${row.platform_id && ` · ${visibleLine(row.platform_id)}`}${by}`;
-  const platform = html`<span class="quiet">on ${visibleLine(row.platform_id ?? '')}</span>`;
+    return html`${agent}${deedInWords(row.reason)}${row.platform_name && ` · ${visibleLine(row.platform_name)}`}${by}`;
+  const platform = html`<span class="quiet">on ${visibleLine(row.platform_name ?? '')}</span>`;
   if (!row.sentence)
     return html`${agent}<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code> ${platform}${by}`;
   return html`${agent}${agent && 'asked to '}<${Sentence} sentence=${row.sentence} /> ${platform}${by}`;
@@ -67,6 +67,7 @@ function Details({ row, names }) {
     ['Changes', changesOf(row)],
     ['Detail', row.detail && visibleLine(row.detail)],
     ['Call', row.method && html`<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code>`],
+    ['Platform', row.platform_id && html`<code>${visibleLine(row.platform_id)}</code>`],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
     ['Rules', rulesOf(row)],
     ['Pushed', pushedRefs(row)],

@@ -5,6 +5,7 @@ import { html } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
+import { visible } from '/console/visible.js';
 
 /** @typedef {{ steps: readonly Step[], names: ReadonlyMap<string, string> }} Props */
 
@@ -19,7 +20,7 @@ export const History = ({ steps, names }) => html`
       (step) => html`<li key=${step.step} data-step=${step.step} data-kind=${stepBadge(step).kind}>
         <span>${stepInWords(step, names)}</span>
         <time class="quiet" datetime=${step.at}>${exactly(step.at)}</time>
-        ${step.note && html`<span class="quiet">“${step.note}”</span>`}
+        ${step.note && html`<span class="quiet theirs">“${visible(step.note)}”</span>`}
         ${step.receipt_kid && html`<${Link} to=${receiptPath(step.audit_id ?? '')}>Receipt<//>`}
       </li>`,
     )}

@@ -33,11 +33,15 @@ export function stepBadge({ step, state, result, reason, upstream_status, failed
  * @param {Step} step
  * @param {ReadonlyMap<string, string>} names
  */
-export function stepInWords({ step, by, how, upstream_status, result, reason }, names) {
+export function stepInWords({ step, by, how, upstream_status, result, reason, failed, ended }, names) {
   if (step === 'held') return `held: ${REASONS[reason ?? ''] ?? 'a person was asked'}`;
   if (step === 'expired') return 'expired: nobody decided in time';
   if (step === 'made') {
-    if (result === 'allowed') return `made${upstream_status === null ? '' : `: status ${upstream_status}`}`;
+    if (result === 'allowed') {
+      const status = upstream_status === null ? '' : `: status ${upstream_status}`;
+      const broke = ended === null || ended === 'complete' ? '' : ', and its answer was cut off';
+      return `made${status}${failed ? ', with an error in its body' : ''}${broke}`;
+    }
     return `not made as asked: ${REASONS[reason ?? ''] ?? readable(reason ?? 'under way')}`;
   }
   const who = by === null ? 'an owner' : visibleLine(names.get(by) ?? by);

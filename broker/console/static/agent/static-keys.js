@@ -1,11 +1,13 @@
 // The static keys of an agent: bearers for one connection each, for clients that cannot sign.
 /** @typedef {import('../../answers.ts').StaticKey} StaticKey */
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
+/** @typedef {import('/console/agents/words.js').Badge} Badge */
 
 import { EndKey } from '/console/agent/end-key.js';
 import { Day } from '/console/agent/facts.js';
 import { IssueKey } from '/console/agent/issue-key.js';
 import { None, Section } from '/console/agent/section.js';
+import { badgeOf } from '/console/agents/words.js';
 import { html, useState } from '/console/html.js';
 import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
@@ -13,12 +15,28 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
 
-/** @type {Record<StaticKey['status'], { kind: string, words: string }>} */
-const STATUS = {
-  live: { kind: 'good', words: 'Works' },
+/** @type {Record<Exclude<StaticKey['status'], 'live'>, Badge>} */
+const OVER = {
   ended: { kind: '', words: 'Revoked' },
   expired: { kind: '', words: 'Expired' },
 };
+
+/**
+ * What a key is good for: it acts as its agent, so that nothing that stops the agent lets the key work; and one that nobody has
+ * used yet has not worked yet.
+ *
+ * @param {StaticKey} one
+ * @param {WholeAgent} agent
+ * @returns {Badge}
+ */
+function badgeOfKey({ status, last_used_at }, agent) {
+  if (status !== 'live') return OVER[status];
+  if (agent.status !== 'active' || agent.contained) {
+    const { kind, words } = badgeOf(agent);
+    return { kind, words: `Agent: ${words.slice(0, 1).toLowerCase()}${words.slice(1)}` };
+  }
+  return last_used_at === null ? { kind: '', words: 'Not used yet' } : { kind: 'good', words: 'Works' };
+}
 
 /** @param {{ agent: WholeAgent, may: boolean }} props */
 export function StaticKeys({ agent, may }) {
@@ -36,7 +54,7 @@ export function StaticKeys({ agent, may }) {
       html`<ul role="list" class="sheet rows">
         ${keys.map(
           (key) => html`<li class="row line-row" key=${key.id} data-key=${key.id}>
-            <${Key} one=${key} />
+            <${Key} one=${key} agent=${agent} />
             ${may && key.status === 'live' && html`<button type="button" class="compact danger" data-verb="end" onClick=${() => end(key)}>Revoke…<span class="unseen"> ${key.label}</span></button>`}
           </li>`,
         )}
@@ -47,9 +65,9 @@ export function StaticKeys({ agent, may }) {
   <//>`;
 }
 
-/** @param {{ one: StaticKey }} props */
-function Key({ one }) {
-  const { kind, words } = STATUS[one.status];
+/** @param {{ one: StaticKey, agent: WholeAgent }} props */
+function Key({ one, agent }) {
+  const { kind, words } = badgeOfKey(one, agent);
   return html`<div class="what">
     <p><strong class="theirs">${visibleLine(one.label)}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
     <p class="small quiet">

@@ -2,22 +2,28 @@
 import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { enrol, suggestedName, withoutPasskeys } from '/console/passkeys/ceremony.js';
+import { canDo, useProvider } from '/console/passkeys/use-provider.js';
 
 /** @param {{ done: () => Promise<unknown> }} props */
 export function Offer({ done }) {
+  const provider = useProvider();
   const [said, setSaid] = useState(/** @type {string | undefined} */ (undefined));
   if (withoutPasskeys()) return null;
   const add = () =>
     enrol(suggestedName()).then(
       ({ device_name }) => {
-        setSaid(`“${device_name}” can decide and sign in from now on.`);
+        setSaid(`“${device_name}” can ${canDo(provider)} from now on.`);
         return done();
       },
       (thrown) => setSaid(asError(thrown).message),
     );
   return html`<aside class="sheet offer">
     <div><h2>Decide with a passkey</h2>
-      <p class="quiet small">With a passkey on this device you need not sign in next time.</p></div>
+      <p class="quiet small">${
+        provider === null
+          ? 'With a passkey on this device you need not sign in next time.'
+          : 'A decision with a passkey of this device has the passkey on record.'
+      } ${provider && 'Calls of agents that you own you then decide without signing in.'}</p></div>
     <button type="button" onClick=${add}>Add a passkey</button>
     <p class="small" role="status">${said}</p>
   </aside>`;

@@ -1,8 +1,10 @@
 // Connecting a platform: which ones the broker knows, and what each takes.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
+/** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('../../answers.ts').Platform} Platform */
 import { Connect } from '/console/connections/connect.js';
 import { waysInWords } from '/console/connections/ways.js';
+import { badgeOfAll } from '/console/connections/words.js';
 import { html, useEffect, useRef } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { Failed, Loading } from '/console/shell/empty.js';
@@ -20,6 +22,7 @@ export function GalleryPage({ place }) {
   const owner = useOwner();
   const { answer, error, reload } = useLoaded('/owner/built-in-platforms', SELDOM_MS);
   const platforms = useLoaded('/owner/platforms', EVERY_MS);
+  const connections = useLoaded('/owner/connections', EVERY_MS);
   const wanted = place.searchParams.get('platform');
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   const before = useRef(wanted);
@@ -53,19 +56,17 @@ export function GalleryPage({ place }) {
         platforms.answer &&
         html`<${Connect} key=${chosen.builtin} builtIn=${chosen} platforms=${platforms.answer.platforms} changed=${platforms.reload} />`
       }
-      ${all && platforms.answer && !chosen && html`<${Cards} all=${all} platforms=${platforms.answer.platforms} /><${Others} />`}
+      ${all && platforms.answer && !chosen && html`<${Cards} all=${all} platforms=${platforms.answer.platforms} connections=${connections.answer?.connections ?? []} /><${Others} />`}
     </div>
   `;
 }
 
-/** @param {{ all: readonly BuiltIn[], platforms: readonly Platform[] }} props */
-const Cards = ({ all, platforms }) => html`
+/** @param {{ all: readonly BuiltIn[], platforms: readonly Platform[], connections: readonly Connection[] }} props */
+const Cards = ({ all, platforms, connections }) => html`
   <ul role="list" class="cards" id="gallery">
     ${all.map(({ builtin, name, ways }) => {
-      const there = platforms
-        .filter((one) => one.builtin === builtin)
-        .flatMap(({ connections }) => connections)
-        .filter(({ state }) => state !== 'not_connected').length;
+      const own = new Set(platforms.filter((one) => one.builtin === builtin).map(({ platform_id }) => platform_id));
+      const badge = badgeOfAll(connections.filter(({ platform }) => own.has(platform)));
       return html`<li key=${builtin}>
         <${Link} to=${`${GALLERY}?platform=${builtin}`} class="sheet platform" data-builtin=${builtin}>
           <span class="initial" aria-hidden="true">${name.slice(0, 1)}</span>
@@ -73,7 +74,7 @@ const Cards = ({ all, platforms }) => html`
             <strong>${name}</strong>
             <span class="small quiet">${waysInWords(ways)}</span>
           </span>
-          ${there > 0 && html`<span class="badge" data-kind="good">${there === 1 ? 'Connected' : `${there} connections`}</span>`}
+          ${badge && html`<span class="badge" data-kind=${badge.kind}>${badge.words}</span>`}
         <//>
       </li>`;
     })}

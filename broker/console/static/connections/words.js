@@ -56,3 +56,24 @@ export const STATE = {
  */
 export const badgeOf = (connection) =>
   STATE[connection.state] ?? outcomeOf(connection) ?? { kind: '', words: 'Not tried yet' };
+
+/** From the worst to the best. */
+const WORST_FIRST = ['bad', 'wait', '', 'good'];
+
+/**
+ * One badge for all connections of a platform: the worst of theirs, and of how many it is. Those that nobody connected yet say
+ * nothing; undefined: there are no others.
+ *
+ * @param {readonly Pick<Connection, 'state' | 'last_test' | 'last_use'>[]} connections
+ * @returns {Badge | undefined} `words`: `1 connection · Worked`, `3 connections · 1 needs attention`
+ */
+export function badgeOfAll(connections) {
+  const badges = connections.filter(({ state }) => state !== 'not_connected').map(badgeOf);
+  const [worst] = badges.toSorted((a, b) => WORST_FIRST.indexOf(a.kind) - WORST_FIRST.indexOf(b.kind));
+  if (!worst) return undefined;
+  const count = badges.length === 1 ? '1 connection' : `${badges.length} connections`;
+  const like = badges.filter(({ words }) => words === worst.words).length;
+  const words =
+    like === badges.length ? worst.words : `${like} ${worst.words.slice(0, 1).toLowerCase()}${worst.words.slice(1)}`;
+  return { kind: worst.kind, words: `${count} · ${words}` };
+}

@@ -98,7 +98,7 @@ export function Terms({ request, terms, change }) {
         ${
           others.length > 0 &&
           html`<details open=${scope === null}>
-            <summary class="small">${scope === null ? 'Scopes' : 'More scopes'} of ${visibleLine(request.platform)} (${others.length})</summary>
+            <summary class="small">${scope === null ? 'Scopes' : 'More scopes'} of ${visibleLine(request.platform_name)} (${others.length})</summary>
             <div class="more-scopes">${others.map(pick)}</div>
           </details>`
         }

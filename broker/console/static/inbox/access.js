@@ -53,7 +53,7 @@ export function Access({ entry, version, waits, busy, shown, act }) {
     ${
       waits &&
       html`<${Buttons}
-        approve=${mayChange(owner) && 'Approve'}
+        approve=${mayChange(owner) && 'Approve…'}
         seen=${enough}
         why=${mayChange(owner) ? lacking : 'An admin can approve this, because it changes what the agent may do. You can deny it.'}
         busy=${busy}

@@ -1,4 +1,5 @@
 // The question that is asked once more before what is open is decided.
+/** @typedef {import('/console/inbox/entries.js').Act} Act */
 /** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 /** @typedef {ReturnType<typeof import('/console/inbox/use-deciding.js').useDeciding>} Deciding */
@@ -12,7 +13,7 @@ import { ConfirmCall } from '/console/request-view/confirm-call.js';
  * `others`: how many more calls of the same agent wait. `approve(note)`, `deny(note, all)`: notes are empty without one.
  *
  * @param {{
- *   what: 'approve' | 'deny', entry: Entry, deciding: Deciding, others: number,
+ *   what: Exclude<Act, 'passkey'>, entry: Entry, deciding: Deciding, others: number,
  *   approve: (note: string, standing?: StandingBody) => void, deny: (note?: string, all?: boolean) => void, onClose: () => void,
  * }} props
  */
@@ -25,7 +26,8 @@ export function Asked({ what, entry, deciding, others, approve, deny, onClose })
       /** @type {StandingBody | undefined} */ standing,
     ) => (what === 'approve' ? approve(note, standing) : deny(note, all));
     return (
-      held && html`<${ConfirmCall} what=${what} held=${held} others=${others} onYes=${onYes} onClose=${onClose} />`
+      held &&
+      html`<${ConfirmCall} what=${what === 'approve' ? 'approve' : 'deny'} byPasskey=${what === 'deny-passkey'} held=${held} others=${others} onYes=${onYes} onClose=${onClose} />`
     );
   }
   if (what === 'approve')

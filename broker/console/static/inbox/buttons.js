@@ -46,6 +46,7 @@ export function Buttons({ approve, passkey, deny = DENY, seen, why, not, busy, a
         ${approve && button('approve', approve, 'Approving…', 'primary', soon)}
         ${passkey && button('passkey', 'Approve with passkey', 'Waiting for your passkey…', '', soon)}
         ${button('deny', deny[0], deny[1], 'danger', false)}
+        ${passkey && button('deny-passkey', 'Deny with passkey…', 'Waiting for your passkey…', 'danger', false)}
       </div>
     </footer>
   `;

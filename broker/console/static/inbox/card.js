@@ -62,7 +62,7 @@ function Ask({ entry: { kind, item } }) {
   const { name } = item.agent;
   const parent = kind === 'approval' ? item.agent.parent : null;
   const who = html`<strong class="theirs">${visibleLine(name)}</strong>${parent && html` <span class="quiet">(a child of <span class="theirs">${visibleLine(parent.name)}</span>)</span>`}`;
-  const platform = html`<strong class="theirs">${visibleLine(item.platform)}</strong>`;
+  const platform = html`<strong class="theirs">${visibleLine(item.platform_name)}</strong>`;
   if (kind === 'access')
     return item.scope === null
       ? html`${who} asks for access to ${platform}`
@@ -89,7 +89,7 @@ export const Stopped = ({ agent: { status } }) =>
 /** @param {{ entry: Entry }} props */
 function About({ entry }) {
   const { kind, item } = entry;
-  return html`${kind !== 'registration' && html`<${Stopped} agent=${item.agent} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform)}</strong><span aria-hidden="true"> · </span>`}${aboutInWords(entry)}
+  return html`${kind !== 'registration' && html`<${Stopped} agent=${item.agent} />`}${kind === 'approval' && html`On <strong class="theirs">${visibleLine(item.platform_name)}</strong><span aria-hidden="true"> · </span>`}${aboutInWords(entry)}
     <span aria-hidden="true"> · </span><${Ago} at=${entry.item.created_at} />`;
 }
 

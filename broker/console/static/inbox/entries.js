@@ -12,7 +12,7 @@
 /** @typedef {Standing & { kind: 'access', item: ListedAccessRequest }} AccessEntry */
 /** @typedef {Standing & { kind: 'registration', item: ListedRegistration }} RegistrationEntry */
 /** @typedef {CallEntry | AccessEntry | RegistrationEntry} Entry */
-/** What the buttons of an entry do. @typedef {'approve' | 'passkey' | 'deny'} Act */
+/** What the buttons of an entry do. @typedef {'approve' | 'passkey' | 'deny' | 'deny-passkey'} Act */
 /** What is on the screen to be decided on. @typedef {{ subject: Wholes[keyof Wholes], seen: boolean, word: Word | undefined }} Shown */
 /** @typedef {(now: Shown | undefined) => void} HearShown */
 /**

@@ -19,6 +19,8 @@ export const NAMES = /** @type {const} */ (['agent', 'platform', 'kind', 'words'
 const agentOf = ({ kind, item }) => (kind === 'registration' ? undefined : item.agent);
 /** @param {Entry} entry */
 const platformOf = ({ kind, item }) => (kind === 'registration' ? undefined : item.platform);
+/** @param {Entry} entry */
+const nameOf = ({ kind, item }) => (kind === 'registration' ? undefined : item.platform_name);
 
 /**
  * @param {Entry} entry
@@ -29,7 +31,7 @@ export function fits(entry, { agent, platform, kind, words }) {
   if (platform && platformOf(entry) !== platform) return false;
   if (kind && entry.kind !== kind) return false;
   const { item } = entry;
-  const more = 'reason' in item ? [item.scope, item.reason] : [];
+  const more = 'reason' in item ? [item.scope, item.reason, item.platform] : [];
   const text = [oneLine(entry), ...more].join(' ').toLowerCase();
   return words
     .toLowerCase()
@@ -49,7 +51,7 @@ export function Filter({ entries, sought, shown }) {
     seek('/console', { ...sought, [name]: value });
   const waiting = entries.filter(isWaiting);
   const agents = new Map(waiting.map(agentOf).map((agent) => [agent?.agent_id ?? '', agent?.name ?? '']));
-  const platforms = new Map(waiting.map(platformOf).map((id) => [id ?? '', id ?? '']));
+  const platforms = new Map(waiting.map((entry) => [platformOf(entry) ?? '', nameOf(entry) ?? '']));
   const kinds = new Map(waiting.map(({ kind }) => [kind, KINDS[kind]]));
   return html`
     <div class="filter" role="search">

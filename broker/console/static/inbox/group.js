@@ -26,11 +26,11 @@ export function Group({ row, picking, toggle, more, children }) {
   const waiting = entries.filter(isWaiting);
   const [first] = waiting.length > 0 ? waiting : entries;
   if (!first) return null;
-  const { agent, platform, method, held_because, scope, created_at } = first.item;
+  const { agent, platform_name, method, held_because, scope, created_at } = first.item;
   // Said even when there is none, so that nothing moves when one comes.
   const hidden = entries.length - drawn.length;
   const lead = leadOf(first);
-  const title = `${visibleLine(agent.name)}: ${lead ?? method} on ${visibleLine(platform)}`;
+  const title = `${visibleLine(agent.name)}: ${lead ?? method} on ${visibleLine(platform_name)}`;
   const sums = sumsInWords(waiting);
   return html`
     <li class="group sheet" data-slot=${slot.id} data-state=${waiting.length > 0 ? 'waiting' : 'over'}>
@@ -40,7 +40,7 @@ export function Group({ row, picking, toggle, more, children }) {
           <button type="button" class="plain opener" id=${openerOf(slot.id)} aria-expanded=${open} onClick=${toggle}>
             <${Chevron} /><span class="ask"><span class="badge group-count" data-kind="accent">${waiting.length} ${waiting.length === 1 ? 'call' : 'calls'}</span>${' '}
               <strong class="theirs">${visibleLine(agent.name)}</strong> wants to${' '}
-              ${lead ? `${lead} …` : html`<code>${method}</code>`} on <strong class="theirs">${visibleLine(platform)}</strong></span>
+              ${lead ? `${lead} …` : html`<code>${method}</code>`} on <strong class="theirs">${visibleLine(platform_name)}</strong></span>
           </button>
         </h2>
         ${waiting.length > 0 && html`<${Left} deadline=${Math.min(...waiting.map(({ deadline }) => deadline))} />`}

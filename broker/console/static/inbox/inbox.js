@@ -44,7 +44,7 @@ export function Inbox({ place, inbox }) {
   const owner = useOwner();
   const announce = useAnnounce();
   const [openKey, setOpenKey] = useState(/** @type {string | undefined} */ (undefined));
-  const [asking, setAsking] = useState(/** @type {'approve' | 'deny' | 'help' | undefined} */ (undefined));
+  const [asking, setAsking] = useState(/** @type {Exclude<Act, 'passkey'> | 'help' | undefined} */ (undefined));
   const passkeys = useHavingPasskeys(owner);
   const people = usePeopleWaiting(entries);
   const sought = soughtIn(place, NAMES);
@@ -95,17 +95,16 @@ export function Inbox({ place, inbox }) {
     else if (deciding.ready('deny'))
       announce('It cannot be approved yet: what is missing stands above the buttons.', 'wait');
   };
-  /** Both ways ask once more for a call; a passkey asks by itself, and what else is approved stands in a form of its own. */
-  const begin = (/** @type {Act} */ what) =>
-    what === 'deny' || (what === 'approve' && open?.kind === 'approval') ? setAsking(what) : deciding.act(what);
-  /** @type {(what: 'approve' | 'deny', note?: string, standing?: StandingBody) => void} */
+  /** Both ways ask once more, whatever is decided; a passkey asks by itself, and a denial is given its reason before. */
+  const begin = (/** @type {Act} */ what) => (what === 'passkey' ? deciding.act(what) : setAsking(what));
+  /** @type {(what: Act, note?: string, standing?: StandingBody) => void} */
   const finish = (what, note, standing) => {
     setAsking(undefined);
     deciding.act(what, note, standing);
   };
   /** `all`: the other calls of the same agent, too. */
   const deny = (/** @type {string | undefined} */ note, /** @type {boolean | undefined} */ all) => {
-    if (!all || open?.kind !== 'approval') return finish('deny', note);
+    if (!all || open?.kind !== 'approval') return finish(asking === 'deny-passkey' ? asking : 'deny', note);
     setAsking(undefined);
     denyAll(open, note ?? '');
   };
@@ -169,7 +168,8 @@ export function Inbox({ place, inbox }) {
     <${SelectionBar} count=${selection.selected.length} busy=${several.busy} ask=${(/** @type {'approve' | 'deny'} */ what) => several.ask({ what, entries: selection.selected })} clear=${selection.clear} />
     ${asking === 'help' && html`<${Help} onClose=${close} />`}
     ${
-      (asking === 'approve' || asking === 'deny') &&
+      asking &&
+      asking !== 'help' &&
       open &&
       html`<${Asked} what=${asking} entry=${open} deciding=${deciding} others=${othersOf(entries ?? [], open)} deny=${deny}
         approve=${(/** @type {string} */ note, /** @type {StandingBody | undefined} */ standing) => finish('approve', note, standing)} onClose=${close} />`

@@ -59,7 +59,7 @@ export function Registration({ entry, version, waits, busy, shown, act }) {
     ${
       waits &&
       html`<${Buttons}
-        approve=${number > 0 ? `Approve (${counted(number, 'scope')})` : 'Approve (no scopes)'}
+        approve=${number > 0 ? `Approve (${counted(number, 'scope')})…` : 'Approve (no scopes)…'}
         deny=${REJECT}
         seen=${named}
         why=${!named && 'Give it a name that no other agent has, or reject it.'}

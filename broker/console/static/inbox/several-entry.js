@@ -10,21 +10,25 @@ import { openTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 
-/** @param {{ entry: CallEntry }} props */
-export function SeveralEntry({ entry }) {
+/**
+ * `closed`: it has to be opened yet. `seen(all)` hears whether all of its request was shown.
+ *
+ * @param {{ entry: CallEntry, closed: boolean, seen: (all: boolean) => void }} props
+ */
+export function SeveralEntry({ entry, closed, seen }) {
   const [open, setOpen] = useState(false);
-  return html`<li>
-    <p><${CallTitle} held=${entry.item} /></p>
+  return html`<li data-closed=${closed}>
+    <p><${CallTitle} held=${entry.item} /> ${closed && html`<span class="badge" data-kind="wait">Open it first</span>`}</p>
     ${entry.item.reason && html`<p class="theirs quiet">“${visibleLine(entry.item.reason)}”</p>`}
     <details onToggle=${openTo(setOpen)}>
       <summary>The whole request<span class="unseen">: ${oneLine(entry)}</span></summary>
-      ${open && html`<${Whole} entry=${entry} />`}
+      ${open && html`<${Whole} entry=${entry} seen=${seen} />`}
     </details>
   </li>`;
 }
 
-/** @param {{ entry: CallEntry }} props */
-function Whole({ entry }) {
+/** @param {{ entry: CallEntry, seen: (all: boolean) => void }} props */
+function Whole({ entry, seen }) {
   const owner = useOwner();
   const { whole: held, error, load } = useWhole(entry, 0);
   if (error) return html`<${Failed} error=${error} again=${load} />`;
@@ -32,5 +36,5 @@ function Whole({ entry }) {
   // What is decided is what was listed, by its hash: another request must not be looked at in its place.
   if (held.request_hash !== entry.item.request_hash)
     return html`<p class="notice" data-kind="bad" role="alert">This is no longer the request that was listed. It will not be decided: close this, and look again.</p>`;
-  return html`<${RequestView} held=${held} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />`;
+  return html`<${RequestView} held=${held} onSeen=${seen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />`;
 }

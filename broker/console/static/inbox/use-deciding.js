@@ -15,6 +15,8 @@ import { useAnnounce } from '/console/shell/announce.js';
 
 const CHANGED = 'The request is no longer the one that you looked at. Look again before you decide.';
 
+const denies = (/** @type {Act} */ what) => what === 'deny' || what === 'deny-passkey';
+
 /**
  * @typedef {object} Deciding
  * @property {Entry | undefined} open
@@ -41,7 +43,7 @@ export function useDeciding({ open, settle, reload, done }) {
   const ready = (/** @type {Act} */ what) => {
     const now = onScreen.current;
     if (!now || !open || idOf(now.subject) !== open.id || busy[open.key]) return undefined;
-    return what === 'deny' || now.seen ? { entry: open, now } : undefined;
+    return denies(what) || now.seen ? { entry: open, now } : undefined;
   };
 
   /** @type {(what: Act, note?: string, standing?: StandingBody) => Promise<void>} */
@@ -59,10 +61,7 @@ export function useDeciding({ open, settle, reload, done }) {
         const { became, late } = decided;
         settle(entry.key, became);
         // What went as it was meant to stands in the card, too: here it is for whoever listens.
-        announce(
-          late ? `${late} ${became.words}` : became.words,
-          late ? 'wait' : what === 'deny' ? 'good' : became.kind,
-        );
+        announce(late ? `${late} ${became.words}` : became.words, late ? 'wait' : denies(what) ? 'good' : became.kind);
         done(entry.key);
       }
     } catch (failure) {
@@ -102,9 +101,9 @@ export function useDeciding({ open, settle, reload, done }) {
  */
 async function say(entry, what, { subject, word }, note, standing) {
   const hash = 'request_hash' in subject ? { request_hash: subject.request_hash } : undefined;
-  if (what === 'passkey') {
-    if (entry.kind !== 'approval' || !hash) throw new Error('Only held calls are approved by passkey.');
-    return await decideCallByPasskey(entry, 'approve', hash.request_hash, note);
+  if (what === 'passkey' || what === 'deny-passkey') {
+    if (entry.kind !== 'approval' || !hash) throw new Error('Only held calls are decided by passkey.');
+    return await decideCallByPasskey(entry, what === 'passkey' ? 'approve' : 'deny', hash.request_hash, note);
   }
   if (standing && entry.kind === 'approval' && hash)
     return await approveWithStanding(entry, hash.request_hash, standing, note);

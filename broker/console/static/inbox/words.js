@@ -62,7 +62,7 @@ export const oneLine = (/** @type {Entry} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
       ? `${item.agent_name} asks to become an agent`
-      : `${kind === 'approval' ? item.sentence.text : askedScope(item)} on ${item.platform} for ${item.agent.name}`,
+      : `${kind === 'approval' ? item.sentence.text : askedScope(item)} on ${item.platform_name} for ${item.agent.name}`,
   );
 
 const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>

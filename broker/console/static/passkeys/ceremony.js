@@ -197,7 +197,7 @@ const BROKER = {
   counter_regression: () =>
     'The broker refused this passkey: its counter went back, as it would if somebody had copied it. It is disabled. Sign in, remove it, and add a new one.',
   verification_failed: (nothing) =>
-    `The broker could not verify this passkey. It may have been removed, or be one that cannot sign in: then sign in another way, remove it, and add it again. ${nothing}`,
+    `The broker could not verify this passkey. It may have been removed, or be one that cannot do this: then sign in another way, remove it, and add it again. ${nothing}`,
   passkey_exists: () => 'This passkey is enrolled already.',
   rate_limited: () => 'Too many tries within a minute. Wait a moment, then try again.',
 };
@@ -206,7 +206,7 @@ const ENDED = new Set(['already_decided', 'approval_expired', 'not_found', 'requ
 /** @type {Partial<Record<string, string>>} */
 const BROWSER = {
   InvalidStateError:
-    'This device has a passkey for this broker already. It is in the list; if it cannot sign in, remove it there and add it again.',
+    'This device has a passkey for this broker already. It is in the list; if it does not work, remove it there and add it again.',
   SecurityError:
     'The browser does not let this address use passkeys. Open the broker by the address in its links, with https.',
   NotSupportedError: 'This device cannot make a passkey of the kind that is needed. Try another device.',

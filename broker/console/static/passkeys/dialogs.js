@@ -70,10 +70,10 @@ export function Remove({ passkey: { id, device_name }, ...more }) {
   const name = visibleLine(device_name);
   const remove = async () => {
     await ask('DELETE', `/owner/passkeys/${id}`);
-    return `“${name}” signs in and decides no more.`;
+    return `“${name}” is accepted no more.`;
   };
   return html`<${Question} title="Remove this passkey?" verb="Remove" kind="danger solid" work=${remove} ...${more}>
-    <p><strong class="theirs">${name}</strong> will not sign in or decide any more, at once. What it decided before stands.</p>
+    <p><strong class="theirs">${name}</strong> is not accepted any more, at once. What it decided before stands.</p>
     <p class="quiet small">The device keeps its half of it, which is good for nothing then. You may delete it there, too.</p>
   <//>`;
 }

@@ -3,6 +3,7 @@
 import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { enrol, suggestedName, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
+import { canDo } from '/console/passkeys/use-provider.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { valueTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
@@ -20,8 +21,8 @@ function freeName(taken) {
   }
 }
 
-/** @param {{ passkeys: Passkey[], enrolled: () => Promise<void> }} props */
-export function Enrol({ passkeys, enrolled }) {
+/** @param {{ passkeys: Passkey[], provider: string | null | undefined, enrolled: () => Promise<void> }} props */
+export function Enrol({ passkeys, provider, enrolled }) {
   const owner = useOwner();
   const announce = useAnnounce();
   const taken = passkeys.map(({ device_name }) => device_name);
@@ -43,7 +44,7 @@ export function Enrol({ passkeys, enrolled }) {
     try {
       const { device_name } = await enrol(name.trim());
       setWritten(undefined);
-      announce(`“${device_name}” can sign in and decide from now on.`, 'good');
+      announce(`“${device_name}” can ${canDo(provider)} from now on.`, 'good');
       await enrolled();
     } catch (error) {
       setProblem(asError(error));

@@ -1,9 +1,11 @@
-// An owner's passkeys: which devices sign in and decide, adding one, renaming and removing.
+// An owner's passkeys: which devices there are and what they can do, adding one, renaming and removing.
 /** @typedef {import('../../answers.ts').Passkey} Passkey */
 import { html, useState } from '/console/html.js';
 import { Remove, Rename } from '/console/passkeys/dialogs.js';
 import { Enrol } from '/console/passkeys/enrol.js';
+import { useProvider } from '/console/passkeys/use-provider.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -14,30 +16,39 @@ const EVERY_MS = 15_000;
 export function PasskeysPage() {
   const { answer, error, reload } = useLoaded('/owner/passkeys', EVERY_MS);
   const [asked, setAsked] = useState(/** @type {{ Ask: Question, passkey: Passkey } | undefined} */ (undefined));
+  const provider = useProvider();
+  const owner = useOwner();
   const passkeys = answer?.passkeys;
   return html`
     <div class="page-head"><h1>Passkeys</h1></div>
     <div class="passkeys stack">
-      <p class="quiet">With a passkey you sign in, and approve or deny a held call from its link, on this device, without a password or a
-      sign-in link.</p>
+      <${About} provider=${provider} />
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!passkeys && !error && html`<${Loading} />`}
-      ${passkeys?.length === 0 && html`<${NoPasskeys} />`}
+      ${passkeys?.length === 0 && html`<${NoPasskeys} may=${mayDecide(owner)} />`}
       ${
         passkeys &&
         passkeys.length > 0 &&
         html`<ul role="list" class="sheet rows" id="passkeys">
-          ${passkeys.map((passkey) => html`<${Row} key=${passkey.id} passkey=${passkey} ask=${(/** @type {Question} */ Ask) => setAsked({ Ask, passkey })} />`)}
+          ${passkeys.map((passkey) => html`<${Row} key=${passkey.id} passkey=${passkey} provider=${provider} ask=${(/** @type {Question} */ Ask) => setAsked({ Ask, passkey })} />`)}
         </ul>`
       }
-      ${passkeys && html`<${Enrol} passkeys=${passkeys} enrolled=${reload} />`}
+      ${passkeys && html`<${Enrol} passkeys=${passkeys} provider=${provider} enrolled=${reload} />`}
     </div>
     ${asked && html`<${asked.Ask} passkey=${asked.passkey} onClose=${() => setAsked(undefined)} onDone=${reload} />`}
   `;
 }
 
-/** @param {{ passkey: Passkey, ask: (Ask: Question) => void }} props */
-function Row({ passkey, ask }) {
+/** @param {{ provider: string | null | undefined }} props */
+const About = ({ provider }) =>
+  provider
+    ? html`<p class="quiet">You sign in at <span class="theirs">${visibleLine(provider)}</span>, not with a passkey. With one you approve or deny
+      held calls on this device: those of agents that you own from their link alone, the others once you are signed in.</p>`
+    : html`<p class="quiet">With a passkey you ${provider === null && 'sign in, and '}approve or deny a held call from its link, on this device, without
+      a password or a sign-in link.</p>`;
+
+/** @param {{ passkey: Passkey, provider: string | null | undefined, ask: (Ask: Question) => void }} props */
+function Row({ passkey, provider, ask }) {
   const { device_name, created_at, last_used_at, synced, discoverable, status } = passkey;
   const name = visibleLine(device_name);
   return html`<li class="row" data-status=${status}>
@@ -51,12 +62,12 @@ function Row({ passkey, ask }) {
         status === 'active' &&
         discoverable !== true &&
         html`<p class="small quiet">${
-          discoverable === false ? 'It cannot sign in or deny' : 'It may be one that cannot sign in or deny'
-        }, only approve calls of agents that you own. To change that, remove it and add this device again.</p>`
+          discoverable === false ? 'It cannot' : 'It may be one that cannot'
+        } ${provider === null && 'sign in or '}deny, only approve calls of agents that you own. To change that, remove it and add this device again.</p>`
       }
       ${
         status === 'disabled' &&
-        html`<p class="small why">Its counter did not go up, as it would if somebody had copied it. It signs nobody in and decides nothing any more, and
+        html`<p class="small why">Its counter did not go up, as it would if somebody had copied it. It is good for nothing any more, and
         cannot be enabled again: remove it, and ask yourself who had this device. The event is on record.</p>`
       }
     </div>
@@ -69,8 +80,9 @@ function Row({ passkey, ask }) {
 
 const day = (/** @type {string} */ moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
 
-const NoPasskeys = () => html`<${Empty} title="No passkeys yet">
-  <p class="quiet">Add the device that you are holding. A phone is best: that is where the link will reach you.</p>
+/** `may`: whether this owner may add one; what they read instead stands below. @param {{ may: boolean }} props */
+const NoPasskeys = ({ may }) => html`<${Empty} title="No passkeys yet">
+  ${may && html`<p class="quiet">Add the device that you are holding. A phone is best: that is where the link will reach you.</p>`}
 <//>`;
 
 const Key =

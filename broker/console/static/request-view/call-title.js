@@ -8,11 +8,11 @@ import { visibleLine } from '/console/visible.js';
 /**
  * `over`: it no longer waits.
  *
- * @param {{ held: Pick<HeldCall | Waits, 'platform' | 'sentence'> & { agent: Pick<HeldCall['agent'], 'name' | 'parent'> }, over?: boolean }} props
+ * @param {{ held: Pick<HeldCall | Waits, 'platform_name' | 'sentence'> & { agent: Pick<HeldCall['agent'], 'name' | 'parent'> }, over?: boolean }} props
  */
-export const CallTitle = ({ held: { agent, platform, sentence }, over = false }) => html`<span class="call-title">
+export const CallTitle = ({ held: { agent, platform_name, sentence }, over = false }) => html`<span class="call-title">
   <strong class="theirs">${visibleLine(agent.name)}</strong>${
     agent.parent &&
     html` <span class="quiet">(a child of <span class="theirs">${visibleLine(agent.parent.name)}</span>)</span>`
   } <span class="quiet">${over ? 'wanted' : 'wants'} to</span> <${Sentence} sentence=${sentence} />
-  <span class="quiet"> on <span class="theirs">${visibleLine(platform)}</span></span></span>`;
+  <span class="quiet"> on <span class="theirs">${visibleLine(platform_name)}</span></span></span>`;

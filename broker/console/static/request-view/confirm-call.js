@@ -28,22 +28,23 @@ const ABOUT = {
 };
 
 /**
- * `held`: the call as it is on the screen. `others`: how many more calls of the same agent wait, which can be denied, too.
+ * `held`: the call as it is on the screen. `byPasskey`: a passkey signs what is decided here, which is one call.
+ * `others`: how many more calls of the same agent wait, which can be denied, too.
  * `onYes(note, all, standing)`: note is empty without one; `standing`: what else passes, of an approval. `id`: where the call has none of its own.
  *
  * @param {{
- *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number,
+ *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number, byPasskey?: boolean,
  *   onYes: (note: string, all: boolean, standing?: StandingBody) => void, onClose: () => void,
  * }} props
  */
-export function ConfirmCall({ what, held, id, others = 0, onYes, onClose }) {
+export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, onYes, onClose }) {
   const [standing, setStanding] = useState(/** @type {StandingBody | 'wrong' | undefined} */ (undefined));
   const approvalId = 'approval_id' in held ? held.approval_id : id;
   const [all, setAll] = useState(false);
   const reason = useReason();
   const { note, own, write } = reason;
   const { title, verb, kind, after } = ABOUT[what];
-  const many = what === 'deny' && others > 0;
+  const many = what === 'deny' && others > 0 && !byPasskey;
   return html`
     <${Dialog} title=${title} onClose=${onClose} onSubmit=${() => standing !== 'wrong' && onYes(note, all, standing)}>
       <${KeyFacts} held=${held} />
@@ -63,7 +64,7 @@ export function ConfirmCall({ what, held, id, others = 0, onYes, onClose }) {
       <p class="quiet small">${after}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
-        <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'} disabled=${standing === 'wrong'}>${all ? `Deny all ${others + 1}` : verb}</button>
+        <button type="submit" class=${kind} id=${what} autofocus=${what === 'approve'} disabled=${standing === 'wrong'}>${all ? `Deny all ${others + 1}` : byPasskey ? `${verb} with passkey` : verb}</button>
       </div>
     <//>
   `;

@@ -12,6 +12,9 @@ const LONG = 1_000;
 const MOST_ROWS = 1_500;
 const MOST_CHARACTERS = 60_000;
 
+/** Of more recipients so many at first. */
+export const FIRST_RECIPIENTS = 12;
+
 /** Opens everything. */
 export const EVERYTHING = Symbol('everything');
 

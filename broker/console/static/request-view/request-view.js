@@ -6,6 +6,7 @@
 /** @typedef {import('/console/html.js').Children} Children */
 import { html, useLayoutEffect, useMemo, useState } from '/console/html.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
+import { FIRST_RECIPIENTS } from '/console/request-view/fold.js';
 import { Heading } from '/console/request-view/heading.js';
 import { forWhom } from '/console/request-view/person.js';
 import { counted, readEndpoint, uploadInWords } from '/console/request-view/text.js';
@@ -16,7 +17,7 @@ import { oddities, oddRecipient, visibleLine } from '/console/visible.js';
 const Odd = ({ sentences }) =>
   sentences.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${sentences.join(' ')}</p>`;
 
-/** @param {{ request: ExactRequest, platform: string }} props */
+/** `platform`: what it is called. @param {{ request: ExactRequest, platform: string }} props */
 function Call({ request, platform }) {
   const { path, readsAs, query, parameters } = useMemo(() => readEndpoint(request.endpoint), [request.endpoint]);
   const read = readsAs ?? path;
@@ -41,7 +42,6 @@ function Call({ request, platform }) {
   </div>`;
 }
 
-const FIRST_RECIPIENTS = 12;
 /** More of them are shown as one text: a browser lays that out at once. */
 const MANY_RECIPIENTS = 300;
 /** Characters: what names somebody at more length stands in a box. */
@@ -160,7 +160,7 @@ const inSilence = () => {};
  * @param {{ held: HeldCall | Waits, onSeen?: (seen: boolean) => void, who?: string, how?: string }} props
  */
 export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in the console' }) {
-  const { request, agent, platform, connection, reason, request_hash: hash } = held;
+  const { request, agent, platform, platform_name, connection, reason, request_hash: hash } = held;
   const [seen, setSeen] = useState(NOTHING);
   const hear = (/** @type {keyof Seen} */ part) => (/** @type {boolean} */ now) =>
     setSeen((before) => (before[part] === now ? before : { ...before, [part]: now }));
@@ -177,7 +177,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
   const label = typeof connection === 'string' ? connection : connection?.label;
   return html`<div class="request-view sheet">
     <section class="part">
-      <${Call} request=${request} platform=${platform} />
+      <${Call} request=${request} platform=${platform_name} />
       ${
         // Also where the platform names recipients in some of its calls: what has none has nothing to say.
         request.recipients.length > 0 &&
@@ -209,6 +209,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
       <dl class="facts">
         <dt>Held by</dt><dd><${Because} because=${held.held_because} /></dd>
         <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
+        <dt>Platform’s id</dt><dd><code class="theirs">${visibleLine(platform)}</code></dd>
         ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}
         <dt>Agent’s id</dt><dd><a href=${`/console/agents/${agent.agent_id}`}><code class="theirs">${agent.agent_id}</code></a></dd>
       </dl>

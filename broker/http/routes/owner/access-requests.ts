@@ -2,7 +2,9 @@
 import { z } from 'zod';
 import { decideRequest, type RequestDecision } from '../../../admin/decide-access-request.ts';
 import { listRequests, readRequest } from '../../../admin/list-access-requests.ts';
+import type { Broker } from '../../../broker.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import { type NameOfPlatform, platformNames } from '../../../facts/platform-names.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import {
@@ -47,12 +49,24 @@ export const ownerAccessRequests = route({
     const now = broker.clock();
     const page = { limit, now, ...(status && { status }), ...(before && { before }) };
     const found = await listRequests(broker, who.organisationId, page);
+    const nameOf = await namesFor(broker, who.organisationId, found);
     return json(200, {
-      access_requests: found.map((request) => accessRequestShown(request, now)),
+      access_requests: found.map((request) => accessRequestShown(request, nameOf, now)),
       next: found.length === limit ? (found.at(-1)?.id ?? null) : null,
     });
   },
 });
+
+const namesFor = (
+  { store }: Pick<Broker, 'store'>,
+  organisationId: string,
+  requests: readonly { platform_id: string }[],
+): Promise<NameOfPlatform> =>
+  platformNames(
+    store.db,
+    organisationId,
+    requests.map(({ platform_id }) => platform_id),
+  );
 
 const params = { id: z.guid().describe('the id of the access request') };
 
@@ -78,8 +92,9 @@ export const ownerAccessRequest = route({
       idOf(context),
     );
     const now = services.broker.clock();
+    const nameOf = await namesFor(services.broker, who.organisationId, [request]);
     return json(200, {
-      ...accessRequestShown(request, now),
+      ...accessRequestShown(request, nameOf, now),
       platform_scopes: platformScopes,
       connections: connections
         .filter((one) => one.platform_id === request.platform_id)
@@ -166,9 +181,10 @@ async function decide(
     case 'decided': {
       const now = services.broker.clock();
       const { request, grant, connections, remaining } = decided;
-      if (!grant) return json(200, accessRequestShown(request, now));
+      const nameOf = await namesFor(services.broker, context.who.organisationId, [request]);
+      if (!grant) return json(200, accessRequestShown(request, nameOf, now));
       return json(200, {
-        ...accessRequestShown(request, now),
+        ...accessRequestShown(request, nameOf, now),
         grant: grantShown(grant, connections, now),
         next_steps: remaining,
       });

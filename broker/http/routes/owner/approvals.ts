@@ -7,6 +7,7 @@ import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { platformMessage } from '../../../approvals/platform-message.ts';
 import { findHeld, listHeld, openHeld } from '../../../approvals/read-held.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
+import { platformNames } from '../../../facts/platform-names.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { afterDeciding, Note, RequestHash, unknownHeldCall } from '../../deciding.ts';
 import { summary } from '../../held-call.ts';
@@ -50,7 +51,9 @@ export const ownerApprovals = route({
   errors: ['invalid_request'],
   handle: async ({ services, who, query }) => {
     const { held, next } = await listHeld(services.broker, who.organisationId, query);
-    return json(200, { approvals: await Promise.all(held.map((one) => summary(services, one))), next });
+    const ids = held.map(({ platform_id }) => platform_id);
+    const nameOf = await platformNames(services.broker.store.db, who.organisationId, ids);
+    return json(200, { approvals: await Promise.all(held.map((one) => summary(services, one, nameOf))), next });
   },
 });
 
@@ -68,7 +71,8 @@ export const ownerApproval = route({
     const held = await findHeld(services.broker.store.db, who.organisationId, storedUuid(params.id));
     if (!held) throw unknownHeldCall();
     const request = await openHeld(services, held);
-    const facts = await summary(services, held);
+    const nameOf = await platformNames(services.broker.store.db, who.organisationId, [held.platform_id]);
+    const facts = await summary(services, held, nameOf);
     const owned_by_me = held.agent_owner_id === who.owner.id;
     return json(200, {
       ...facts,

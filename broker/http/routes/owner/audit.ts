@@ -6,6 +6,7 @@ import { agentNames, historiesOf, ownerAddresses } from '../../../audit/row-read
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
 import type { Broker } from '../../../broker.ts';
 import { matchedInWords } from '../../../facts/matched-rules.ts';
+import { platformNames } from '../../../facts/platform-names.ts';
 import { AUDIT_CSV_HEAD, auditCsvLine } from '../../audit-csv.ts';
 import { AUDIT_FILTER, AuditRowListed, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
 import { callHistoryShown } from '../../call-history.ts';
@@ -45,12 +46,18 @@ export const ownerAudit = route({
     });
     const said = await sentencesOfRows(services, who.organisationId, rows);
     const histories = await historiesOf(services.broker, who.organisationId, query.history ? rows : []);
+    const nameOf = await platformNames(
+      services.broker.store.db,
+      who.organisationId,
+      rows.map(({ platform_id }) => platform_id),
+    );
     const now = services.broker.clock();
     const listed = rows.map(async (row) => {
       const sentence = said.get(row.id);
       const call = histories.get(row.approval_id ?? '');
       return {
         ...auditRowShown(row),
+        platform_name: row.platform_id === null ? null : nameOf(row.platform_id),
         sentence: sentence === undefined ? null : shownSentence(sentence),
         rules: await matchedInWords(services.compiled, who.organisationId, row.decision),
         ...(query.history && { history: call ? callHistoryShown(call, now) : null }),

@@ -117,6 +117,6 @@ function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn,
     );
   return new Refusal(
     'forbidden',
-    `${host} signed in ${who}, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: agent-broker owner add.`,
+    `${host} signed in ${who}, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: npx agent-broker owner add.`,
   );
 }

@@ -95,7 +95,7 @@ export const ownerSignIn = route({
     if (!owner)
       throw new Refusal(
         'link_used',
-        'This link was used already, or is older than 15 minutes. Make a new one with: agent-broker owner link',
+        'This link was used already, or is older than 15 minutes. Make a new one with: npx agent-broker owner link',
       );
     return await signedIn(context, owner);
   },

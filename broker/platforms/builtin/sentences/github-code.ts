@@ -6,7 +6,7 @@ export const githubCodeSentences = {
   'POST /git/*/*/git-upload-pack': `fetch from ${REPO}, by git`,
   'POST /git/*/*/git-receive-pack': `push to ${REPO}, by git`,
   'GET /repos/*/*': `read ${REPO}`,
-  'GET /repos/*/*/contents/**': `read **{**}** in ${REPO}`,
+  'GET /repos/*/*/contents/**': `[read **{**}** in|list the files of] ${REPO}`,
   'PUT /repos/*/*/contents/**': `write **{**}** in ${REPO}[ on branch **{/branch}**][: *{/message}*]`,
   'DELETE /repos/*/*/contents/**': `delete **{**}** in ${REPO}[ on branch **{/branch}**][: *{/message}*]`,
   'PUT /repos/*/*/contents/.github/workflows/**': `write the workflow **{**}** in ${REPO}[ on branch **{/branch}**][: *{/message}*]`,

@@ -37,3 +37,39 @@ export const kubernetesSentences: Record<string, string> = {
     'ask what the credential may do[ in **{/spec/namespace}**]',
   'POST /apis/authentication.k8s.io/v1/selfsubjectreviews': 'ask whose the credential is',
 };
+
+function readsOfKind({ base, plural, one, isCluster }: Kind): Record<string, string> {
+  const at = isCluster ? `${base}/${plural}` : `${base}/namespaces/*/${plural}`;
+  const named = isCluster ? '**{1}**' : '**{2}** in **{1}**';
+  // Metrics have the names of what they are about.
+  const [several, each] = base.includes('metrics') ? [`the usage of ${plural}`, `usage of the ${one}`] : [plural, one];
+  const labels = '[ with the labels **{?labelSelector}**]';
+  return {
+    [`GET ${base}/${plural}`]: `list ${several}${isCluster ? '' : ' in all namespaces'}${labels}`,
+    [`GET ${at}`]: `list ${several}${isCluster ? '' : ' in **{1}**'}${labels}`,
+    [`GET ${at}/*`]: `read the ${each} ${named}`,
+    [`GET ${at}/*/status`]: `read the status of the ${one} ${named}`,
+  };
+}
+
+export const kubernetesReads: Record<string, string> = {
+  ...Object.fromEntries(kubernetesKinds.flatMap((kind) => Object.entries(readsOfKind(kind)))),
+  ...Object.fromEntries(
+    ['deployments', 'statefulsets', 'replicasets'].map((plural) => [
+      `GET /apis/apps/v1/namespaces/*/${plural}/*/scale`,
+      `read the scale of the ${plural.slice(0, -1)} **{2}** in **{1}**`,
+    ]),
+  ),
+  'GET /api/v1/namespaces/*/pods/*/log': 'read the log of the pod **{2}** in **{1}**[, container {?container}]',
+  'GET /version': 'read the version of the server',
+  'GET /livez': 'see whether the server lives',
+  'GET /readyz': 'see whether the server is ready',
+  'GET /api': 'list versions of the core API',
+  'GET /apis': 'list API groups',
+  'GET /api/v1': 'list kinds of the core API',
+  'GET /apis/*': 'read about the API group **{1}**',
+  'GET /apis/*/*': 'list kinds of the API group **{1}/{2}**',
+  'GET /openapi/v2': 'read the schema of the API',
+  'GET /openapi/v3': 'read the schema of the API',
+  'GET /openapi/v3/**': 'read the schema of[ **{**}**| the API]',
+};

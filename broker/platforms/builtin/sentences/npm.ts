@@ -34,3 +34,27 @@ export const npmSentences: Record<string, string> = {
   'PUT /-/team/*/*/user': 'put[ **{/user}**] into the team **{1}:{2}**',
   'DELETE /-/team/*/*/user': 'take[ **{/user}**] out of the team **{1}:{2}**',
 };
+
+export const npmReads: Record<string, string> = {
+  'GET /': 'read about the registry',
+  'GET /-/ping': 'see whether the registry answers',
+  'GET /-/whoami': 'read the name of the connected account',
+  'GET /-/npm/v1/user': 'read the connected account',
+  'GET /-/npm/v1/tokens': 'list the tokens of the connected account',
+  'GET /-/npm/v1/keys': 'list the keys that sign packages',
+  'GET /-/v1/search': 'search packages[ for *{?text}*]',
+  ...both('GET /{}', (name) => `read package ${name}`),
+  ...both('GET /{}/*', (name, next) => `read package ${name}, version **{${next}}**`),
+  ...both('GET /{}/-/*', (name, next) => `download **{${next}}** of package ${name}`),
+  ...both('GET /-/npm/v1/attestations/{}', (name) => `read the attestations of package ${name}`),
+  ...both('GET /-/package/{}/dist-tags', (name) => `list the tags of package ${name}`),
+  ...both('GET /-/package/{}/access', (name) => `read who may see package ${name}`),
+  ...both('GET /-/package/{}/visibility', (name) => `read who may see package ${name}`),
+  ...both('GET /-/package/{}/collaborators', (name) => `list who may change package ${name}`),
+  'GET /-/org/*/package': 'list the packages of **{1}**',
+  'GET /-/user/*/package': 'list the packages of **{1}**',
+  'GET /-/team/*/*/package': 'list the packages of the team **{1}:{2}**',
+  'GET /-/org/*/user': 'list the members of **{1}**',
+  'GET /-/org/*/team': 'list the teams of **{1}**',
+  'GET /-/team/*/*/user': 'list the members of the team **{1}:{2}**',
+};

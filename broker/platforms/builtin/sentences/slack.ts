@@ -33,6 +33,7 @@ export const slackSentences = {
   'POST /bookmarks.edit': 'change the bookmark[ {/bookmark_id}] of[ **{/channel_id}**][ to **{/link}**]',
   'POST /bookmarks.remove': 'remove the bookmark[ {/bookmark_id}] from[ **{/channel_id}**]',
   'POST /files.getUploadURLExternal': 'begin the upload of the file[ **{/filename}**]',
+  'POST /upload/v1/**': 'upload what a file holds',
   'POST /files.completeUploadExternal':
     'share uploaded files[ ({count /files})][ with **{recipients}**][: *{/initial_comment}*]',
   'POST /files.remote.add': 'add the remote file[ *{/title}*][: **{/external_url}**]',

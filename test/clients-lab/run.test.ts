@@ -1,0 +1,104 @@
+/** The clients under `agent-broker run`, with nothing but the variables that it sets. */
+import { describe, expect, test } from 'vitest';
+import { manifestOf } from '../platforms/classified.ts';
+import { profileOf, run } from '../sidecar/run-world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { withoutLab } from './installed.ts';
+import { givenLab } from './lab-world.ts';
+
+/** Each as its users make it; where a client takes its address only as an option, the program passes the variable on. */
+const PROGRAM = `
+  import { createRequire } from 'node:module';
+  import { execFileSync } from 'node:child_process';
+  import { readFileSync } from 'node:fs';
+  const load = createRequire('${import.meta.dirname}/package.json');
+  const { env } = process;
+  const at = (from, to) => (url, init) => fetch(String(url).replace(from, to), init);
+  const { OpenAI } = load('openai');
+  const { Anthropic } = load('@anthropic-ai/sdk');
+  const { WebClient } = load('@slack/web-api');
+  const { Octokit } = load('@octokit/rest');
+  const { S3Client, ListObjectsV2Command } = load('@aws-sdk/client-s3');
+  const { Client } = load('@notionhq/client');
+  const { LinearClient } = load('@linear/sdk');
+  const Stripe = load('stripe').default ?? load('stripe');
+  const clients = {
+    OPENAI_BASE_URL: async () => (await new OpenAI().models.list()).data[0].id,
+    ANTHROPIC_BASE_URL: async () => (await new Anthropic().models.list()).data[0].id,
+    SLACK_API_URL: async () => (await new WebClient(env.SLACK_BOT_TOKEN, { slackApiUrl: env.SLACK_API_URL }).conversations.list({})).channels[0].id,
+    GITHUB_API_URL: async () => (await new Octokit({ auth: env.GITHUB_TOKEN, baseUrl: env.GITHUB_API_URL }).rest.repos.get({ owner: 'acme', repo: 'app' })).data.full_name,
+    GITHUB_GRAPHQL_URL: async () => {
+      const headers = { authorization: 'bearer ' + env.GITHUB_TOKEN, 'content-type': 'application/json' };
+      const answer = await fetch(env.GITHUB_GRAPHQL_URL, { method: 'POST', headers, body: '{"query":"{ viewer { login } }"}' });
+      return (await answer.json()).data.viewer.login;
+    },
+    AWS_ENDPOINT_URL_S3: async () => (await new S3Client({ forcePathStyle: true }).send(new ListObjectsV2Command({ Bucket: 'bucket' }))).KeyCount,
+    AWS_ENDPOINT_URL: async () => {
+      delete env.AWS_ENDPOINT_URL_S3;
+      return (await new S3Client({ forcePathStyle: true }).send(new ListObjectsV2Command({ Bucket: 'bucket' }))).KeyCount;
+    },
+    NOTION_BASE_URL: async () => (await new Client({ auth: env.NOTION_TOKEN, fetch: at('https://api.notion.com/v1', env.NOTION_BASE_URL) }).pages.retrieve({ page_id: 'page-1' })).id,
+    LINEAR_API_URL: async () => (await new LinearClient({ apiKey: env.LINEAR_API_KEY, apiUrl: env.LINEAR_API_URL }).viewer).id,
+    STRIPE_API_BASE: async () =>
+      (await new Stripe(env.STRIPE_SECRET_KEY, { httpClient: Stripe.createFetchHttpClient(at('https://api.stripe.com', env.STRIPE_API_BASE)) }).customers.retrieve('cus_1')).name,
+    PIP_INDEX_URL: async () => (await fetch(env.PIP_INDEX_URL + 'left/')).status,
+    HF_ENDPOINT: async () => (await fetch(env.HF_ENDPOINT + '/api/models', { headers: { authorization: 'Bearer ' + env.HF_TOKEN } })).status,
+  };
+  const told = {};
+  for (const [name, ask] of Object.entries(clients)) told[name] = await ask().catch((error) => String(error));
+  const environments = [readFileSync('/proc/self/environ', 'latin1'), execFileSync('cat', ['/proc/self/environ'], { encoding: 'latin1' }), JSON.stringify(env)];
+  console.log(JSON.stringify({ told, environments, parent: readFileSync('/proc/' + process.ppid + '/environ', 'latin1') }));
+`;
+
+describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
+  const { world, organisation } = givenLab();
+
+  test('every client finds its platform by its variables, and the real key is in no environment', async () => {
+    const answer = world.upstream.answer;
+    world.upstream.answer = (request, response, body) => {
+      const { url = '' } = request;
+      const other = url.startsWith('/github/graphql')
+        ? '{"data":{"viewer":{"login":"octo"}}}'
+        : /^\/(?:pypi|huggingface)/.test(url) && '[]';
+      if (!other) return answer?.(request, response, body);
+      expect(request.headers.authorization).toBe(`Bearer ${CANARY}`);
+      response.writeHead(200, { 'content-type': 'application/json' }).end(other);
+    };
+    const grants: Record<string, object> = {};
+    for (const name of ['openai', 'anthropic', 'slack', 'github', 's3', 'notion', 'linear', 'stripe'] as const)
+      grants[name] = { scopeList: Object.keys(manifestOf(name).scopes) };
+    for (const id of ['pypi', 'huggingface']) {
+      const manifest = {
+        kind: 'rest',
+        base_url: `${world.upstream.url}/${id}`,
+        scopes: { [`${id}:read`]: ['GET /**'] },
+      };
+      await organisation.platform({ id, manifest: manifest as never });
+      grants[id] = { scopeList: [`${id}:read`] };
+    }
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const ended = await run(profileOf(agent), ['--', process.execPath, '--input-type=module', '-e', PROGRAM]);
+    expect(ended.code, ended.stderr).toBe(0);
+    const { told, environments, parent } = JSON.parse(ended.stdout);
+    expect(told).toEqual({
+      OPENAI_BASE_URL: 'gpt-x',
+      ANTHROPIC_BASE_URL: 'claude-x',
+      SLACK_API_URL: 'C1',
+      GITHUB_API_URL: 'acme/app',
+      GITHUB_GRAPHQL_URL: 'octo',
+      AWS_ENDPOINT_URL_S3: 1,
+      AWS_ENDPOINT_URL: 1,
+      NOTION_BASE_URL: 'page-1',
+      LINEAR_API_URL: 'u1',
+      STRIPE_API_BASE: 'Ann',
+      PIP_INDEX_URL: 200,
+      HF_ENDPOINT: 200,
+    });
+    expect(environments).toHaveLength(3);
+    for (const environment of [...environments, parent]) {
+      expect(environment).toContain('PATH');
+      expect(environment).not.toContain(CANARY);
+      expect(environment).not.toContain('PRIVATE KEY');
+    }
+  });
+});

@@ -1,0 +1,53 @@
+/** One call by either door onto the same core: as JSON by `POST /v1/actions`, and as a client of the platform sends it by `/proxy`. */
+import { expect } from 'vitest';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf, expectDenied } from '../world/evidence.ts';
+import type { World } from '../world/world.ts';
+import { rawClient } from './raw-client.ts';
+
+export const DOORS = ['POST /v1/actions', '/proxy'] as const;
+export type Door = (typeof DOORS)[number];
+
+/** As an agent writes it for `POST /v1/actions`. The raw door finds the scope itself. */
+export type DoorCall = {
+  platform: string;
+  scope: string;
+  method: string | undefined;
+  endpoint: string | undefined;
+  data?: object;
+};
+
+/** What the agent is answered, in the form of `POST /v1/actions`: 200 for whatever the platform answers, 202 for a held call. */
+export async function actThrough(door: Door, agent: TestAgent, call: DoorCall): Promise<Answer> {
+  if (door === 'POST /v1/actions') return await agent.act(call);
+  const { platform, method = 'GET', endpoint = '', data } = call;
+  const answer = await rawClient(() => agent)(method, `/proxy/${platform}-main${endpoint}`, {
+    headers: { 'x-svc-wait': '0' },
+    ...(data && { body: JSON.stringify(data) }),
+  });
+  const audit_id = answer.headers.get('x-svc-audit-id');
+  if (answer.headers.get('content-type') === 'application/problem+json') {
+    const isHeld = answer.body.error === 'approval_pending';
+    return { ...answer, status: isHeld ? 202 : answer.status, body: { ...answer.body, audit_id } };
+  }
+  const _meta = { upstream_status: answer.status, audit_id };
+  return { ...answer, status: 200, body: { data: answer.body, _meta } };
+}
+
+/** It is denied for this reason, with nothing sent, and its row says so. */
+export async function deniedThrough(
+  door: Door,
+  world: World,
+  agent: TestAgent,
+  call: DoorCall,
+  reason: string,
+): Promise<Answer> {
+  if (door === 'POST /v1/actions') return await expectDenied(world, agent, call, reason);
+  const before = world.upstream.seen.length;
+  const answer = await actThrough(door, agent, call);
+  expect([answer.status, answer.body.error, answer.body.reason], answer.text).toEqual([403, reason, reason]);
+  expect(world.upstream.seen.length).toBe(before);
+  const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+  expect(row).toMatchObject({ result: 'denied', reason, upstream_status: null });
+  return answer;
+}
