@@ -29,8 +29,11 @@ export type Malformed = {
   detail: string;
 };
 
-/** A network that fails, and a broker that is busy, are no fault of the agent. */
-const NO_FAULT = new Set<Malformed['code']>(['request_cut', 'too_many_calls']);
+/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken is well-formed. */
+const NO_FAULT = new Set<string>(['request_cut', 'too_many_calls', 'payload_too_large', 'git_request_too_large']);
+
+/** Whether a request that is no call counts towards the breaker of the agent. */
+export const isStrike = (code: string): boolean => !NO_FAULT.has(code);
 
 /**
  * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself. A halted agent is
@@ -49,7 +52,7 @@ export async function recordMalformed(
   const call = path === undefined ? begun : { ...begun, path };
   const loaded = await services.loadFacts(who.rows, asked.platform ?? '', now);
   const stopped = decideAgent(loaded.facts, now);
-  if (!stopped && !NO_FAULT.has(code)) await countFailure(services, who, 'breaker_api_error', '');
+  if (!stopped && isStrike(code)) await countFailure(services, who, 'breaker_api_error', '');
   const outcome: Outcome = stopped
     ? refusal({ ...call, decided: decidedBy(stopped, loaded) }, stopped)
     : notRead(code, detail, call);

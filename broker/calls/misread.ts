@@ -8,6 +8,7 @@ import type { Action } from '../wire/action.ts';
 import { countFailure } from './breakers.ts';
 import { decidedBy } from './call.ts';
 import type { CallServices } from './call-services.ts';
+import { isStrike } from './malformed.ts';
 import type { ReadCall } from './read-call.ts';
 import { refusal } from './refusal.ts';
 
@@ -24,6 +25,6 @@ export async function misread(
 ): Promise<Outcome> {
   const stopped = decideAgent(loaded.facts, now);
   if (stopped) return refusal({ ...record, decided: decidedBy(stopped, loaded) }, stopped);
-  if (!replay) await countFailure(services, who, 'breaker_api_error', action.platform);
+  if (!replay && isStrike(code)) await countFailure(services, who, 'breaker_api_error', action.platform);
   return { kind: 'invalid', code, detail, call: record };
 }

@@ -31,7 +31,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.use(guardProxy(services));
   const limits = makeRateLimits(config.limitFactor, rateCounts, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits);
-  const paths = new Map<string, { path: string | string[]; routes: Route[] }>();
+  const paths = new Map<string, { path: RouterPath; routes: Route[] }>();
   for (const route of routes) {
     const path = pathOf(route);
     const key = String(path);
@@ -51,8 +51,12 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   return app;
 }
 
+type RouterPath = string | string[] | RegExp;
+
 /** As Express writes it (path-to-regexp): `{name}` is one segment, and of what takes the rest the last is any number of them. */
-function pathOf({ path, takesRest }: Route): string | string[] {
+function pathOf({ path, takesRest }: Route): RouterPath {
+  // Express decodes parameters, and answers by itself what it cannot decode: here there are none.
+  if (takesRest === 'as_sent') return new RegExp(`^${path.slice(0, path.indexOf('{'))}.`, 's');
   const written = path.replaceAll(/\{(\w+)\}/g, ':$1');
   if (!takesRest) return written;
   const [base, rest = ''] = [written.slice(0, written.lastIndexOf('/')), written.slice(written.lastIndexOf(':') + 1)];

@@ -49,7 +49,7 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
     const refusal = asked
       ? await answer({ ...context, left }, response, lease, asked)
       : await refuseMissing(context, lease, found as Missing);
-    if (refusal) send(response, refusedReply(refusal, context, asked?.loaded.platform?.manifest), correlationId);
+    if (refusal) send(response, refusedReply(refusal, context, askedFor(context, asked)), correlationId);
   } catch (error) {
     fail(context, response, error, asked);
   } finally {
@@ -199,6 +199,9 @@ async function answerHeld(
   return await heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, found });
 }
 
+const askedFor = ({ request: { method = '' } }: RawContext, asked: Asked | undefined) =>
+  asked && { platform: asked.loaded.platform, method, endpoint: asked.target.endpoint };
+
 /** What is changed in the platform's answer; undefined: nothing. */
 const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buffer) => Buffer) | undefined =>
   loaded.platform && answerRewrite(loaded.platform.rules, { method, endpoint: target.endpoint }, place);
@@ -209,7 +212,7 @@ function fail(context: RawContext, response: ServerResponse, error: unknown, ask
   if (response.headersSent || response.destroyed) return void response.destroy();
   const refused = asRefusal(error);
   const reply = refused
-    ? refusedReply(thrownRefusal(refused), context, asked?.loaded.platform?.manifest)
+    ? refusedReply(thrownRefusal(refused), context, askedFor(context, asked))
     : refusalReply(error, { path: '/proxy', dialect: 'problem' }, { services, correlationId }, who);
   send(response, reply, correlationId);
 }

@@ -3,7 +3,9 @@ import { STATUS_CODES } from 'node:http';
 import type { JsonValue } from '../../json/json-value.ts';
 import { BLOCKED_DETAIL, type Outcome } from '../audit/outcome.ts';
 import { hasSign } from '../calls/failed-answer.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
+import { entryFor } from '../policy/by-operation.ts';
+import type { Method } from '../policy/facts.ts';
 import { errorBody } from '../proxy/error-body.ts';
 import { ERRORS, type ErrorCode, type Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
@@ -37,12 +39,16 @@ export type RawRefusal = {
   retry?: boolean;
 };
 
-/** A refusal as an answer. `manifest`: of the platform, where it is known. */
+/** What was asked for, where it is known. `endpoint`: path and query. */
+type AskedFor = { platform: LoadedFacts['platform']; method: string; endpoint: string };
+
+/** A refusal as an answer. */
 export function refusedReply(
   refusal: RawRefusal,
   { correlationId }: Pick<Told, 'correlationId'>,
-  manifest?: Manifest,
+  asked?: AskedFor,
 ): Reply {
+  const manifest = asked?.platform?.manifest;
   const { status, code, headers, extra = {}, retry = false } = refusal;
   const next = NEXT[code];
   const detail = next === undefined ? refusal.detail : `${refusal.detail} ${next}`;
@@ -59,10 +65,29 @@ export function refusedReply(
     own === undefined
       ? { type: PROBLEM_TYPE, body: JSON.stringify(problem) }
       : errorBody(own as JsonValue, { status, code, detail: `agent-broker: ${code}: ${detail}` });
+  const byStatus = retry ? undefined : statusOf(asked);
+  if (byStatus !== undefined) {
+    const { 'Retry-After': _, ...others } = headers ?? {};
+    // Slack's client ends at once at a 429 whose time it cannot read, and its error quotes what stands there instead.
+    const told = byStatus === 429 ? { 'Retry-After': inHeader(`agent-broker: ${code}: ${detail}`) } : {};
+    return { status: byStatus, type, body, headers: { ...others, ...told, ...NO_RETRY } };
+  }
   // Such a platform tells of errors with a 200, and Slack's client sends anything else again for half an hour.
   const isInBody = own !== undefined && !retry && hasSign(manifest?.failed_if, own);
   return { status: isInBody ? 200 : status, type, body, headers: { ...headers, ...(!retry && NO_RETRY) } };
 }
+
+/** The status of a refusal that the manifest names for this operation (`error_status`). */
+function statusOf(asked: AskedFor | undefined): number | undefined {
+  if (asked?.platform === undefined) return undefined;
+  const [path = ''] = asked.endpoint.split('?', 1);
+  return entryFor(asked.platform.rules.errorStatus, { method: asked.method as Method, path })?.status;
+}
+
+const MOST_IN_HEADER = 500;
+
+/** What a header can carry of a text. */
+const inHeader = (text: string): string => text.replaceAll(/[^\x20-\x7e]+/g, "'").slice(0, MOST_IN_HEADER);
 
 /** What became of a call whose answer was not begun, or of which none came. */
 export function outcomeRefusal(told: Told, outcome: Outcome): RawRefusal {

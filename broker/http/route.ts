@@ -105,8 +105,11 @@ export type Route<
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
   path: Path;
-  /** The last parameter of the path is all that follows, slashes included, or nothing. */
-  takesRest?: true;
+  /**
+   * The last parameter of the path is all that follows, slashes included, or nothing. `as_sent`: the handler reads the path of the request
+   * itself, so that none is turned away by the router, which decodes.
+   */
+  takesRest?: true | 'as_sent';
   auth: A;
   /** A public document: pages of any site may read it (AZ-12). */
   anyOrigin?: true;

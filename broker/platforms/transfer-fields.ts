@@ -30,6 +30,12 @@ export const TRANSFER_FIELDS = {
     .describe(
       'Operations whose answer has addresses to which clients go on sending their key, such as one for an upload: the names of members of the answer. On the raw door they lead through the broker.',
     ),
+  error_status: z
+    .record(z.string(), z.number().int().min(400).max(499))
+    .optional()
+    .describe(
+      'Of a platform with `failed_if`: operations whose clients look at the status alone, and the status that they give up at. A refusal on the raw door has it there; with 429 the reason stands in Retry-After, where clients look.',
+    ),
   follow: z
     .array(z.string())
     .max(200)

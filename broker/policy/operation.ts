@@ -140,6 +140,10 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     follow,
     baseUrls,
     answerUrls,
+    errorStatus: Object.entries(source.error_status ?? {}).map(([text, status]) => ({
+      operation: read(text, 'error_status'),
+      status,
+    })),
     bodies,
     free,
     ...(source.graphql && { graphqlPath: source.graphql.path }),

@@ -80,6 +80,7 @@ export type RulesSource = {
   follow?: readonly string[] | undefined;
   base_urls?: Readonly<Record<string, string>> | undefined;
   answer_urls?: Readonly<Record<string, readonly string[]>> | undefined;
+  error_status?: Readonly<Record<string, number>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
@@ -99,6 +100,8 @@ export type PlatformRules = {
   baseUrls: readonly { operation: Operation; baseUrl: string }[];
   /** Operations whose answer has addresses for clients that hold a key: in these members. */
   answerUrls: readonly { operation: Operation; members: readonly string[] }[];
+  /** Operations whose clients look at the status alone: that of a refusal. */
+  errorStatus: readonly { operation: Operation; status: number }[];
   /** Operations that take other bodies than the platform does. */
   bodies: readonly BodyRule[];
   /** Members in which calls of an operation may differ under one standing approval. */

@@ -2,6 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { actThrough, DOORS, type DoorCall } from '../proxy/doors.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { lenientServer, type Understood } from '../world/lenient-server.ts';
 import { READ } from '../world/requests.ts';
@@ -140,6 +141,34 @@ describe('methods', () => {
 
 describe.each(DOORS)('by %s', (door) => {
   const act = (agent: TestAgent, call: DoorCall) => actThrough(door, agent, call);
+
+  describe('endpoints in another form than the one', () => {
+    test.each([
+      '/%zz',
+      '/%',
+      '/items/%E0%A4',
+      '/items/%00',
+      '/items%2F7',
+      '/items/../7',
+      '/items/%2e%2e/7',
+      '//items',
+      '/items?a=%zz',
+    ])('%s is refused by the door, on record', async (endpoint) => {
+      const agent = await agentUnder();
+      const answer = await act(agent, { ...READ, endpoint });
+      expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_endpoint']);
+      const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+      expect(row).toMatchObject({ result: 'errored', reason: 'invalid_endpoint', platform_id: 'demo' });
+      expect(understood).toEqual([]);
+    });
+
+    test('they count as malformed calls', async () => {
+      const agent = await agentUnder();
+      for (let i = 0; i < 50; i++) expect((await act(agent, { ...READ, endpoint: '/%zz' })).status).toBe(400);
+      const halted = await act(agent, READ);
+      expect([halted.status, halted.text]).toEqual([403, expect.stringContaining('circuit_breaker_open')]);
+    });
+  });
 
   describe('credentials in the query', () => {
     test.each(['api.key=x', '+token=x', 'access%5Btoken=x', 'acc%EF%BD%85ss_token=x', 'auth[token]=x'])(

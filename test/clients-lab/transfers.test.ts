@@ -7,7 +7,7 @@ import { type AwsKey, awsProblem } from '../signing/aws-verifier.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
-import { ALLOW_ALL, CANARY, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { load, withoutLab } from './installed.ts';
 
 const MIB = 1024 * 1024;
@@ -16,6 +16,8 @@ const KEY: AwsKey = { access_key_id: 'AKIACANARY0123456789', secret_access_key: 
 describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
   const trusted = tls.getCACertificates('default');
   let world: World;
+  let organisation: Organisation;
+  let slackGrant: Record<string, { scopeList: string[] }>;
   let agent: TestAgent;
   /** Whose grant names one repository. */
   let limited: TestAgent;
@@ -30,7 +32,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       await Promise.all([api.close(), files.close()]);
     });
     world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: `${api.address},${files.address}` });
-    const organisation = await world.organisation();
+    organisation = await world.organisation();
     const github = {
       use: 'github',
       base_url: api.url,
@@ -54,6 +56,7 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
       grants[id] = { scopeList: Object.keys(manifest.scopes) };
     }
     agent = await organisation.agent({ rules: ALLOW_ALL, grants });
+    slackGrant = { slack: grants.slack! };
     const oneRepository = { ...grants.github, constraints: '{"repos":["acme/app"]}' };
     limited = await organisation.agent({ rules: ALLOW_ALL, grants: { github: oneRepository } });
   });
@@ -147,6 +150,24 @@ describe.skipIf(withoutLab)(`files${withoutLab ? ` (skipped: ${withoutLab})` : '
     // A host that the manifest does not name.
     uploads = `${files.url}/another`;
     await expect(slack.filesUploadV2(file)).rejects.toThrow('No upload url found');
+    // A refused upload, which is the second of three steps, ends it, and the error says why.
+    uploads = `${files.url}/slack-files`;
+    for (const [effect, code] of [
+      ['deny', 'denied_by_policy'],
+      ['require_approval', 'approval_pending'],
+    ]) {
+      const refused = await organisation.agent({
+        rules: [{ effect: 'allow' }, { effect, endpoints: ['/upload/**'] }],
+        grants: slackGrant,
+      });
+      const client = new WebClient(refused.token(), {
+        slackApiUrl: `${world.running.baseUrl}/proxy/slack-main/`,
+        headers: { 'X-Svc-Wait': '0' },
+      });
+      const seen = api.seen.length;
+      await expect(client.filesUploadV2(file)).rejects.toThrow(`agent-broker: ${code}: `);
+      expect(api.seen.length).toBe(seen + 1);
+    }
     // An answer that is too long to be changed does not go out as it is.
     uploads = `${files.url}/slack-files`;
     const { answer } = api;

@@ -96,6 +96,11 @@ describe('request bodies', () => {
       expect(answer.headers.get('ratelimit')).toMatch(/"actions";r=\d+/);
     });
 
+    test('is no malformed call: the agent is not halted', async () => {
+      for (let i = 0; i < 51; i++) expect((await agent.act(large)).body.error).toBe('payload_too_large');
+      expect((await agent.act(READ)).status).toBe(200);
+    });
+
     test('counts against the limit of the address, in the dialect of the route', async () => {
       const path = '/v1/trqp/recognition';
       const answers = [];

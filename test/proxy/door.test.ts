@@ -208,6 +208,8 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     test.each<[string, string, string, Record<string, unknown>]>([
       ['an endpoint in no scope', 'GET', '/proxy/demo-main/secret', { error: 'endpoint_scope_mismatch' }],
       ['a dot segment', 'GET', '/proxy/demo-main/items/%2e%2e/x', { error: 'invalid_endpoint' }],
+      ['a connection whose name cannot be decoded', 'GET', '/proxy/%zz/items', { error: 'not_found' }],
+      ['an empty name of a connection', 'GET', '/proxy//items', { error: 'not_found' }],
       ['a connection without a grant', 'GET', '/proxy/other/items', { error: 'not_found' }],
     ])('%s', async (_, method, path, body) => {
       const before = world.upstream.seen.length;
@@ -247,6 +249,24 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
       const holder = await organisation.agent({ rules: [{ effect: 'deny' }], grants: { [id]: {} } });
       const answer = await rawClient(() => holder)('GET', `/proxy/${id}-main/items`);
       expect(answer).toMatchObject({ status, body: { error: 'denied_by_policy' } });
+    });
+
+    test('with the status at which clients give up, where they look at nothing else', async () => {
+      const manifest = {
+        error_body: { ok: false, error: '{code}' },
+        failed_if: { at: '/ok', is: false },
+        error_status: { 'POST /items': 429, 'PATCH /items/*': 422 },
+      };
+      await organisation.platform({ id: 'looking', manifest });
+      const holder = await organisation.agent({ rules: [{ effect: 'deny' }], grants: { looking: {} } });
+      const asked = async (method: string, path: string) =>
+        await rawClient(() => holder)(method, `/proxy/looking-main${path}`, { body: '{}' });
+      const given = await asked('POST', '/items?a=1');
+      expect(given).toMatchObject({ status: 429, body: { error: 'denied_by_policy' } });
+      expect(given.headers.get('retry-after')).toMatch(/^agent-broker: denied_by_policy: [ -~]{20,}$/);
+      const other = await asked('PATCH', '/items/1');
+      expect([other.status, other.headers.get('retry-after')]).toEqual([422, null]);
+      expect((await asked('DELETE', '/items/1')).status).toBe(200);
     });
 
     test.each<[string, Parameters<typeof ask>[2]]>([

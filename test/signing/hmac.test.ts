@@ -2,6 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { rawClient } from '../proxy/raw-client.ts';
+import { exchange } from '../world/raw.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import type { Received } from './aws-verifier.ts';
 import { callOf, givenSigningWorld } from './signing-world.ts';
@@ -98,6 +99,14 @@ describe.each(ONE_STORE)(`HMAC signatures on %s${postgresNote}`, (store) => {
     const longer = await put(FULL, 8 * MIB + 1);
     expect([longer.status, longer.body.error]).toEqual([413, 'payload_too_large']);
     expect(host.taken.map(({ body }) => body.length)).toEqual([2 * MIB]);
+    // It is well-formed, and so does not count towards a halt: 50 that are not do.
+    const uploader = await signed(FULL);
+    const port = Number(new URL(uploader.baseUrl).port);
+    const head = `PUT /proxy/main/a HTTP/1.1\r\nHost: localhost:${port}\r\nAuthorization: Bearer ${uploader.token()}\r\n`;
+    for (let i = 0; i < 51; i++) {
+      const refused = await exchange(port, `${head}Content-Length: ${8 * MIB + 1}\r\nConnection: close\r\n\r\n`);
+      expect(refused.status, refused.body).toBe(413);
+    }
     host.verify = () => undefined;
     const bare = { ...FULL, template: '{timestamp}{nonce}{method}{target}' };
     expect((await put(bare, 8 * MIB + 1)).status).toBe(200);

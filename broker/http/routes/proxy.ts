@@ -30,7 +30,7 @@ export const proxyRoutes = METHODS.map((method) =>
   route({
     method,
     path: '/proxy/{connection}/{path}',
-    takesRest: true,
+    takesRest: 'as_sent',
     auth: 'raw',
     factsOf: connectionOf,
     dialect: 'problem',

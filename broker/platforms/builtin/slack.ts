@@ -40,6 +40,8 @@ export const slack = {
   // An upload goes to an address that the answer tells, and Slack's own client sends its token there, too.
   base_urls: { 'POST /upload/v1/**': 'https://files.slack.com' },
   answer_urls: { 'POST /files.getUploadURLExternal': ['upload_url'] },
+  // There Slack's client takes any 200 for done, and sends again for half an hour after all else but a 429 without a time.
+  error_status: { 'POST /upload/v1/**': 429 },
   // Of these Slack takes no JSON; what is nested in one of its forms is a text that is JSON.
   bodies: {
     'POST /files.getUploadURLExternal': 'form',
