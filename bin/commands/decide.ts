@@ -64,9 +64,14 @@ export function addDecideCommands(program: Command): void {
       .description('deny what waits, by the beginnings of ids that "inbox" lists; shows it and asks'),
   )
     .option('--reason <text>', 'for the agent to read')
+    .option('--network', 'of an agent that registers itself: rejects all that wait from the same network')
     .option('--yes', 'do not ask')
     .option('--json', 'print JSON')
-    .action(async (ids: string[], options: DecideOptions & { reason?: string }) => {
+    .action(async (ids: string[], options: DecideOptions & { reason?: string; network?: true }) => {
+      if (options.network) {
+        const { rejectNetworks } = await import('../inbox/reject-network.ts');
+        return await rejectNetworks(ids, options);
+      }
       const { decideAll } = await import('../inbox/decide.ts');
       await decideAll(ids, { verb: 'deny', reason: options.reason }, options);
     });

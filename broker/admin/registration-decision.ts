@@ -1,8 +1,10 @@
 /** What an owner's word makes of a registration: recorded in the transaction that makes it. */
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
+import { siteOf } from '../auth/client-address.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { present } from '../policy/present.ts';
+import { listPendingRegistrations } from '../store/open-registrations.ts';
 import { findRegistration, type KnownRegistration, decideRegistration as settle } from '../store/registrations.ts';
 import type { OwnerTable, RegistrationTable, ScopesOn } from '../store/schema.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
@@ -55,6 +57,34 @@ export async function decideRegistration(
   changes.tell({ organisation_id: found.organisation_id, id: found.id });
   const registration = readRegistrationRow(present(await find(), 'registration'), by.owner, broker.clock());
   return { registration, ...decided };
+}
+
+/** So many are rejected by one request: each has its own row and receipt. */
+export const REJECTED_AT_ONCE = 200;
+
+/**
+ * Rejects the pending registrations from one network that the owner may decide, oldest first, REJECTED_AT_ONCE at most. Answers which, and
+ * whether more wait.
+ *
+ * @param network as `siteOf` has it
+ * @throws AuditUnavailable: those before are rejected
+ */
+export async function rejectNetwork(
+  services: Changing,
+  by: DecidingOwner,
+  network: string,
+): Promise<{ rejected: string[]; remaining: boolean }> {
+  const { store, clock } = services.broker;
+  const waiting = await listPendingRegistrations(store.db, by.owner.organisation_id, clock());
+  const theirs = waiting.filter((one) => siteOf(one.source) === network && mayDecide(by.owner, one));
+  const rejected: string[] = [];
+  for (const one of theirs.slice(0, REJECTED_AT_ONCE)) {
+    // Whoever else decided it, or its time, was first.
+    if ((await reject(services, by, one)) instanceof RolledBack) continue;
+    services.changes.tell({ organisation_id: one.organisation_id, id: one.id });
+    rejected.push(one.id);
+  }
+  return { rejected, remaining: theirs.length > REJECTED_AT_ONCE };
 }
 
 const expired = () =>

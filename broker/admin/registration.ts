@@ -7,18 +7,28 @@ import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
+import {
+  displaceRegistration,
+  expireOpenRegistrations,
+  listOpenRegistrations,
+  listRejectedSources,
+  type OpenRegistration,
+} from '../store/open-registrations.ts';
 import { findOwner } from '../store/organisations.ts';
-import { expireOpenRegistrations, listOpenRegistrations, putRegistration } from '../store/registrations.ts';
-import type { RegistrationTable, ScopesOn } from '../store/schema.ts';
+import { putRegistration } from '../store/registrations.ts';
+import type { ScopesOn } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
 
 /** How long an owner has to decide. */
 export const REGISTRATION_MS = 24 * 3_600_000;
 /** How long the private key can be collected, from the approval on. */
 export const CLAIM_MS = 3_600_000;
-/** Per owner: strangers fill this list, and a list that nobody reads to its end is approved unread. */
-const MOST_OPEN_REGISTRATIONS = 20;
-/** Per owner and source: an owner's id is no secret, and one stranger must not take all of the list. */
-const MOST_OPEN_PER_SOURCE = 5;
+/** Per owner. A list that is full takes one of a network that has fewer in it than another; see `makeRoom`. */
+export const MOST_OPEN_REGISTRATIONS = 100;
+/** Per owner and network: an owner's id is no secret, and one stranger must not take all of the list. */
+const MOST_OPEN_PER_NETWORK = 5;
+/** Per owner and network within REGISTRATION_MS: who was rejected so often must not fill the list again at once. */
+const MOST_REJECTED_PER_NETWORK = 10;
 
 export type Applicant = {
   ownerId: string;
@@ -29,10 +39,10 @@ export type Applicant = {
   source: string;
 };
 
-/** `retryAfterMs`: until the first of those that are in the way expires. */
+/** `retryAfterMs`: until the first of those that are in the way no longer counts. */
 export type Registered =
   | { kind: 'opened'; token: Secret; agentId: string }
-  | { kind: 'too_many'; whose: 'source' | 'owner'; limit: number; retryAfterMs: number };
+  | { kind: 'too_many'; whose: 'network' | 'owner'; limit: number; retryAfterMs: number };
 
 /** Stands for the organisation of nobody, in news that nobody hears. */
 const NOBODY = 'nobody';
@@ -57,8 +67,10 @@ export async function openRegistration(
   const id = uuidv4();
   const opened = await store.db.transaction().execute(async (tx) => {
     const owner = await findOwner(tx, ownerId);
-    const refused = whyTooMany(await listOpenRegistrations(tx, ownerId, now), source, now);
-    if (refused) return refused;
+    const room = await makeRoom(tx, { ownerId, organisationId: owner?.organisation_id, source, now });
+    if ('kind' in room) return room;
+    for (const displaced of room)
+      await changes.announce(tx, { organisation_id: displaced.organisation_id ?? NOBODY, id: displaced.id });
     await putRegistration(tx, {
       token_hash: hash,
       organisation_id: owner?.organisation_id ?? null,
@@ -75,30 +87,51 @@ export async function openRegistration(
     });
     const ref = { organisation_id: owner?.organisation_id ?? NOBODY, id };
     await changes.announce(tx, ref);
-    return { kind: 'opened' as const, ref };
+    return { kind: 'opened' as const, ref, displaced: room };
   });
   if (opened.kind === 'too_many') return opened;
+  for (const { organisation_id, id } of opened.displaced)
+    changes.tell({ organisation_id: organisation_id ?? NOBODY, id });
   changes.tell(opened.ref);
   return { kind: 'opened', token, agentId };
 }
 
-/** `open`: the registrations that wait at the owner, the first to expire first. */
-function whyTooMany(
-  open: readonly Pick<RegistrationTable, 'source' | 'expires_at'>[],
-  source: string,
-  now: Instant,
-): Extract<Registered, { kind: 'too_many' }> | undefined {
-  const site = siteOf(source);
-  const mine = open.filter((one) => siteOf(one.source) === site);
-  const refuse = (whose: 'source' | 'owner', limit: number, first: number) =>
-    ({ kind: 'too_many', whose, limit, retryAfterMs: first - now }) as const;
-  const [ofSource] = mine;
-  const [first] = open;
-  if (ofSource && mine.length >= MOST_OPEN_PER_SOURCE)
-    return refuse('source', MOST_OPEN_PER_SOURCE, ofSource.expires_at);
-  if (first && open.length >= MOST_OPEN_REGISTRATIONS)
-    return refuse('owner', MOST_OPEN_REGISTRATIONS, first.expires_at);
-  return undefined;
+/**
+ * Says why an owner's list takes no more of this network, or makes room for one and answers what it displaced. A full list gives each
+ * network its share: a newcomer displaces the newest registration of the network with the most, if that still has at least as many as
+ * the newcomer's afterwards. So whoever holds the list with few networks keeps nobody out: that takes
+ * MOST_OPEN_REGISTRATIONS of them at once.
+ */
+async function makeRoom(
+  tx: Db,
+  { ownerId, organisationId, source, now }: Place,
+): Promise<OpenRegistration[] | Extract<Registered, { kind: 'too_many' }>> {
+  const open = await listOpenRegistrations(tx, ownerId, now);
+  const network = siteOf(source);
+  const isMine = (one: { source: string }) => siteOf(one.source) === network;
+  const mine = open.filter(isMine);
+  const refuse = (whose: 'network' | 'owner', limit: number, inTheWay: readonly { expires_at: Instant }[]) => {
+    const first = Math.min(...inTheWay.map((one) => one.expires_at));
+    return { kind: 'too_many', whose, limit, retryAfterMs: first - now } as const;
+  };
+  if (mine.length >= MOST_OPEN_PER_NETWORK) return refuse('network', MOST_OPEN_PER_NETWORK, mine);
+  const rejected = organisationId ? await listRejectedSources(tx, { organisationId, ownerId, now }) : [];
+  const turnedAway = rejected.filter(isMine);
+  if (turnedAway.length >= MOST_REJECTED_PER_NETWORK) return refuse('network', MOST_REJECTED_PER_NETWORK, turnedAway);
+  if (open.length < MOST_OPEN_REGISTRATIONS) return [];
+  const most = largestNetwork(open);
+  const newest = most.at(-1);
+  if (!newest || most.length < mine.length + 2) return refuse('owner', MOST_OPEN_REGISTRATIONS, open);
+  await displaceRegistration(tx, newest);
+  return [newest];
+}
+
+type Place = { ownerId: string; organisationId: string | undefined; source: string; now: Instant };
+
+/** The registrations of the network that has the most, in the order of the list. */
+function largestNetwork(open: readonly OpenRegistration[]): OpenRegistration[] {
+  const networks = Map.groupBy(open, (one) => siteOf(one.source));
+  return [...networks.values()].reduce((most, one) => (one.length > most.length ? one : most), []);
 }
 
 /** Writes down which registrations nobody decided in time. To whoever reads them they were expired already. */

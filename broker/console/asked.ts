@@ -40,7 +40,12 @@ import type { setOwnerPerPerson } from '../http/routes/owner/per-person.ts';
 import type { acceptPlatformTool, platformTools, refreshPlatformTools } from '../http/routes/owner/platform-tools.ts';
 import type * as platforms from '../http/routes/owner/platforms.ts';
 import type * as policies from '../http/routes/owner/policies.ts';
-import type { decideRegistrations, ownerRegistration, ownerRegistrations } from '../http/routes/owner/registrations.ts';
+import type {
+  decideRegistrations,
+  ownerRegistration,
+  ownerRegistrations,
+  rejectRegistrations,
+} from '../http/routes/owner/registrations.ts';
 import type { endOwnerRestored, ownerRestored } from '../http/routes/owner/restored.ts';
 import type { ownerSignIn, ownerSignOut } from '../http/routes/owner/sessions.ts';
 import type { ownerSimulate } from '../http/routes/owner/simulate.ts';
@@ -149,6 +154,7 @@ export type Asked = NoticesAsked & {
   'GET /owner/access-requests/{id}': typeof ownerAccessRequest;
   'POST /owner/access-requests/{id}/{verb}': typeof approveAccessRequest | typeof denyAccessRequest;
   'GET /owner/registrations': typeof ownerRegistrations;
+  'POST /owner/registrations/reject': typeof rejectRegistrations;
   'GET /owner/registrations/{id}': typeof ownerRegistration;
   'POST /owner/registrations/{id}/{verb}': (typeof decideRegistrations)[number];
   'GET /approve/{id}/request': typeof approveRequest;

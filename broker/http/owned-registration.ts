@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { ReadRegistration } from '../admin/read-registration.ts';
+import { siteOf } from '../auth/client-address.ts';
 import type { Instant } from '../policy/facts.ts';
 import { instant } from './instant.ts';
 import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from './registering.ts';
@@ -18,6 +19,7 @@ export const Registration = z
     requested_scopes: ScopesOn,
     granted: ScopesOn.nullable().describe('of an approval: those that were granted'),
     source: z.string().describe('the address that it came from'),
+    network: z.string().describe('of an IPv6 address its /48, else the address; from one all can be rejected at once'),
     may_decide: z.boolean().describe('whether whoever asks for this may decide it'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().describe('until then it can be decided'),
@@ -55,6 +57,7 @@ export const registrationShown = (one: ReadRegistration, now: Instant): z.output
   requested_scopes: one.requested_scopes,
   granted: one.granted,
   source: one.source,
+  network: siteOf(one.source),
   may_decide: one.mayDecide,
   created_at: new Date(one.created_at).toISOString(),
   expires_at: new Date(one.expires_at).toISOString(),

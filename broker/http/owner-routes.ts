@@ -49,7 +49,12 @@ import { acceptPlatformTool, platformTools, refreshPlatformTools } from './route
 import { platformRoutes } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
 import { exportOwnerLog, ownerLog, ownerLogConsistency } from './routes/owner/receipt-log.ts';
-import { decideRegistrations, ownerRegistration, ownerRegistrations } from './routes/owner/registrations.ts';
+import {
+  decideRegistrations,
+  ownerRegistration,
+  ownerRegistrations,
+  rejectRegistrations,
+} from './routes/owner/registrations.ts';
 import { endOwnerRestored, ownerRestored } from './routes/owner/restored.ts';
 import {
   authorizeOwnerSecret,
@@ -94,6 +99,7 @@ export const OWNER_ROUTES: readonly Route[] = [
   renameOwnerPasskey,
   removeOwnerPasskey,
   ownerRegistrations,
+  rejectRegistrations,
   ownerRegistration,
   ...decideRegistrations,
   bootstrapToken,

@@ -26,23 +26,6 @@ export async function putRegistration(db: Db, registration: Omit<RegistrationTab
   await db.insertInto('registrations').values(registration).execute();
 }
 
-/** Pending ones for this owner, who need not exist; earliest expiry first. */
-export async function listOpenRegistrations(
-  db: Db,
-  ownerId: string,
-  now: number,
-): Promise<Pick<RegistrationTable, 'source' | 'expires_at'>[]> {
-  return await db
-    .selectFrom('registrations')
-    .select(['source', 'expires_at'])
-    .where('owner_id', '=', ownerId)
-    .where('status', '=', 'pending')
-    .where('expires_at', '>', now)
-    .orderBy('expires_at')
-    .orderBy('id')
-    .execute();
-}
-
 /** The registration with this token, of any organisation; or undefined. */
 export async function findRegistrationByToken(db: Db, tokenHash: string): Promise<RegistrationTable | undefined> {
   return await db.selectFrom('registrations').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
@@ -206,20 +189,6 @@ export async function destroyUncollectedKey(db: Db, { organisationId, id }: Agen
     .where('organisation_id', '=', organisationId)
     .where('agent_id', 'in', publicIds)
     .where('status', 'not in', ['active', 'suspended'])
-    .execute();
-}
-
-/** Expires pending registrations that are past their time. Returns which; those at unknown owners have no organisation. */
-export async function expireOpenRegistrations(
-  db: Db,
-  now: number,
-): Promise<Pick<RegistrationTable, 'organisation_id' | 'id'>[]> {
-  return await db
-    .updateTable('registrations')
-    .set({ status: 'expired' })
-    .where('status', '=', 'pending')
-    .where('expires_at', '<=', now)
-    .returning(['organisation_id', 'id'])
     .execute();
 }
 

@@ -6,6 +6,7 @@ import { clientKey } from '../../broker/auth/client-address.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { startHousekeeping } from '../../broker/housekeeping.ts';
+import { listOpenRegistrations } from '../../broker/store/open-registrations.ts';
 import { capRegistrationsOfNobody } from '../../broker/store/registrations.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
@@ -560,48 +561,102 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await statusOf(tokens[1]!)).status).toBe(404);
   });
 
-  test('RG-07 at most 20 wait at an owner, real or not, 5 of them from one address; a decision makes room', async () => {
+  const openFrom = (source: string, ownerId: string = organisation.owner.id) => {
+    const { broker, services } = world.running;
+    const asking = { ownerId, name: 'x', description: null, scopes: [], source: clientKey(source) };
+    return openRegistration(broker, services.changes, asking);
+  };
+
+  test('RG-07 at most 5 of one network wait at an owner, real or not; a decision makes room, ten rejections do not before a day is over', async () => {
     for (const owner_id of [organisation.owner.id, NOBODY]) {
       const tokens: string[] = [];
-      for (let i = 0; i < 20; i++) {
-        const from = `127.0.0.${100 + Math.floor(i / 5)}`;
-        const { status, text, body } = await register({ owner_id }, from);
-        expect(status, text).toBe(202);
-        tokens.push(body.registration_token);
-        if (i % 5 < 4) continue;
-        const sixth = await register({ owner_id }, from);
-        expectEnvelope(sixth, 429, 'too_many_open_requests');
-        expect(sixth.body.detail).toMatch(/^5 registrations from your address wait/);
-      }
-      const full = await register({ owner_id }, '127.0.0.110');
-      expectEnvelope(full, 429, 'too_many_open_requests');
-      expect(full.body.detail).toMatch(/^20 registrations at this owner wait/);
+      for (let i = 0; i < 5; i++) tokens.push((await registered({ owner_id })).token);
+      const sixth = await register({ owner_id });
+      expectEnvelope(sixth, 429, 'too_many_open_requests');
+      expect(sixth.body.detail).toMatch(/^5 registrations from your address wait at this owner already/);
       // Nothing changes by itself before the first of them expires.
-      const seconds = Number(full.headers.get('retry-after'));
+      const seconds = Number(sixth.headers.get('retry-after'));
       expect(seconds).toBeGreaterThan(24 * 3600 - 60);
       expect(seconds).toBeLessThanOrEqual(24 * 3600);
-      if (owner_id === NOBODY) continue;
-      await decide('reject', tokens[0]!);
       expect((await register({ owner_id }, '127.0.0.110')).status).toBe(202);
+      if (owner_id === NOBODY) continue;
+      expect((await decide('approve', tokens[0]!)).status).toBe(200);
+      const rejectAll = () => organisation.ask('POST', '/owner/registrations/reject', { network: '127.0.0.1' });
+      expect((await rejectAll()).body.rejected).toHaveLength(4);
+      for (let i = 4; i < 10; i++) {
+        expect(await openFrom('127.0.0.1')).toMatchObject({ kind: 'opened' });
+        await rejectAll();
+      }
+      expect(await openFrom('127.0.0.1')).toMatchObject({ kind: 'too_many', whose: 'network', limit: 10 });
     }
-    expect((await organisation.ask('GET', '/owner/registrations?limit=200')).body.registrations).toHaveLength(21);
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
-    expect((await register()).status, 'what is over leaves room').toBe(202);
+    expect((await openFrom('127.0.0.1')).kind, 'what is over leaves room').toBe('opened');
   });
 
-  test('all addresses of one IPv6 /48 count as one source', async () => {
-    const { broker, services } = world.running;
-    const from = (source: string) =>
-      openRegistration(broker, services.changes, {
-        ownerId: organisation.owner.id,
-        name: 'x',
-        description: null,
-        scopes: [],
-        source: clientKey(source),
-      });
-    for (let i = 1; i <= 5; i++) expect(await from(`2001:db8:7:${i}::1`)).toMatchObject({ kind: 'opened' });
-    expect(await from('2001:db8:7:6::1')).toMatchObject({ kind: 'too_many', whose: 'source' });
-    expect(await from('2001:db8:8:1::1')).toMatchObject({ kind: 'opened' });
+  test('RG-07 whoever fills the list of an owner, real or not, from a few networks keeps nobody out, and pushes nobody out', async () => {
+    for (const ownerId of [organisation.owner.id, NOBODY]) {
+      const honest = await openFrom('192.0.2.1', ownerId);
+      for (let i = 0; i < 99; i++)
+        expect(await openFrom(`198.51.100.${Math.floor(i / 5)}`, ownerId)).toMatchObject({ kind: 'opened' });
+      // Each network keeps one at least: those that come from others take the place of what the largest have beyond that.
+      for (let i = 0; i < 79; i++)
+        expect(await openFrom(`203.0.113.${i}`, ownerId), `newcomer ${i}`).toMatchObject({ kind: 'opened' });
+      expect(await openFrom('198.51.100.0', ownerId)).toMatchObject({ kind: 'too_many', whose: 'owner', limit: 100 });
+      expect(await openFrom('203.0.113.79', ownerId)).toMatchObject({ kind: 'too_many', whose: 'owner', limit: 100 });
+      const open = await listOpenRegistrations(world.running.broker.store.db, ownerId, Date.now());
+      expect(new Set(open.map(({ source }) => source)).size).toBe(100);
+      const token = honest.kind === 'opened' ? honest.token.reveal() : '';
+      expect((await statusOf(token)).body.status).toBe('pending');
+    }
+  });
+
+  test('one that had to make room for another network is told `expired`', async () => {
+    const first: string[] = [];
+    for (let i = 0; i < 101; i++) {
+      const one = await openFrom(`198.51.100.${Math.floor(i / 5)}`);
+      if (one.kind === 'opened' && i < 5) first.push(one.token.reveal());
+    }
+    const statuses = await Promise.all(first.map(async (token) => (await statusOf(token)).body.status));
+    expect(statuses).toEqual(['pending', 'pending', 'pending', 'pending', 'expired']);
+  });
+
+  test('RG-07 an owner rejects all that came from one network at once: those of nobody else, and each is on record', async () => {
+    const approver = await organisation.addOwner('approver');
+    const reject = (network: string, by?: OwnerTable) =>
+      organisation.ask('POST', '/owner/registrations/reject', { network }, by);
+    for (const host of ['1:1::1', '1:2::1', '1:2::1', '2:1::1']) await openFrom(`2001:db8:${host}`);
+    await openFrom('2001:db8:1:3::1', approver.id);
+    const waiting = async () =>
+      (await organisation.ask('GET', '/owner/registrations?status=pending')).body.registrations.map(
+        ({ id, network }: { id: string; network: string }) => ({ id, network }),
+      );
+    const theirs = (await waiting()).filter(({ network }: { network: string }) => network === '2001:db8:1::/48');
+    expect(theirs).toHaveLength(4);
+    const own = await reject('2001:db8:1::/48', approver);
+    expect(own.body, own.text).toMatchObject({ remaining: false, rejected: [theirs[0].id] });
+    const { body } = await reject('2001:db8:1::/48');
+    expect(body.rejected.toSorted()).toEqual(
+      theirs
+        .slice(1)
+        .map(({ id }: { id: string }) => id)
+        .toSorted(),
+    );
+    expect(await waiting()).toMatchObject([{ network: '2001:db8:2::/48' }]);
+    expect((await reject('2001:db8:1::/48')).body).toMatchObject({ rejected: [], remaining: false });
+    const events = '/owner/audit?reason=registration_rejected&kind=event';
+    const recorded: unknown[] = [];
+    for (const row of (await organisation.ask('GET', events)).body.rows) {
+      const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+      recorded.push((await verifyReceipt(world, receipt)).payload.change.registration);
+    }
+    for (const { id } of theirs) expect(recorded.filter((one) => one === id)).toHaveLength(1);
+    expectEnvelope(await reject('2001:db8:2::/48', await organisation.addOwner('viewer')), 403, 'forbidden');
+  });
+
+  test('all addresses of one IPv6 /48 count as one network', async () => {
+    for (let i = 1; i <= 5; i++) expect(await openFrom(`2001:db8:7:${i}::1`)).toMatchObject({ kind: 'opened' });
+    expect(await openFrom('2001:db8:7:6::1')).toMatchObject({ kind: 'too_many', whose: 'network' });
+    expect(await openFrom('2001:db8:8:1::1')).toMatchObject({ kind: 'opened' });
   });
 
   test('registrations at owners that do not exist are bounded: the oldest are deleted first, and no other', async () => {

@@ -196,6 +196,14 @@ describe('what is no call', () => {
     expect([told.code, told.stdout]).toEqual([1, expect.stringContaining('leave out --reason')]);
     const rejected = await daily.run('deny', other, '--yes');
     expect([rejected.code, rejected.stdout]).toEqual([0, expect.stringContaining('Rejected')]);
+    const [one] = [await registered('first of two'), await registered('second of two')];
+    const held = await daily.hold('clerk');
+    const mixed = await daily.run('deny', one, held, '--network', '--yes');
+    expect([mixed.code, mixed.stderr]).toEqual([1, expect.stringContaining('no agent that registers itself')]);
+    const both = await daily.run('deny', one, '--network', '--yes');
+    expect([both.code, both.stdout]).toEqual([0, 'Rejected 2.\n']);
+    await daily.run('deny', held, '--yes');
+    expect(await daily.json('inbox')).toEqual([]);
   });
 
   const idOf = async (name: string) =>

@@ -151,6 +151,27 @@ describe.skipIf(withoutChromium)(
       expect([(await read(yes.id)).status, (await read(no.id)).status]).toEqual(['approved', 'rejected']);
     });
 
+    test('rejected with all others from the same network, and with no other', async () => {
+      const own = await register('another network');
+      await world.running.broker.store.db
+        .updateTable('registrations')
+        .set({ source: '192.0.2.7' })
+        .where('id', '=', own.id)
+        .execute();
+      const [one, two] = [await register('flood one'), await register('flood two')];
+      await page.until(`${WAITING} === 3`);
+      await open(page, one.card);
+      await page.click(`${one.card} .deny`);
+      await page.until(`document.querySelector('#deny-all') !== null`);
+      expect(await textOf(page, 'dialog')).toContain('Also reject the other one from 127.0.0.1 that waits');
+      await page.click('#deny-all');
+      await page.click('#deny');
+      await page.until(`${WAITING} === 1`);
+      const states = await Promise.all([one, two, own].map(async ({ id }) => (await read(id)).status));
+      expect(states).toEqual(['rejected', 'rejected', 'pending']);
+      await organisation.ask('POST', `/owner/registrations/${own.id}/reject`);
+    });
+
     test('one that is called as another agent is let in under another name only', async () => {
       const asked = await register('triage');
       await page.until(`document.querySelector('${asked.card}') !== null`);

@@ -45,7 +45,9 @@ export const register = route({
     if (registered.kind === 'too_many')
       throw new Refusal(
         'too_many_open_requests',
-        `${registered.limit} registrations ${registered.whose === 'source' ? 'from your address' : 'at this owner'} wait for a decision already. Wait until some are decided or expired.`,
+        registered.whose === 'network'
+          ? `${registered.limit} registrations from your address wait at this owner already, or were rejected there within a day. Wait for a decision, or for Retry-After seconds.`
+          : `${registered.limit} registrations wait at this owner already. Wait until some are decided or expired, or have the owner invite the agent.`,
         { headers: { 'Retry-After': String(Math.max(1, Math.ceil(registered.retryAfterMs / 1000))) } },
       );
     const token = registered.token.reveal();

@@ -10,7 +10,7 @@ import { Reject } from '/console/inbox/reject.js';
 import { ConfirmCall } from '/console/request-view/confirm-call.js';
 
 /**
- * `others`: how many more calls of the same agent wait. `approve(note)`, `deny(note, all)`: notes are empty without one.
+ * `others`: as othersOf answers it. `approve(note)`, `deny(note, all)`: notes are empty without one.
  *
  * @param {{
  *   what: Exclude<Act, 'passkey'>, entry: Entry, deciding: Deciding, others: number,
@@ -34,5 +34,5 @@ export function Asked({ what, entry, deciding, others, approve, deny, onClose })
     return html`<${Confirm} entry=${entry} scopes=${deciding.scopes()} onApprove=${() => approve('')} onClose=${onClose} />`;
   return entry.kind === 'access'
     ? html`<${Deny} entry=${entry} onDeny=${deny} onClose=${onClose} />`
-    : html`<${Reject} entry=${entry} onDeny=${deny} onClose=${onClose} />`;
+    : html`<${Reject} entry=${entry} others=${others} onDeny=${deny} onClose=${onClose} />`;
 }

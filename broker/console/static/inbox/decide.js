@@ -102,6 +102,21 @@ export async function denyAllOf(agentId, note) {
   }
 }
 
+/**
+ * Rejects every registration from a network that waits and may be decided. Answers their ids.
+ *
+ * @param {string} network
+ */
+export async function rejectAllFrom(network) {
+  /** @type {string[]} */
+  const rejected = [];
+  for (;;) {
+    const now = await ask('POST', '/owner/registrations/reject', { network });
+    rejected.push(...now.rejected);
+    if (!now.remaining) return rejected;
+  }
+}
+
 const TOO_LATE = new Set(['already_decided', 'approval_expired', 'request_expired']);
 
 /**

@@ -75,18 +75,21 @@ export const settled = (entries, key, became) =>
 export const isWaiting = (/** @type {Entry} */ entry) => !entry.became && !entry.gone;
 
 /**
- * How many more calls of the same agent wait.
+ * How many more wait that can be denied along with it: calls of the same agent, registrations from the same network.
  *
  * @param {Entry[]} entries
  * @param {Entry} entry
  */
-export function othersOf(entries, { key, kind, item }) {
-  if (kind !== 'approval') return 0;
+export function othersOf(entries, entry) {
+  const from = fromOf(entry);
+  if (from === undefined) return 0;
   return entries.filter(
-    (other) =>
-      other.kind === 'approval' &&
-      other.key !== key &&
-      isWaiting(other) &&
-      other.item.agent.agent_id === item.agent.agent_id,
+    (other) => other.kind === entry.kind && other.key !== entry.key && isWaiting(other) && fromOf(other) === from,
   ).length;
+}
+
+/** @param {Entry} entry */
+function fromOf({ kind, item }) {
+  if (kind === 'approval') return item.agent.agent_id;
+  return kind === 'registration' && item.may_decide ? item.network : undefined;
 }

@@ -102,9 +102,9 @@ export function Inbox({ place, inbox }) {
     setAsking(undefined);
     deciding.act(what, note, standing);
   };
-  /** `all`: the other calls of the same agent, too. */
+  /** `all`: the other calls of the same agent, or registrations from the same network, too. */
   const deny = (/** @type {string | undefined} */ note, /** @type {boolean | undefined} */ all) => {
-    if (!all || open?.kind !== 'approval') return finish(asking === 'deny-passkey' ? asking : 'deny', note);
+    if (!all || !open || open.kind === 'access') return finish(asking === 'deny-passkey' ? asking : 'deny', note);
     setAsking(undefined);
     denyAll(open, note ?? '');
   };

@@ -1,26 +1,34 @@
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
+/** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 /** @typedef {import('/console/inbox/words.js').Became} Became */
 import { asError } from '/console/api.js';
-import { denyAllOf } from '/console/inbox/decide.js';
+import { denyAllOf, rejectAllFrom } from '/console/inbox/decide.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
 const DENIED_ALL = { kind: 'bad', words: 'Denied, with the other calls of this agent.' };
+const REJECTED_ALL = { kind: 'bad', words: 'Rejected, with the others from the same network.' };
 
 /**
- * Denies all calls of an agent that wait, by somebody who looked at one of them: an agent that floods the inbox is not read call by call.
- * `settle`, `reload`: as useInbox answers them; `done(key)` is called when it was done.
+ * Denies all calls of an agent that wait, or all registrations from one network, by somebody who looked at one of them: who floods the
+ * inbox is not read one by one. `settle`, `reload`: as useInbox answers them; `done(key)` is called when it was done.
  *
  * @param {{ settle: (key: string, became: Became) => void, reload: () => void, done: (key: string) => void }} props
- * @returns {(entry: CallEntry, note: string) => Promise<void>}
+ * @returns {(entry: CallEntry | RegistrationEntry, note: string) => Promise<void>}
  */
 export function useDenyingAll({ settle, reload, done }) {
   const announce = useAnnounce();
-  return async ({ key, item }, note) => {
+  return async (entry, note) => {
     try {
-      const denied = await denyAllOf(item.agent.agent_id, note);
-      for (const id of denied) settle(`approval-${id}`, DENIED_ALL);
-      announce(`Denied ${denied.length} calls.`, 'good');
-      done(key);
+      if (entry.kind === 'approval') {
+        const denied = await denyAllOf(entry.item.agent.agent_id, note);
+        for (const id of denied) settle(`approval-${id}`, DENIED_ALL);
+        announce(`Denied ${denied.length} calls.`, 'good');
+      } else {
+        const rejected = await rejectAllFrom(entry.item.network);
+        for (const id of rejected) settle(`registration-${id}`, REJECTED_ALL);
+        announce(`Rejected ${rejected.length} agents.`, 'good');
+      }
+      done(entry.key);
     } catch (failure) {
       announce(asError(failure).message, 'bad');
     } finally {

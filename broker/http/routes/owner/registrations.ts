@@ -6,7 +6,7 @@ import {
   loadRegistrationByToken,
   readRegistration,
 } from '../../../admin/read-registration.ts';
-import { decideRegistration } from '../../../admin/registration-decision.ts';
+import { decideRegistration, REJECTED_AT_ONCE, rejectNetwork } from '../../../admin/registration-decision.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import {
   ApprovedRegistration,
@@ -143,6 +143,31 @@ export const decideRegistrations = [
     handle: async (context) => await decide(context, await byToken(context), { status: 'rejected' }),
   }),
 ];
+
+/** POST /owner/registrations/reject: for an inbox that a stranger has filled. */
+export const rejectRegistrations = route({
+  method: 'POST',
+  path: '/owner/registrations/reject',
+  auth: 'owner',
+  role: 'approver',
+  capability: 'owner.registrations.reject_all',
+  summary: `Rejects the pending registrations from one network, oldest first, ${REJECTED_AT_ONCE} at most.`,
+  body: z.strictObject({
+    network: z.string().min(1).max(64).describe('of a registration that waits, as the list has it'),
+  }),
+  answers: {
+    200: {
+      description: 'Which were rejected, and whether more wait: then ask again.',
+      schema: z.object({ rejected: z.array(z.guid()), remaining: z.boolean() }),
+    },
+  },
+  errors: ['invalid_request', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, who, body, correlationId } = context;
+    const by = { owner: who.owner, how: howOf(context), correlationId };
+    return json(200, await rejectNetwork(services, by, body.network));
+  },
+});
 
 const owned = ({ services, who, params }: Context<'owner', unknown, URLSearchParams, 'id'>) =>
   loadRegistration(services.broker, who.organisationId, storedUuid(params.id));

@@ -1,0 +1,44 @@
+/** Rejects all agents that registered themselves from the network of one of them: a list that a stranger filled is not read one by one. */
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
+import { line, styled } from '../terminal/line.ts';
+import { printLines, printResult } from '../terminal/output.ts';
+import { canAsk, confirm } from '../terminal/prompt.ts';
+import type { DecideOptions } from './decide.ts';
+import { findWaiting, pickWaiting, whoOf } from './waiting.ts';
+
+/** Throws WrongUsage, CommandFailed; nothing is rejected before all ids were found. */
+export async function rejectNetworks(
+  ids: readonly string[],
+  options: DecideOptions & { reason?: string },
+): Promise<void> {
+  if (options.reason !== undefined)
+    throw new WrongUsage('An agent that registers is told no reason: leave out --reason.');
+  if (!options.yes && (options.json || !canAsk()))
+    throw new WrongUsage(`Without a terminal to ask at, add --yes. Look first: ${PROGRAM} inbox show ID`);
+  const api = await openOwnerApi(options);
+  const waiting = await findWaiting(api, await api.ask('GET', '/owner/me'));
+  const networks = new Set(
+    ids.map((id) => {
+      const one = pickWaiting(waiting, id);
+      if (one.kind !== 'registration')
+        throw new CommandFailed(`--network says nothing about ${id}: it is no agent that registers itself.`);
+      return one.item.network;
+    }),
+  );
+  const rejected: string[] = [];
+  for (const network of networks) {
+    const theirs = waiting.filter((one) => one.kind === 'registration' && one.item.network === network);
+    if (!options.yes) {
+      printLines(theirs.map((one) => line`${styled('bold', one.short)}  ${whoOf(one)}`));
+      if (!(await confirm(`Reject all that wait from ${network}?`))) continue;
+    }
+    for (let more = true; more; ) {
+      const now = await api.ask('POST', '/owner/registrations/reject', { network });
+      rejected.push(...now.rejected);
+      more = now.remaining;
+    }
+  }
+  printResult(options, rejected, () => [line`Rejected ${String(rejected.length)}.`]);
+}

@@ -1,0 +1,82 @@
+/** Registrations that nobody has decided: how many there are of whom, and their end. */
+import type { KnownRegistration } from './registrations.ts';
+import type { RegistrationTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type OpenRegistration = Pick<
+  RegistrationTable,
+  'token_hash' | 'organisation_id' | 'id' | 'source' | 'expires_at'
+>;
+
+/** Pending ones for this owner, who need not exist; earliest expiry first. */
+export async function listOpenRegistrations(db: Db, ownerId: string, now: number): Promise<OpenRegistration[]> {
+  return await db
+    .selectFrom('registrations')
+    .select(['token_hash', 'organisation_id', 'id', 'source', 'expires_at'])
+    .where('owner_id', '=', ownerId)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', now)
+    .orderBy('expires_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** Where the rejected ones of an owner came from, of those whose time to be decided would not be over yet. */
+export async function listRejectedSources(
+  db: Db,
+  { organisationId, ownerId, now }: { organisationId: string; ownerId: string; now: number },
+): Promise<Pick<RegistrationTable, 'source' | 'expires_at'>[]> {
+  return await db
+    .selectFrom('registrations')
+    .select(['source', 'expires_at'])
+    .where('organisation_id', '=', organisationId)
+    .where('owner_id', '=', ownerId)
+    .where('status', '=', 'rejected')
+    .where('expires_at', '>', now)
+    .execute();
+}
+
+/** Expires a pending registration before its time. */
+export async function displaceRegistration(
+  db: Db,
+  { token_hash }: Pick<RegistrationTable, 'token_hash'>,
+): Promise<void> {
+  await db
+    .updateTable('registrations')
+    .set({ status: 'expired' })
+    .where('token_hash', '=', token_hash)
+    .where('status', '=', 'pending')
+    .execute();
+}
+
+/** The pending registrations of an organisation; oldest first. */
+export async function listPendingRegistrations(
+  db: Db,
+  organisationId: string,
+  now: number,
+): Promise<KnownRegistration[]> {
+  const found = await db
+    .selectFrom('registrations')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', now)
+    .orderBy('expires_at')
+    .orderBy('id')
+    .execute();
+  return found as KnownRegistration[];
+}
+
+/** Expires pending registrations that are past their time. Returns which; those at unknown owners have no organisation. */
+export async function expireOpenRegistrations(
+  db: Db,
+  now: number,
+): Promise<Pick<RegistrationTable, 'organisation_id' | 'id'>[]> {
+  return await db
+    .updateTable('registrations')
+    .set({ status: 'expired' })
+    .where('status', '=', 'pending')
+    .where('expires_at', '<=', now)
+    .returning(['organisation_id', 'id'])
+    .execute();
+}
