@@ -13,10 +13,10 @@ import type { Instant } from '../policy/facts.ts';
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 /** Minimum interval between requests for the keys, whatever their result. */
 const PAUSE_MS = 30_000;
-/** Older keys are refreshed before use, so that a withdrawn key is accepted for no longer. */
-const FRESH_MS = 5 * 60_000;
-/** While the provider does not answer, stale keys are used for so long. */
-const LONGEST_MS = 3600_000;
+/** Older keys are refreshed beside their use, so that a provider that fails for some minutes is not noticed. */
+const FRESH_MS = 60_000;
+/** Older keys verify nothing, also while the provider does not answer: a withdrawn key is accepted for no longer. */
+const LONGEST_MS = 5 * 60_000;
 const SKEW_SECONDS = 30;
 /** Allowed clock skew of the provider. */
 const FUTURE_SECONDS = 60;
@@ -103,7 +103,8 @@ export function providerKeys(options: {
 
   return {
     async verify(token, issuer) {
-      if (!kept || ageOf(kept) > FRESH_MS) await refresh();
+      if (!kept || ageOf(kept) > LONGEST_MS) await refresh();
+      else if (ageOf(kept) > FRESH_MS) void refresh();
       let verified = await attempt(token, issuer);
       if (verified === 'unknown_key') {
         await refresh();

@@ -260,18 +260,31 @@ describe.each(ONE_STORE)(`tokens of the identity provider on %s${postgresNote}`,
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
   });
 
-  test('a provider that does not answer: its known keys verify for an hour more, then no token does', async () => {
+  test('a provider that does not answer: keys verify until 5 minutes after they were fetched, then no token does', async () => {
     world.clock.skewMs = 24 * 60 * MINUTE_MS;
     provider.clock = () => Date.now() + world.clock.skewMs;
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
     provider.answers.set('/jwks', (_, response) => response.destroy());
-    world.clock.skewMs += 59 * MINUTE_MS;
+    world.clock.skewMs += 4 * MINUTE_MS + 50_000;
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
-    world.clock.skewMs += 2 * MINUTE_MS;
+    world.clock.skewMs += 31_000;
     expectEnvelope(await ask(await provider.sign(verified())), 502, 'identity_provider_failed');
     provider.beHonest();
     provider.clock = () => Date.now() + world.clock.skewMs;
     world.clock.skewMs += 31_000;
+    expect((await ask(await provider.sign(verified()))).status).toBe(200);
+  });
+
+  test('keys in use are fetched again every minute, beside the request: a failure of some minutes is bridged', async () => {
+    world.clock.skewMs = 48 * 60 * MINUTE_MS;
+    provider.clock = () => Date.now() + world.clock.skewMs;
+    expect((await ask(await provider.sign(verified()))).status).toBe(200);
+    const before = keyRequests();
+    world.clock.skewMs += 4 * MINUTE_MS;
+    expect((await ask(await provider.sign(verified()))).status).toBe(200);
+    await vi.waitUntil(() => keyRequests() === before + 1);
+    provider.answers.set('/jwks', (_, response) => response.destroy());
+    world.clock.skewMs += 4 * MINUTE_MS;
     expect((await ask(await provider.sign(verified()))).status).toBe(200);
   });
 
@@ -310,7 +323,7 @@ describe('when there are no keys', () => {
     expect((await ask(token)).status).toBe(200);
     // Down again: the keys that are here serve on.
     provider.answers.set('/jwks', (_, response) => response.destroy());
-    world.clock.skewMs = 10 * MINUTE_MS;
+    world.clock.skewMs = 4 * MINUTE_MS;
     provider.clock = () => Date.now() + world.clock.skewMs;
     const later = await provider.sign(provider.honest({ email: 'ann@acme.example', email_verified: true }));
     expect((await ask(later)).status).toBe(200);
