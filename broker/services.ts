@@ -104,7 +104,7 @@ export function makeServices(broker: Broker): Services {
     signIns: personSignIns(broker),
     compiled,
     logHeads: makeLogHeads(broker),
-    permissions: permissionsReader(broker.clock, loadFacts),
+    permissions: permissionsReader(broker, loadFacts),
     readiness: makeReadiness(broker, recorder),
     activityStats: statsReader(broker),
     inbox: makeInboxFeed(broker, changes),

@@ -6,6 +6,8 @@ import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
 import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
+import { listUsableTools, type ToolPlace } from '../store/mcp-tools.ts';
+import type { Store } from '../store/store.ts';
 import type { FactsLoader } from './facts.ts';
 import { isSteady } from './facts.ts';
 
@@ -26,27 +28,40 @@ export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
 
 /**
  * Reads an agent's permissions. The last answer is kept by the very rows that it was made of, which are the same ones only
- * as long as nothing has changed in the store; and until the first moment at which time itself changes it.
+ * as long as nothing of them has changed in the store; and until the first moment at which time itself changes it. Tools of MCP
+ * servers are in none of these rows: they are read each time, for agents that have such a server.
  */
-export function permissionsReader(clock: () => Instant, loadFacts: FactsLoader): PermissionsReader {
-  const kept = new WeakMap<readonly FactsRow[], { until: Instant | null; permissions: Permissions }>();
+export function permissionsReader(
+  { clock, store }: { clock: () => Instant; store: Store },
+  loadFacts: FactsLoader,
+): PermissionsReader {
+  const kept = new WeakMap<readonly FactsRow[], { until: Instant | null; read: ReadPermissions }>();
+  const withTools = async ({ servers, ...permissions }: ReadPermissions): Promise<Permissions> => {
+    if (servers.length === 0) return permissions;
+    const tools = await listUsableTools(store.db, servers);
+    return { ...permissions, version: sha256Base64url(JSON.stringify([permissions.version, tools])) };
+  };
   return async (who) => {
     const now = clock();
     const found = kept.get(who.rows);
-    if (found && (found.until === null || now < found.until)) return found.permissions;
-    const permissions = await readPermissions(loadFacts, who, now);
-    if (isSteady(who.rows)) kept.set(who.rows, { until: nextChange(permissions.platforms), permissions });
-    return permissions;
+    if (found && (found.until === null || now < found.until)) return await withTools(found.read);
+    const read = await readPermissions(loadFacts, who, now);
+    if (isSteady(who.rows)) kept.set(who.rows, { until: nextChange(read.platforms), read });
+    return await withTools(read);
   };
 }
 
-async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now: Instant): Promise<Permissions> {
+/** `servers`: the MCP servers among the platforms, whose tools `version` does not have yet. */
+type ReadPermissions = Permissions & { servers: readonly ToolPlace[] };
+
+async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now: Instant): Promise<ReadPermissions> {
   const byPlatform = Map.groupBy(who.rows, (row) => row.platform_id);
   byPlatform.delete(null);
   // The rows come in no order of their own, and what is hashed must not depend on it.
   const ids = ([...byPlatform.keys()] as string[]).sort();
   const hosts = new Set<string>();
   const addresses = new Map<string, PlatformAddress>();
+  const servers: ToolPlace[] = [];
   const facts: Facts[] = [];
   for (const platformId of ids) {
     const rows = byPlatform.get(platformId) ?? [];
@@ -55,6 +70,7 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     const host = new URL(manifest.base_url).host;
     hosts.add(host);
     const isServer = manifest.kind === 'mcp';
+    if (isServer) servers.push({ organisationId: who.agent.organisation_id, platformId, server: manifest.base_url });
     addresses.set(
       platformId,
       isServer ? { serverHost: host, serverName: manifest.name ?? platformId } : { baseUrl: manifest.base_url },
@@ -71,5 +87,6 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
     manifests: ids.map((id) => byPlatform.get(id)?.[0]?.platform_version),
   };
-  return { platforms, hosts: [...hosts].sort(), addresses, version: sha256Base64url(JSON.stringify(acted)) };
+  const version = sha256Base64url(JSON.stringify(acted));
+  return { platforms, hosts: [...hosts].sort(), addresses, servers, version };
 }

@@ -25,6 +25,20 @@ export async function listTools(db: Db, place: ToolPlace): Promise<McpToolTable[
     .execute();
 }
 
+export type UsableTool = Pick<McpToolTable, 'platform_id' | 'name' | 'accepted_hash' | 'effect'>;
+
+/** What is offered as it was accepted, at these servers of one organisation; in a fixed order. */
+export async function listUsableTools(db: Db, places: readonly ToolPlace[]): Promise<UsableTool[]> {
+  return await db
+    .selectFrom('tools')
+    .select(['platform_id', 'name', 'accepted_hash', 'effect'])
+    .where((eb) => eb.or(places.map((place) => eb.and(at(place)))))
+    .whereRef('accepted_hash', '=', 'offered_hash')
+    .orderBy('platform_id')
+    .orderBy('name')
+    .execute();
+}
+
 export async function findTool(db: Db, place: ToolPlace, name: string): Promise<McpToolTable | undefined> {
   return await db
     .selectFrom('tools')

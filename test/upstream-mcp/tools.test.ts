@@ -79,6 +79,30 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
     expect((await agent.act(callOf('search_and_delete', 'tools:search.read'))).status).toBe(200);
   });
 
+  test('the version of permissions changes when a tool is held back and when it is accepted, and not when one is offered', async () => {
+    const version = async () => (await agent.get('/v1/agent/permissions')).body.data.version as string;
+    const first = await version();
+    expect(await version()).toBe(first);
+    mcp.tools.push({ name: 'search_more', annotations: { readOnlyHint: true } });
+    expect((await agent.act(LIST)).body.data.held_back).toEqual([{ name: 'search_more', state: 'new' }]);
+    expect(await version(), 'nobody may call it').toBe(first);
+    const [, more] = await tools();
+    expect((await accept('search_more', { hash: more.hash })).status).toBe(200);
+    const second = await version();
+    expect(second).not.toBe(first);
+    expect((await accept('search_more', { hash: more.hash, effect: 'destroys' })).status).toBe(200);
+    const third = await version();
+    expect([first, second]).not.toContain(third);
+    mcp.tools[0]!.description = 'Other words';
+    await agent.act(LIST);
+    const fourth = await version();
+    expect([first, second, third]).not.toContain(fourth);
+    expect((await agent.get('/v1/agent/permissions', { 'if-none-match': `"${fourth}"` })).status).toBe(304);
+    Object.assign(mcp.tools, original());
+    await agent.act(LIST);
+    expect(await version()).toBe(third);
+  });
+
   test('a tool that nobody accepted is refused where a rule holds calls: no owner is asked to approve it', async () => {
     const rules = [
       { effect: 'allow', methods: ['GET'] },
