@@ -13,7 +13,7 @@ import { type GitWorld, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { profileOf, run, sh } from './run-world.ts';
-import { onlyWith } from './tls-world.ts';
+import { onlyWith, pythonPath } from './tls-world.ts';
 
 const MANIFESTS = { codehost: github, npm, kubernetes };
 type Answers = Record<string, unknown>;
@@ -27,8 +27,13 @@ describe('tools', () => {
     organisation = await world.organisation();
     for (const [id, manifest] of Object.entries(MANIFESTS))
       await organisation.platform({ id, manifest: { ...manifest, base_url: world.upstream.url } });
+    await organisation.platform({
+      id: 'pypi',
+      manifest: { base_url: `${world.upstream.url}/simple`, scopes: { 'pypi:read': ['GET /**'] } },
+    });
     const grants = Object.entries(MANIFESTS).map(([id, { scopes }]) => [id, { scopeList: Object.keys(scopes) }]);
-    profile = profileOf(await organisation.agent({ rules: ALLOW_ALL, grants: Object.fromEntries(grants) }));
+    const all = { ...Object.fromEntries(grants), pypi: { scopeList: ['pypi:read'] } };
+    profile = profileOf(await organisation.agent({ rules: ALLOW_ALL, grants: all }));
   });
   afterEach(() => {
     // Whatever came, came from the broker.
@@ -128,6 +133,51 @@ describe('tools', () => {
     expect(ended, ended.stderr).toMatchObject({ code: 0 });
     expect(ended.stdout).toContain('"name":"left"');
     expect(world.upstream.seen.map(({ target }) => target)).toEqual(['/left', '/left/-/left-1.0.0.tgz']);
+  });
+
+  const python = pythonPath() ?? 'python3';
+  onlyWith(
+    python,
+    '-m',
+    'pip',
+    '--version',
+  )('pip installs a wheel, and is refused another', async () => {
+    const wheel = (name: string) => `${name}-1.0-py3-none-any.whl`;
+    const make = `
+import sys, zipfile
+for name in ['left', 'secret']:
+    with zipfile.ZipFile(f'{name}-1.0-py3-none-any.whl', 'w') as wheel:
+        wheel.writestr(f'{name}.py', f'print("{name} is there")')
+        info = f'{name}-1.0.dist-info'
+        wheel.writestr(f'{info}/METADATA', f'Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\n')
+        wheel.writestr(f'{info}/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+        wheel.writestr(f'{info}/RECORD', '')`;
+    const folder = newFolder();
+    execFileSync(python, ['-c', make], { cwd: folder });
+    world.upstream.answer = ({ url = '' }, response) => {
+      const [, name = '', file] = /^\/simple\/(?:(\w+)\/|files\/(.+))$/.exec(url) ?? [];
+      if (file) return void response.writeHead(200).end(readFileSync(join(folder, file)));
+      response.writeHead(200, { 'content-type': 'text/html' });
+      response.end(`<!DOCTYPE html><html><body><a href="../files/${wheel(name)}">${wheel(name)}</a></body></html>`);
+    };
+    const rules = [...ALLOW_ALL, { effect: 'deny', endpoints: [`/files/${wheel('secret')}`] }];
+    const limited = await organisation.agent({ rules, grants: { pypi: { scopeList: ['pypi:read'] } } });
+    const ended = await run(
+      profileOf(limited),
+      sh(`pip() { ${python} -m pip --disable-pip-version-check "$@"; }
+        pip install --quiet --no-deps --target there left; PYTHONPATH=there ${python} -m left
+        pip install --quiet --no-deps --target there secret || ls there`),
+      // Settings of the machine would name other indexes.
+      { PIP_CONFIG_FILE: '/dev/null', PIP_ROOT_USER_ACTION: 'ignore', PIP_EXTRA_INDEX_URL: 'http://127.0.0.1:9/' },
+    );
+    expect(ended.stdout, ended.stderr).toMatch(/^left is there\n/);
+    expect(ended.stdout).not.toContain('secret');
+    expect(ended.stderr).toContain('403');
+    expect(world.upstream.seen.map(({ target }) => target)).toEqual([
+      '/simple/left/',
+      `/simple/files/${wheel('left')}`,
+      '/simple/secret/',
+    ]);
   });
 
   /** A profile of an agent without `scope`, and one whose calls under it a person decides. */
