@@ -7,6 +7,7 @@ import { LONGEST_PKT_LINE } from './pkt-line.ts';
 
 const FLUSH = '0000';
 const PROGRESS = '\x02';
+const FATAL = '\x03';
 const DATA = '\x01';
 /** Less than that is in a line of side-band-64k, and of a report. */
 const MOST_BYTES = LONGEST_PKT_LINE - 1_000;
@@ -34,6 +35,12 @@ export function refusedPush(
 
 /** The body of an answer to a fetch that is refused (gitprotocol-pack, "pkt-line": an error packet), which git shows as a remote error. */
 export const refusedFetch = (line: string): string => pktLine(`ERR ${line}`);
+
+/**
+ * The body of an answer to a push whose commands were not read: a fatal error of side-band-64k, which every git asks for where the host
+ * offers it.
+ */
+export const refusedUnread = (line: string): string => `${pktLine(`${FATAL}${line}`)}${FLUSH}`;
 
 const pktLine = (text: string): string => `${lengthOf(Buffer.byteLength(text))}${text}`;
 const pktBytes = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from(lengthOf(bytes.length)), bytes]);

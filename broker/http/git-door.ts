@@ -18,12 +18,12 @@ import {
   readTarget,
   scopeOf,
 } from '../git/git-call.ts';
-import { refusedFetch, refusedPush } from '../git/push-report.ts';
 import { type BodyRefusal, commandsOf, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
+import { told } from './git-told.ts';
 import { leftEarly, linger } from './leaving.ts';
 import { GIT_HEADERS } from './line.ts';
-import { type Reply, send } from './reply.ts';
+import { send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
@@ -69,7 +69,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     });
     if (outcome === undefined) throw new Error('a git request has no Idempotency-Key');
     if (!writer.finish(outcome))
-      send(response, told(context, target, body, gitOutcomeReply(outcome, nameOf(target))), correlationId);
+      send(response, told(context.request, target, body, gitOutcomeReply(outcome, nameOf(target))), correlationId);
   } catch (error) {
     fail(context, response, error, typeof target === 'string' ? undefined : target, body);
   } finally {
@@ -100,39 +100,7 @@ function fail(
     return;
   }
   const reply = refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who);
-  send(response, told(context, target, body, reply), correlationId);
-}
-
-const GIT = /^git\//;
-/** Not isomorphic-git, which shows the body of an error. */
-const REAL_GIT = /^git\/\d/;
-
-/**
- * A refusal as whoever asked can read it. git itself shows nothing of an error to a POST but its status. So a push gets a report, which
- * says of each ref that it was refused and why, a fetch gets an error of the protocol, and a probe nothing: the push that follows it is
- * told. Other clients get the error.
- */
-function told(
-  { request }: Pick<GitContext, 'request'>,
-  target: GitTarget | undefined,
-  body: ReadBody | undefined,
-  reply: Reply,
-): Reply {
-  const { 'user-agent': agent = '' } = request.headers;
-  if (reply.status < 400 || target === undefined || target.isAdvertisement || !GIT.test(agent)) return reply;
-  const answer = (bytes: Buffer | string): Reply => ({
-    ...reply,
-    status: 200,
-    type: mediaTypeOf(target.service, 'result'),
-    body: bytes,
-  });
-  const line = String(reply.body);
-  if (target.service === 'git-upload-pack') return REAL_GIT.test(agent) ? answer(refusedFetch(line)) : reply;
-  if (body?.ok && body.step === 'probe') return REAL_GIT.test(agent) ? answer('') : reply;
-  if (!body?.push) return reply;
-  const [, code = 'refused'] = /^\S+ (\w+) - /.exec(line) ?? [];
-  const report = refusedPush(body.push.capabilities, body.push.refs, { code, line });
-  return report === undefined ? reply : answer(report);
+  send(response, told(context.request, target, body, reply), correlationId);
 }
 
 async function takeBody(

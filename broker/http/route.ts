@@ -124,6 +124,8 @@ export type Route<
   facts?: typeof ALL_PLATFORMS | typeof GIT_PLATFORM;
   /** The same, where the address says it. */
   factsOf?: (request: IncomingMessage) => string;
+  /** A refusal that came before the handler, as whoever asked can read it. */
+  told?: (request: IncomingMessage, reply: Reply) => Reply;
   /** Where the body names the platform whose facts come along, if not in `platform`. */
   platformIn?: (body: JsonObject) => unknown;
   /**

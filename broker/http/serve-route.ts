@@ -77,7 +77,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
     if (reply.status === 429) logRefused(limits, route, reply, who, clientKey(addressOf(request)));
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
-    send(response, reply, correlationId);
+    send(response, route.told?.(request, reply) ?? reply, correlationId);
   };
 }
 

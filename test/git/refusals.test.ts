@@ -1,12 +1,19 @@
 /** Every refusal as a person sees it: in what git itself writes. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { github } from '../../broker/platforms/builtin/github.ts';
 import { writeCredential } from '../../broker/token-source/access-token.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { makeKeyPair } from '../world/agent.ts';
+import { hideTables } from '../world/cut.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitRun, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
@@ -253,8 +260,6 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
   test('a request that is too large: nothing of it is sent', async () => {
     const agent = await given.agent();
     const folder = await clone(agent, 'acme/app');
-    const { randomBytes } = await import('node:crypto');
-    const { writeFileSync } = await import('node:fs');
     writeFileSync(`${folder}/random.bin`, randomBytes(3 * 1024 * 1024));
     git(folder, 'add', '.');
     git(folder, 'commit', '-qm', 'large');
@@ -347,5 +352,80 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(listed, listed.stderr).toMatchObject({ code: 0 });
     const run = await runGit(['ls-remote', remoteOf(agent, 'acme/app', { user: 'connection.other' })]);
     await expectLine(run, agent, 'no_permission_record', /no grant on platform codehost for this connection/);
+  });
+});
+
+/** The same address, where each POST waits for `prepare` first. */
+async function beforePosts(remote: string, prepare: () => Promise<unknown>): Promise<string> {
+  const { port } = new URL(remote);
+  const server = createServer((client) => {
+    const broker = connect(Number(port), '127.0.0.1');
+    for (const [one, other] of [
+      [client, broker],
+      [broker, client],
+    ] as const)
+      one.on('error', () => other.destroy()).on('close', () => other.destroy());
+    broker.pipe(client);
+    client.on('data', async (bytes) => {
+      client.pause();
+      if (bytes.toString('latin1').startsWith('POST ')) await prepare();
+      broker.write(bytes);
+      client.resume();
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return remote.replace(`:${port}/`, `:${(server.address() as AddressInfo).port}/`);
+}
+
+describe('a store that fails after the advertisement (503)', () => {
+  let given: GitWorld;
+  let agent: TestAgent;
+  let folder: string;
+  let bare: string;
+  beforeAll(async () => {
+    given = await startGitWorld('sqlite');
+    bare = given.host.repository('acme/app');
+    agent = await given.agent();
+    folder = await clone(agent, 'acme/app');
+    writeFileSync(join(folder, 'random.bin'), randomBytes(200_000));
+    git(folder, 'add', '.');
+    git(folder, 'commit', '-qm', 'more');
+  });
+
+  test.each([
+    ['is away', 'store_unavailable - The store is unavailable', () => hideTables(given.world.running.broker.store.db)],
+    ['takes no rows', 'audit_unavailable - The decision could not', () => refuseAuditRows(given.world)],
+  ])('it %s: a fetch, and a short and a long push say so', async (_, said, fail) => {
+    let failing: Promise<() => Promise<void>> | undefined;
+    const remote = await beforePosts(remoteOf(agent, 'acme/app'), () => {
+      failing ??= fail();
+      return failing;
+    });
+    const mend = async () => {
+      await (await failing)?.();
+      failing = undefined;
+    };
+    const fetched = await runGit(['clone', '-q', remote, 'new']);
+    await mend();
+    expect(fetched.code).not.toBe(0);
+    expect(fetched.stderr).toContain(`fatal: remote error: agent-broker: ${said}`);
+    for (const postBuffer of ['1048576', '65536']) {
+      const pushed = await runGit(['push', remote, 'HEAD:agent/x'], {
+        folder,
+        config: { 'http.postBuffer': postBuffer },
+      });
+      await mend();
+      expect(pushed.code).not.toBe(0);
+      expect(pushed.stderr).toContain(`remote: agent-broker: ${said}`);
+    }
+    expect(git(bare, 'branch', '--list', 'agent/x')).toBe('');
+  });
+
+  test('it is away from the beginning: a listing says so', async () => {
+    const show = await hideTables(given.world.running.broker.store.db);
+    const { stderr } = await runGit(['ls-remote', remoteOf(agent, 'acme/app')]);
+    await show();
+    expect(stderr).toContain('remote: agent-broker: store_unavailable - The store is unavailable. Nothing was sent.');
   });
 });

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { GIT_PLATFORM } from '../../git/git-call.ts';
 import { serveGit } from '../git-door.ts';
+import { toldUnread } from '../git-told.ts';
 import type { AnswerDeclaration, Context } from '../route.ts';
 import { route } from '../route.ts';
 
@@ -25,6 +26,7 @@ const COMMON = {
   auth: 'git',
   facts: GIT_PLATFORM,
   dialect: 'line',
+  told: toldUnread,
   limit: { name: 'git', perMinute: 600, per: 'agent' },
   params: {
     owner: z.string().describe('owner of the repository'),
