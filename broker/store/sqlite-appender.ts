@@ -1,6 +1,6 @@
 /** Appends rows to SQLite. */
 import type { Appender } from './appender.ts';
-import { openWriter } from './sqlite-connection.ts';
+import { APPENDER_LOG_BYTES, openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 
 /**
@@ -8,7 +8,7 @@ import { asInputs, statementCache } from './sqlite-statements.ts';
  * the disk: this runs in a thread of its own, and the thread pool would wake two more threads for every batch.
  */
 export function openSqliteAppender(path: string): Appender {
-  const connection = openWriter(path);
+  const connection = openWriter(path, APPENDER_LOG_BYTES);
   const prepare = statementCache(connection, { arrays: true });
   return {
     append: async ({ sql, rest }, rows) => {

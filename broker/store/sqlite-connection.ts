@@ -8,13 +8,25 @@ import { makePrivate } from './lock.ts';
  * decisions make them, takes a page of SQLite's own 4,096 bytes to itself; of these it takes 2.4 KB, for no more CPU time.
  */
 export const PAGE_BYTES = 16_384;
-/** Size of the write-ahead log at which it is checkpointed; SQLite's default is 1,000 pages of any size. */
-const LOG_BYTES = 4_096_000;
+/**
+ * Size of the write-ahead log at which a commit checkpoints it, for the connection that appends audit rows in a thread of its own;
+ * SQLite's default is 1,000 pages of any size.
+ */
+export const APPENDER_LOG_BYTES = 4_096_000;
+/**
+ * The same for the main thread's connection. A checkpoint syncs the whole database file, which held up all requests for up to a
+ * tenth of a second; the appender does it long before, unless nobody appends.
+ */
+export const MAIN_LOG_BYTES = 16 * APPENDER_LOG_BYTES;
 /** synchronous=FULL: every commit syncs the write-ahead log. */
 const FULL = 2;
 
-/** Opens a writing connection, and verifies its durability settings: SQLite ignores unsupported ones silently. */
-export function openWriter(path: string): DatabaseSync {
+/**
+ * Opens a writing connection, and verifies its durability settings: SQLite ignores unsupported ones silently.
+ *
+ * @param logBytes size of the write-ahead log at which its commits checkpoint
+ */
+export function openWriter(path: string, logBytes: number): DatabaseSync {
   makePrivate(path);
   const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, synchronous: FULL };
   const writer = new DatabaseSync(path);
@@ -27,7 +39,7 @@ export function openWriter(path: string): DatabaseSync {
       if (found !== wanted) throw new Error(`its file system does not support ${name}=${wanted} (it is ${found})`);
     }
     const { page_size: pageBytes } = writer.prepare('PRAGMA page_size').get() as { page_size: number };
-    writer.exec(`PRAGMA wal_autocheckpoint=${Math.round(LOG_BYTES / pageBytes)}`);
+    writer.exec(`PRAGMA wal_autocheckpoint=${Math.round(logBytes / pageBytes)}`);
     return writer;
   } catch (error) {
     writer.close();

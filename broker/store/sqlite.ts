@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { lockFolder } from './lock.ts';
 import type { Schema } from './schema.ts';
-import { openReader, openWriter } from './sqlite-connection.ts';
+import { MAIN_LOG_BYTES, openReader, openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 import { bind, type Store } from './store.ts';
 
@@ -56,7 +56,7 @@ export function openSqlite(folder: string): Store {
   let writer: DatabaseSync | undefined;
   let reader: DatabaseSync;
   try {
-    writer = openWriter(path);
+    writer = openWriter(path, MAIN_LOG_BYTES);
     reader = openReader(path, HOT_CACHE_KIB);
   } catch (error) {
     writer?.close();

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -26,6 +26,8 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { compareReleases, findReadableBy } from '../../broker/store/readable-by.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
+import { openSqliteAppender } from '../../broker/store/sqlite-appender.ts';
+import { APPENDER_LOG_BYTES } from '../../broker/store/sqlite-connection.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { isConflict, isStoreOutage } from '../../broker/store/store-fault.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -419,6 +421,30 @@ describe('the embedded store', () => {
     expect(await pragma('synchronous')).toBe(2);
     expect(await pragma('foreign_keys')).toBe(1);
     expect(await pragma('busy_timeout')).toBe(5_000);
+  });
+
+  test('the connection that appends rows checkpoints long before the one of the main thread', async () => {
+    const folder = join(newFolder(), 'store');
+    const store = openSqlite(folder);
+    onTestFinished(() => store.close());
+    await migrate(store);
+    const logBytes = () => statSync(join(folder, 'broker.db-wal')).size;
+    const put = (name: string) =>
+      store.db
+        .insertInto('meta')
+        .values({ name, value: 'x'.repeat(1_000_000) })
+        .execute();
+    for (let i = 0; i < 8; i++) await put(`large ${i}`);
+    // Checkpointed, the log would begin again from its start.
+    expect(logBytes()).toBeGreaterThan(8_000_000);
+    expect(logBytes()).toBeGreaterThan(APPENDER_LOG_BYTES);
+    const appender = openSqliteAppender(join(folder, 'broker.db'));
+    onTestFinished(() => appender.close());
+    const insert = 'insert into meta (name, value) values (?, ?) returning name';
+    await appender.append({ name: 'meta', sql: insert, rest: [], copy: '' }, [['one', 'row']], true);
+    const before = logBytes();
+    for (let i = 0; i < 4; i++) await put(`after ${i}`);
+    expect(logBytes()).toBe(before);
   });
 
   test('reads see what is committed, never what a transaction is about to write', async () => {
