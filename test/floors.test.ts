@@ -238,6 +238,19 @@ describe('the rooms', () => {
     expect(asksTheStore('broker/admin/policies.ts')).toBe(true);
   });
 
+  test('doors read stored values, and ask the store nothing', () => {
+    // What it says of values that were read: how their JSON is parsed, bounds, and which errors are faults of the store.
+    const ofValues = ['agent-activity', 'agent-pages', 'store-fault', 'stored-json', 'stored-terms'];
+    const asked = broker
+      .filter((file) => file.startsWith('broker/http/'))
+      .flatMap((file) => {
+        const text = readFileSync(join(ROOT, file), 'utf8');
+        const modules = [...text.matchAll(/^import (?!type)[^;]*?from '[./]*store\/([\w-]+)\.ts';$/gm)];
+        return modules.flatMap(([, name = '']) => (ofValues.includes(name) ? [] : [`${file}: ${name}`]));
+      });
+    expect(asked).toEqual([]);
+  });
+
   test('there are no utils, helpers, commons or barrels', () => {
     const files = ROOMS.flatMap(filesBelow);
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|commons?|index)(\.ts|\/)/.test(file))).toEqual([]);

@@ -2,7 +2,7 @@
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
-import { findApproval, listApprovalsOf } from '../store/approvals.ts';
+import { findApproval, holdsRead, listApprovalsOf } from '../store/approvals.ts';
 import type { AgentTable, ApprovalTable } from '../store/schema.ts';
 import { openResult } from './sealed.ts';
 
@@ -17,6 +17,13 @@ export async function findOwnApproval(
   const found = await findApproval(store.db, organisation_id, id);
   return found?.agent_id === agentUuid ? found : undefined;
 }
+
+/** Whether any of these is a held call of the agent that reads. */
+export const ownsHeldRead = (
+  { store }: Pick<Broker, 'store'>,
+  { organisation_id, id: agentUuid }: Whose,
+  ids: readonly string[],
+): Promise<boolean> => holdsRead(store.db, organisation_id, agentUuid, ids);
 
 /** JSON text of the platform's answer to a replayed call; undefined: none. `unreadable`, and logged: it was altered in the store. */
 export function readResult(broker: Pick<Broker, 'vault' | 'log'>, found: ApprovalTable): string | undefined {

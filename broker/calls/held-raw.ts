@@ -74,6 +74,16 @@ function isOver(found: FoundJoin, now: Instant): boolean {
   return status === 'denied' && (found.decided_at ?? 0) + DENIED_FOR_MS <= now;
 }
 
+/** The next equal request is another call: this one's client has its answer, or there is none. */
+export async function endJoin(
+  { store }: Pick<Broker, 'store'>,
+  { agent }: AgentPrincipal,
+  approvalId: string,
+): Promise<void> {
+  const { organisation_id, id: agent_id } = agent;
+  await endHeldJoin(store.db, { organisation_id, agent_id, approval_id: approvalId });
+}
+
 /** What became of a held call. `result`: the stored answer of the platform, as JSON text. */
 export type HeldEnd =
   | { kind: 'pending' }

@@ -14,13 +14,14 @@ import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
 import { Action } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
-import { act, type FromDoor } from './act.ts';
+import { type Acted, act, type FromDoor } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { inSession } from './session-marker.ts';
+import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
 export type CallRequest = FromDoor & {
@@ -32,6 +33,8 @@ export type CallRequest = FromDoor & {
   sessionMarker?: string | readonly string[] | undefined;
   /** Every value of `X-Svc-Caller`. */
   caller?: readonly string[] | undefined;
+  /** How long the client can wait for a person, of a door that answers with what became of a held call; without an Idempotency-Key. */
+  wait?: Wait | undefined;
 };
 
 /** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
@@ -50,17 +53,31 @@ export function checkAction(value: unknown): CallRequest['asked'] {
 /**
  * Makes a governed call, once for each Idempotency-Key.
  *
- * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too
+ * @param request with `wait`, a held call is waited for: the same request joins it, and both end with what became of it
+ * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too. Not called for a held
+ * call that was waited for
  * @throws AuditUnavailable when what became of the call could not be recorded; then nothing is answered. StoreUnreviewed
  */
 export async function perform<Answer extends StoredResponse>(
   services: CallServices,
   agent: AgentPrincipal,
+  request: CallRequest & { wait?: undefined },
+  write: (outcome: Outcome) => Answer,
+): Promise<Once<Answer>>;
+export async function perform<Answer extends StoredResponse>(
+  services: CallServices,
+  agent: AgentPrincipal,
   request: CallRequest,
   write: (outcome: Outcome) => Answer,
-): Promise<Once<Answer> | { kind: 'joined' }> {
+): Promise<Once<Answer> | Waited | JoinsRaced>;
+export async function perform<Answer extends StoredResponse>(
+  services: CallServices,
+  agent: AgentPrincipal,
+  request: CallRequest,
+  write: (outcome: Outcome) => Answer,
+): Promise<Once<Answer> | Waited | JoinsRaced> {
   refuseUnreviewed(agent);
-  const { asked, correlationId, lease, taker, git, raw, left, traceparent } = request;
+  const { asked, correlationId, lease, taker, git, raw, left, traceparent, wait } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
   const who = marked.ok ? marked.who : agent;
@@ -84,16 +101,17 @@ export async function perform<Answer extends StoredResponse>(
     traceparent,
     ...identifying(services, who, action),
   };
-  if (key.value === undefined || isStopped(who, now)) {
-    const acted = await act(services, who, action, options);
-    return acted === 'joined' ? { kind: 'joined' } : answered(acted);
+  const isHalted = isStopped(who, now);
+  if (wait) {
+    const waiting = { wait, join: raw?.join, mayJoin: !isHalted, left, lease };
+    const ended = await makeOrWait(services, who, waiting, () => act(services, who, action, options));
+    return 'kind' in ended ? ended : answered(ended);
   }
+  if (key.value === undefined || isHalted) return answered(unjoined(await act(services, who, action, options)));
   const person = await personOfKey(options.identify);
   const once = { ...action, ...(person !== undefined && { caller: person }) };
   return await onceForKey(services, who, key.value, once, async (auditId) => {
-    const acted = await act(services, who, action, { ...options, auditId });
-    if (acted === 'joined') throw new Error('a call with an Idempotency-Key joins no other');
-    const { value } = acted;
+    const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
 }
@@ -121,6 +139,11 @@ function identifying(
 async function personOfKey(identify: (() => Promise<Identification>) | undefined): Promise<string | undefined> {
   const identified = await identify?.();
   return identified?.ok ? identified.who.hash : identified && 'unidentified';
+}
+
+function unjoined(acted: Acted): Recorded<Outcome> {
+  if (acted === 'joined') throw new Error('only a request that waits joins a held call');
+  return acted;
 }
 
 const isStopped = ({ agent }: AgentPrincipal, now: Instant): boolean =>

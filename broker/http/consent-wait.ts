@@ -5,7 +5,7 @@ import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { json, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
-import { readSettled } from './waiting.ts';
+import { waitForNews } from './waiting.ts';
 
 type Asked = Pick<Context, 'services' | 'request' | 'left'>;
 
@@ -22,11 +22,10 @@ export const isConsentOver = (consent: Consent, now: Instant): boolean => consen
 export async function settledConsent(context: Asked, token: string, waitMs: number): Promise<Consent> {
   const read = () => readConsent(context, token);
   const found = await read();
-  const { services, request, left } = context;
-  if (waitMs === 0 || isConsentOver(found, services.broker.clock())) return found;
+  if (waitMs === 0 || isConsentOver(found, context.services.broker.clock())) return found;
   const changesAt = ({ expires_at }: Consent) => expires_at;
-  const options = { waitMs, request, left, isSettled: isConsentOver, changesAt };
-  return await readSettled(services, changeOfConsent(found).id, read, options);
+  const options = { waitMs, isSettled: isConsentOver, changesAt };
+  return await waitForNews(context, changeOfConsent(found).id, read, options);
 }
 
 /** The answer of `GET /v1/consent/caller/status/{token}`. Nothing of the person. */

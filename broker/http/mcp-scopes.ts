@@ -1,10 +1,10 @@
 /** What a token of `/mcp` was asked for, held to what a request wants to do (RFC 6750 section 3.1, insufficient_scope). */
 import { readState } from '../../mcp/tools/request-state.ts';
+import { ownsHeldRead } from '../approvals/own-approvals.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { MCP_SCOPES, type McpScope, mcpChallenge } from '../oauth-server/metadata.ts';
 import type { Services } from '../services.ts';
-import { holdsRead } from '../store/approvals.ts';
 import type { McpMessage } from './mcp-messages.ts';
 
 const CHANGES = new Set<unknown>(['write_platform', 'delete_platform']);
@@ -25,8 +25,7 @@ export async function insufficientScope(
   const scopes = who.access?.scopes ?? new Set<string>();
   const wanted = new Set(messages.map((message) => scopeOf(message, scopes)));
   if (!mayLook(who)) {
-    const { organisation_id, id } = who.agent;
-    if (await holdsRead(broker.store.db, organisation_id, id, heldCallsIn(messages))) wanted.add('mcp:read');
+    if (await ownsHeldRead(broker, who.agent, heldCallsIn(messages))) wanted.add('mcp:read');
   }
   const missing = MCP_SCOPES.filter((scope) => wanted.has(scope) && !scopes.has(scope));
   if (missing.length === 0) return undefined;

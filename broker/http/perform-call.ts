@@ -8,9 +8,11 @@ import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
 type Asked = Pick<Context, 'services' | 'correlationId'> & { who: AgentPrincipal };
+/** Its clients ask again, with `?wait=`. */
+type Unwaited = CallRequest & { wait?: undefined };
 
 /** Throws Refusal for an Idempotency-Key that was used before. */
-export async function performCall({ services, who, correlationId }: Asked, request: CallRequest): Promise<Reply> {
+export async function performCall({ services, who, correlationId }: Asked, request: Unwaited): Promise<Reply> {
   const lease = services.budget.lease(familyOf(who));
   try {
     const reply = await performOnce({ services, who, correlationId }, { ...request, lease });
@@ -21,15 +23,13 @@ export async function performCall({ services, who, correlationId }: Asked, reque
   }
 }
 
-async function performOnce({ services, who, correlationId }: Asked, request: CallRequest): Promise<Reply> {
+async function performOnce({ services, who, correlationId }: Asked, request: Unwaited): Promise<Reply> {
   const done = await perform(services, who, request, (outcome) => outcomeReply({ services, correlationId }, outcome));
   switch (done.kind) {
     case 'answered':
       return done.answer;
     case 'again':
       return { ...done.response, headers: { 'Idempotency-Replayed': 'true' } };
-    case 'joined':
-      throw new Error('only the raw door joins held calls');
     case 'key_refused': {
       const { code, detail, auditId: audit_id } = done;
       const platform = request.asked.ok ? request.asked.action.platform : '';

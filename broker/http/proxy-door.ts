@@ -3,18 +3,18 @@ import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
-import { findJoined, joinOf } from '../calls/held-raw.ts';
+import { joinOf } from '../calls/held-raw.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
 import { type RawRequest, rawAction } from '../calls/raw-request.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
+import type { Waited } from '../calls/wait-for-decision.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import { decideAgent } from '../policy/decide.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { leftEarly, linger } from './leaving.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
-import { heldRefusal, openFor, waitForHeld, writeMade } from './proxy-held.ts';
+import { heldRefusal, openFor, waitWithin, writeMade } from './proxy-held.ts';
 import { outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { send } from './reply.ts';
@@ -32,9 +32,6 @@ const HELD_BACK_BYTES = 1024 * 1024;
 /** Answers that are made to be read as they come. */
 const COMES_IN_EVENTS =
   /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl|json-seq|vnd\.amazon\.eventstream|grpc))/i;
-/** Another replica may hold the same request, or be done with it, at the same moment. */
-const MOST_JOINS = 3;
-
 type Asking = { who: AgentPrincipal };
 
 /** Answers a request. Never rejects. */
@@ -79,7 +76,7 @@ async function answer(
   asked: Asked,
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
-  const { target, connectionId, loaded, token, signing } = asked;
+  const { target, connectionId, token, signing } = asked;
   const read = await readRequest({ request, response, lease, target, token, signing });
   // A body may be long on its way, and what was known of the agent before it is not what decides.
   if (read.isLate) await refuseEndedKey(context);
@@ -93,18 +90,11 @@ async function answer(
         openMs: openFor(asked.waitMs),
       })
     : undefined;
-  // Whoever is halted is refused, also what was answered before.
-  const mayJoin = join && decideAgent(loaded.facts, services.broker.clock()) === undefined ? join : undefined;
-  for (let tries = 0; tries < MOST_JOINS; tries++) {
-    const joined = mayJoin && (await findJoined(services.broker, who, mayJoin));
-    if (joined !== undefined) return await answerHeld(context, response, lease, { ...asked, who }, joined, join);
-    const outcome = await call(context, response, lease, { ...asked, who }, read, join);
-    if (outcome === 'joined') continue;
-    if (outcome === 'answered') return undefined;
-    if (outcome.kind !== 'held') return outcomeRefusal(context, outcome);
-    return await answerHeld(context, response, lease, { ...asked, who }, outcome.approvalId, join);
-  }
-  throw new Refusal('conflict', 'The same request was held and decided several times at this moment. Send it again.');
+  const ended = await call(context, response, lease, { ...asked, who }, read, join);
+  if (ended === 'answered') return undefined;
+  return ended.kind === 'waited'
+    ? await answerHeld({ ...context, who }, response, asked, ended)
+    : outcomeRefusal(context, ended);
 }
 
 /** Makes the call. `answered`: the platform's answer went out. */
@@ -115,9 +105,9 @@ async function call(
   asked: Asked & Asking,
   read: ReadRequest,
   join: RawRequest['join'],
-): Promise<Outcome | 'joined' | 'answered'> {
-  const { services, request, correlationId, left } = context;
-  const { who, target, place, platform, connectionId } = asked;
+): Promise<Outcome | Waited | 'answered'> {
+  const { services, limits, request, correlationId, left } = context;
+  const { who, target, place, platform, connectionId, waitMs } = asked;
   const { headers, headersDistinct } = request;
   const rewrite = rewriteOf(asked, request.method);
   const writer = new AnswerWriter({
@@ -167,36 +157,32 @@ async function call(
     left,
     raw,
     taker: (part) => writer.take(part),
+    wait: waitWithin(limits, who, waitMs),
   };
   let outcome: Outcome | undefined;
   const done = await perform(services, who, given, (ended) => {
     outcome = ended;
     return { status: 0, body: '' };
   });
-  if (done.kind === 'joined') return 'joined';
+  if (done.kind === 'waited') return done;
+  if (done.kind === 'joins_raced')
+    throw new Refusal('conflict', 'The same request was held and decided several times at this moment. Send it again.');
   if (outcome === undefined) throw new Error('a raw request has no Idempotency-Key of the broker’s');
   return writer.finish(outcome) ? 'answered' : outcome;
 }
 
 /** Undefined: the platform's answer to the held call went out. */
 async function answerHeld(
-  context: RawContext & { left: AbortSignal },
+  context: RawContext,
   response: ServerResponse,
-  lease: CallLease,
-  asked: Asked & Asking,
-  approvalId: string,
-  join: RawRequest['join'],
+  asked: Asked,
+  { end, ...held }: Waited,
 ): Promise<RawRefusal | undefined> {
-  const { who, place, waitMs } = asked;
-  // Who waits for a person holds no place among the calls.
-  lease.release();
-  const waiting = { ...context, who, approvalId, join, waitMs };
-  const { end, found } = await waitForHeld(waiting);
   await refuseEndedKey(context);
-  if (end.kind !== 'made') return await heldRefusal(waiting, { end, found });
-  if (await writeMade(waiting, response, { end, found }, { place, rewrite: rewriteOf(asked, context.request.method) }))
-    return undefined;
-  return await heldRefusal(waiting, { end: { kind: 'not_kept', auditId: end.auditId }, found });
+  if (end.kind !== 'made') return await heldRefusal(context, { ...held, end });
+  const rewrite = rewriteOf(asked, context.request.method);
+  if (await writeMade(context, response, { ...held, end }, { place: asked.place, rewrite })) return undefined;
+  return await heldRefusal(context, { ...held, end: { kind: 'not_kept', auditId: end.auditId } });
 }
 
 const askedFor = ({ request: { method = '' } }: RawContext, asked: Asked | undefined) =>

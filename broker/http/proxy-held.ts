@@ -1,20 +1,19 @@
-/** A held raw call: waits for what a person decides, and answers with what became of it (decisions, Streams and raw doors). */
+/** A held raw call: how long its client waits, and what became of it as its answer (decisions, Streams and raw doors). */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { type HeldEnd, readHeld } from '../calls/held-raw.ts';
-import type { HeldJoin } from '../calls/raw-request.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { endJoin, type HeldEnd } from '../calls/held-raw.ts';
+import type { Wait, Waited } from '../calls/wait-for-decision.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { storedAnswer } from '../proxy/stored-result.ts';
-import { endHeldJoin, markHeldJoin } from '../store/held-joins.ts';
-import type { ApprovalTable } from '../store/schema.ts';
 import { ERRORS } from './errors.ts';
 import { approveUrl } from './held-call.ts';
 import type { RawRefusal } from './proxy-refusal.ts';
+import type { RateLimits } from './rate-limits.ts';
 import type { Context } from './route.ts';
-import { readSettled } from './waiting.ts';
 
-type Waiting = Context<'raw'> & { approvalId: string; join: HeldJoin | undefined; waitMs: number; left: AbortSignal };
+type Answering = Pick<Context<'raw'>, 'services' | 'who'>;
 
 /** At most so many requests wait: of an agent, and for one held call. One more is answered without waiting. */
 const MOST_OF_AGENT = 100;
@@ -23,48 +22,24 @@ const MOST_OF_CALL = 4;
 /** How long a request is open that waits so long: a replica that is killed meanwhile leaves its mark. */
 export const openFor = (waitMs: number): number => (waitMs === 0 ? 0 : waitMs + 5_000);
 
-/** Waits until it was decided and made, or the time is over. */
-export async function waitForHeld(waiting: Waiting): Promise<{ end: HeldEnd; found: ApprovalTable }> {
-  const { services, who, approvalId, request, left, join } = waiting;
-  const { broker } = services;
-  const place = { organisation_id: who.agent.organisation_id, agent_id: who.agent.id, approval_id: approvalId };
-  const leave = enter(waiting);
-  const waitMs = leave === undefined ? 0 : waiting.waitMs;
-  const read = async () => {
-    const found = await readHeld(broker, who, approvalId);
-    if (!found) throw new Error('a held call of this agent is not there any more');
-    return found;
-  };
-  try {
-    if (join && join.openMs > 0) await markHeldJoin(broker.store.db, place, broker.clock() + join.openMs);
-    const { end, found } = await readSettled(services, approvalId, read, {
-      waitMs,
-      request,
-      left,
-      isSettled: ({ isSettled }) => isSettled,
-      changesAt: ({ found: { status, expires_at } }) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY),
-    });
-    return { end, found };
-  } finally {
-    if (join && join.openMs > 0) await markHeldJoin(broker.store.db, place, 0);
-    leave?.();
-  }
-}
-
-function enter({ limits, who, approvalId }: Waiting): (() => void) | undefined {
-  const inAll = Number.POSITIVE_INFINITY;
-  const one = limits.enter('waits of an agent', { perAddress: MOST_OF_AGENT, inAll }, who.agent.id);
-  const two = one && limits.enter('waits for a call', { perAddress: MOST_OF_CALL, inAll }, approvalId);
-  if (one && !two) one();
-  return (
-    one &&
-    two &&
-    (() => {
-      one();
-      two();
-    })
-  );
-}
+/** Waits so many milliseconds, within the limits of an agent and of a held call. */
+export const waitWithin = (limits: RateLimits, { agent }: AgentPrincipal, ms: number): Wait => ({
+  ms,
+  enter: (approvalId) => {
+    const inAll = Number.POSITIVE_INFINITY;
+    const one = limits.enter('waits of an agent', { perAddress: MOST_OF_AGENT, inAll }, agent.id);
+    const two = one && limits.enter('waits for a call', { perAddress: MOST_OF_CALL, inAll }, approvalId);
+    if (one && !two) one();
+    return (
+      one &&
+      two &&
+      (() => {
+        one();
+        two();
+      })
+    );
+  },
+});
 
 /**
  * Writes the platform's answer to a call that was made. All of it but the end goes out first: the next equal request is another call
@@ -73,9 +48,13 @@ function enter({ limits, who, approvalId }: Waiting): (() => void) | undefined {
  * @returns false: only the beginning was kept, and nothing was written
  */
 export async function writeMade(
-  { services, who, approvalId }: Waiting,
+  { services, who }: Answering,
   response: ServerResponse,
-  { end: { result, auditId }, found }: { end: Extract<HeldEnd, { kind: 'made' }>; found: ApprovalTable },
+  {
+    end: { result, auditId },
+    found,
+    approvalId,
+  }: Pick<Waited, 'found' | 'approvalId'> & { end: Extract<HeldEnd, { kind: 'made' }> },
   { place, rewrite = (whole) => whole }: { place: Place; rewrite?: ((whole: Buffer) => Buffer) | undefined },
 ): Promise<boolean> {
   const stored = storedAnswer(result);
@@ -92,8 +71,7 @@ export async function writeMade(
   if (body.length > 1 && !response.write(body.subarray(0, -1)) && !response.destroyed)
     await Promise.race([once(response, 'drain'), once(response, 'close')]);
   if (response.destroyed) return true;
-  const { organisation_id, id: agent_id } = who.agent;
-  await endHeldJoin(services.broker.store.db, { organisation_id, agent_id, approval_id: approvalId });
+  await endJoin(services.broker, who, approvalId);
   response.end(body.subarray(-1));
   return true;
 }
@@ -103,12 +81,10 @@ type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId
 
 /** What a client is told of it: of one that was made or tried once, since the next equal request is another call. */
 export async function heldRefusal(
-  { services, approvalId, who }: Waiting,
-  { end, found }: { end: NoAnswer; found: ApprovalTable },
+  { services, who }: Answering,
+  { end, found, approvalId }: Pick<Waited, 'found' | 'approvalId'> & { end: NoAnswer },
 ): Promise<RawRefusal> {
-  const { organisation_id, id: agent_id } = who.agent;
-  if (end.kind === 'failed' || end.kind === 'not_kept')
-    await endHeldJoin(services.broker.store.db, { organisation_id, agent_id, approval_id: approvalId });
+  if (end.kind === 'failed' || end.kind === 'not_kept') await endJoin(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({

@@ -1,7 +1,6 @@
-/** `?wait=`: answers as soon as there is news, without asking the store in between. */
+/** `?wait=`: answers as soon as there is news, or when the client has left. */
 import { z } from 'zod';
-import type { Instant } from '../policy/facts.ts';
-import type { Services } from '../services.ts';
+import { readSettled, type Watching } from '../audit/read-settled.ts';
 import type { Context } from './route.ts';
 
 const MAX_WAIT_SECONDS = 50;
@@ -17,43 +16,25 @@ export const Waiting = z.object({
     .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
 });
 
-/**
- * Reads until it is settled, time is over, or nobody listens any more. Between two readings it costs the store nothing.
- * `changesAt`: when time itself makes another thing of what was read, Infinity when it does not.
- */
-export async function readSettled<Found>(
-  { broker, changes }: Services,
+type Asked = { services: Watching } & Pick<Context, 'request' | 'left'>;
+
+/** As `readSettled`, until the connection of the request is closed, or `left` is aborted. */
+export async function waitForNews<Found>(
+  { services, request, left }: Asked,
   id: string,
   read: () => Promise<Found>,
-  options: {
-    waitMs: number;
-    request: Context['request'];
-    left: Context['left'];
-    isSettled: (found: Found, now: Instant) => boolean;
-    changesAt: (found: Found) => Instant;
-  },
+  options: Omit<Parameters<typeof readSettled<Found>>[3], 'left'>,
 ): Promise<Found> {
-  const until = performance.now() + options.waitMs;
-  const watch = changes.watch(id);
   // One connection may carry many requests at once (RFC 9112 section 9.3.2): so many listeners are no leak.
-  const socket = options.request.socket.setMaxListeners(0);
-  const { left } = options;
-  if (socket.destroyed || left?.aborted) watch.end();
-  else {
-    socket.once('close', watch.end);
-    left?.addEventListener('abort', watch.end);
-  }
+  const socket = request.socket.setMaxListeners(0);
+  const closed = new AbortController();
+  const close = () => closed.abort();
+  if (socket.destroyed) close();
+  socket.once('close', close);
   try {
-    for (;;) {
-      const found = await read();
-      const now = broker.clock();
-      const still = until - performance.now();
-      if (options.isSettled(found, now) || still <= 0 || watch.over()) return found;
-      await watch.news(Math.min(still, options.changesAt(found) - now));
-    }
+    const signal = left ? AbortSignal.any([closed.signal, left]) : closed.signal;
+    return await readSettled(services, id, read, { ...options, left: signal });
   } finally {
-    socket.off('close', watch.end);
-    left?.removeEventListener('abort', watch.end);
-    watch.end();
+    socket.off('close', close);
   }
 }

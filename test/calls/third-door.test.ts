@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
 import { perform, readAction } from '../../broker/calls/perform.ts';
 import type { Services } from '../../broker/services.ts';
@@ -130,5 +130,31 @@ describe.each(ONE_STORE)(`a third door on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {})).status).toBe(200);
     const [kind, body] = await ask(agent, PATCH, 'k2');
     expect([kind, body.halt]).toEqual(['denied', 'owner_manual']);
+  });
+
+  test('a door whose client can wait is answered with what a person decided', async () => {
+    const { services } = world.running;
+    const agent = await organisation.agent();
+    const asks = async (ms: number) => {
+      const who = await services.authenticateAgent(agent.token(), 'demo', '127.0.0.1');
+      if (who.kind !== 'agent') throw new Error('the agent is known');
+      let left = 0;
+      const wait = { ms, enter: () => () => left++ };
+      const request = { asked: readAction(JSON.stringify(WRITE)), correlationId: 'line', wait };
+      const done = await perform(services, who, request, () => ({ status: 0 }));
+      if (done.kind !== 'waited') throw new Error(`it is ${done.kind}`);
+      expect(left).toBe(1);
+      return done;
+    };
+    const [began, first] = [performance.now(), await asks(0)];
+    expect([first.end.kind, performance.now() - began < 5_000]).toEqual(['pending', true]);
+    const waiting = asks(20_000);
+    const pending = async () =>
+      (await agent.get('/v1/agents/me/pending-actions')).body.pending as { approval_id: string }[];
+    await vi.waitFor(async () => expect(await pending()).toHaveLength(2), { timeout: 5_000, interval: 200 });
+    for (const { approval_id: id } of await pending())
+      expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    const { end, approvalId } = await waiting;
+    expect([end.kind, approvalId === first.approvalId]).toEqual(['made', false]);
   });
 });

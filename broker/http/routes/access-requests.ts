@@ -13,7 +13,7 @@ import { REASON_CODES, REQUEST_STATUSES } from '../owned-access-request.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
 import { sentence } from '../unready.ts';
-import { readSettled, Waiting } from '../waiting.ts';
+import { Waiting, waitForNews } from '../waiting.ts';
 
 const PATH = '/v1/access-request';
 const MOST_REASON_BYTES = 2048;
@@ -135,8 +135,10 @@ export const accessRequestStatus = route({
     },
   },
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
-  handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
+  handle: async (context) => {
+    const { services, who, params, query } = context;
     const { broker } = services;
+    const waitMs = query.wait;
     const read = async (): Promise<Request> => {
       const found = await findRequestOf(broker, who.agent, params.token);
       if (found === undefined) throw unknown();
@@ -148,7 +150,7 @@ export const accessRequestStatus = route({
     const changesAt = ({ expires_at }: Request) => expires_at;
     let found = await read();
     if (waitMs > 0 && !isSettled(found, broker.clock()))
-      found = await readSettled(services, found.id, read, { waitMs, request, left, isSettled, changesAt });
+      found = await waitForNews(context, found.id, read, { waitMs, isSettled, changesAt });
     return json(200, {
       status: statusAt(found, broker.clock()),
       ...(found.note !== null && { note: found.note }),

@@ -12,7 +12,7 @@ import { approveUrl } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
-import { readSettled, Waiting } from '../waiting.ts';
+import { Waiting, waitForNews } from '../waiting.ts';
 
 type Own = NonNullable<Awaited<ReturnType<typeof findOwnApproval>>>;
 
@@ -28,7 +28,9 @@ export const approval = route({
   query: Waiting,
   answers: { 200: { description: 'The approval.', schema: Approval } },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
+  handle: async (context) => {
+    const { services, who, params, query } = context;
+    const waitMs = query.wait;
     const id = params.id.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
     const read = async (): Promise<Own> => {
@@ -37,8 +39,8 @@ export const approval = route({
       return found;
     };
     const changesAt = ({ status, expires_at }: Own) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY);
-    const options = { waitMs, request, left, isSettled, changesAt };
-    const found = waitMs === 0 ? await read() : await readSettled(services, id, read, options);
+    const options = { waitMs, isSettled, changesAt };
+    const found = waitMs === 0 ? await read() : await waitForNews(context, id, read, options);
     return shown(services.broker, found);
   },
 });
