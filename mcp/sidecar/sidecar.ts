@@ -11,6 +11,7 @@ import { type Broker, forwarding } from './forward.ts';
 import { originOf, type PlatformAddress } from './platform-address.ts';
 import { type Connections, doorRoute, doorsOf, GITHUB_API, platformRoute } from './routes.ts';
 import { type ConnectProxy, tunnelling } from './tunnel.ts';
+import { refuseUnparsed } from './unparsed.ts';
 
 export type Served = Connections & {
   broker: Broker;
@@ -83,6 +84,7 @@ const LOOPBACK = '127.0.0.1';
 function listen(at: { host: string; port: number } | { path: string }): Promise<Server> {
   // An upload may take as long as the broker lets it.
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: 120_000 });
+  refuseUnparsed(server);
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(at, () => resolve(server));

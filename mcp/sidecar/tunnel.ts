@@ -107,7 +107,7 @@ function openings(
     };
     made.set(origin, here);
     const { server, secureContext } = here;
-    // HTTP/2 is not spoken.
+    // HTTP/2 is not spoken: who offers nothing else is told so in the handshake (RFC 7301, section 3.2).
     const plain = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
     plain.on('error', () => socket.destroy());
     server.emit('connection', plain);

@@ -67,6 +67,33 @@ describe('the proxy of a run', () => {
     expect(given.platform.seen.length).toBe(1);
   });
 
+  test('HTTP/2: who offers it beside HTTP/1.1 goes on with that, who speaks nothing else is told so', async () => {
+    const curl = await proxied(sh(`curl -sS --http2 -o /dev/null -w '%{http_version} %{http_code}' '${items()}'`));
+    expect(curl).toMatchObject({ code: 0, stdout: '1.1 200', stderr: '' });
+    const before = given.platform.seen.length;
+    const { host } = new URL(given.origin);
+    const program = `
+      import { connect } from 'node:http2';
+      import { connect as dial } from 'node:net';
+      import { connect as open } from 'node:tls';
+      const { hostname, port, username, password } = new URL(process.env.HTTPS_PROXY);
+      const socket = dial(port, hostname);
+      socket.write('CONNECT ${host} HTTP/1.1\\r\\nHost: ${host}\\r\\nProxy-Authorization: Basic ' + btoa(username + ':' + password) + '\\r\\n\\r\\n');
+      socket.once('data', () => {
+        open({ socket, ALPNProtocols: ['h2'], servername: 'localhost' }).on('error', ({ code }) => console.log(code));
+      });
+      const session = connect(process.env.AGENT_BROKER_RUN_URL).on('error', ({ code }) => console.log(code));
+      session.on('goaway', (code, _, detail) => console.log(code, String(detail)));
+      session.request({ ':path': '/proxy/demo-main/items/7' }).on('error', () => {}).end();`;
+    const { stdout } = await proxied(js(program));
+    expect(stdout.trim().split('\n').sort()).toEqual([
+      '13 HTTP/2 is not served here: use HTTP/1.1.',
+      'ERR_HTTP2_SESSION_ERROR',
+      'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL',
+    ]);
+    expect(given.platform.seen.length).toBe(before);
+  });
+
   onlyWith(
     python,
     '-c',
