@@ -26,6 +26,8 @@ export type Listener = {
 
 /** A response of which nothing is taken for so long is cut: it would be kept in memory for as long as its reader likes. */
 const UNTAKEN_MS = 30_000;
+/** How long the headers of a request may take to come. */
+const HEADERS_MS = 15_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
@@ -34,14 +36,14 @@ const SWEEP_MS = 50;
 export async function openListener(
   { host, port }: { host: string; port: number },
   log: Log,
-  untakenMs = UNTAKEN_MS,
+  { untakenMs = UNTAKEN_MS, headersMs = HEADERS_MS }: { untakenMs?: number; headersMs?: number } = {},
 ): Promise<Listener> {
   const server = createServer({
     maxHeaderSize: 16 * 1024,
-    headersTimeout: 15_000,
+    headersTimeout: headersMs,
     requestTimeout: 60_000,
-    // How often both are looked at: every 30 s by default, so that headers could take 45 s.
-    connectionsCheckingInterval: 5_000,
+    // How often both are looked at: every 30 s by default, so that headers could take three times as long.
+    connectionsCheckingInterval: headersMs / 3,
     // The application refuses a missing Host header itself, in the error envelope.
     requireHostHeader: false,
   });

@@ -18,8 +18,15 @@ const run = (words: readonly string[], env: Record<string, string> = {}, input?:
   runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, ...(input !== undefined && { input }) });
 
 let url = '';
+let greeting = '';
 beforeAll(async () => {
-  ({ url } = await startServe([], { cwd: folder, env: { AGENT_BROKER_DATA: data } }));
+  ({ url, greeting } = await startServe([], { cwd: folder, env: { AGENT_BROKER_DATA: data } }));
+});
+
+test('a start without a terminal prints no link that signs anybody in, and says how to get one', () => {
+  expect(greeting).toContain(`${url}/console/sign-in\n`);
+  expect(greeting).toContain('agent-broker owner link');
+  expect(greeting).not.toMatch(/sgn_|within 15 minutes/);
 });
 
 const READS = 'sandbox=sandbox:issues.read,sandbox:mail.read';

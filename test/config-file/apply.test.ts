@@ -734,6 +734,12 @@ agents:
       expect.stringContaining('agents.b.public_key: this is the key of the agent "a"'),
     ]);
     await world.apply(keyed({ a: first, b: second }));
+    // Under another name in the file, which is no way to rename it.
+    expect(await world.refusal(keyed({ renamed: first, b: second }))).toEqual([
+      expect.stringContaining(
+        'agents.renamed.public_key: this is the key of the agent "a". Every agent has its own, and none can be renamed: a name is for people only, keep it.',
+      ),
+    ]);
     expect(await world.refusal(keyed({ a: first, b: second, c: second }))).toHaveLength(1);
     await world.apply(keyed({ a: third, b: second }));
     expect(await world.refusal(keyed({ a: first, b: second }))).toEqual([

@@ -4,6 +4,8 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { inTime } from '../../broker/http/request-pieces.ts';
+import { openListener } from '../../broker/listener.ts';
+import { makeLog } from '../../broker/log.ts';
 import { answerUnparsedRequests } from '../../broker/unparsed-requests.ts';
 
 /** Answers with the size of the body, when it is there. */
@@ -46,6 +48,29 @@ async function sendSlowly(port: number, path: string, bytes: number, everyMs: nu
   clearInterval(timer);
   return received;
 }
+
+test('headers that do not come are cut within a third more than their time', async () => {
+  const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('silent'), { headersMs: 900 });
+  onTestFinished(() => listener.close({ graceMs: 0 }));
+  listener.serve((_, response) => void response.end('answered'));
+  const socket = connect(listener.port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => {});
+  let received = '';
+  socket.on('data', (piece) => {
+    received += piece;
+  });
+  const begun = performance.now();
+  socket.write('GET / HTTP/1.1\r\n');
+  const drip = setInterval(() => socket.writable && socket.write('X-A: a\r\n'), 100);
+  onTestFinished(() => clearInterval(drip));
+  await once(socket, 'close');
+  expect(received).toMatch(/^HTTP\/1.1 408 /);
+  const took = performance.now() - begun;
+  expect(took).toBeGreaterThan(890);
+  // A busy machine is late; without the setting it is looked at after 30 s.
+  expect(took).toBeLessThan(6_000);
+});
 
 test('a body that takes longer is cut, one of git is not', async () => {
   const port = await startServer();

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 const UNTAKEN_MS = 500;
 
 async function ask(app: RequestListener): Promise<Socket> {
-  const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('silent'), UNTAKEN_MS);
+  const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('silent'), { untakenMs: UNTAKEN_MS });
   onTestFinished(() => listener.close({ graceMs: 0 }));
   listener.serve(app);
   const socket = connect(listener.port, '127.0.0.1');

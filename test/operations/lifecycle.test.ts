@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -138,9 +138,10 @@ test('SIGTERM drains first: not ready, and calls are answered, each the last on 
 });
 
 /** The launcher as a process of its own. */
-function launch(environment: Record<string, string>) {
+function launch(environment: Record<string, string>, within: readonly string[] = []) {
   const launcher = fileURLToPath(new URL('../../bin/agent-broker.js', import.meta.url));
-  const child = spawn(process.execPath, [launcher, 'serve', '--no-sandbox'], {
+  const [program, ...words] = [...within, process.execPath, launcher, 'serve', '--no-sandbox'] as const;
+  const child = spawn(program, words, {
     env: { PATH: process.env.PATH ?? '', PORT: '0', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -169,6 +170,42 @@ test('SIGTERM while it waits for its database is heard: it stops in order and ne
   expect(written()).not.toContain('is running at');
   expect(existsSync(runFile(data))).toBe(false);
 });
+
+const mayUnshare = spawnSync('unshare', ['--pid', '--fork', '--kill-child', 'true']).status === 0;
+
+/** For Node's `--import`: makes the file TEST_MARK at the first module that the launcher loads. */
+const MARKING = `data:text/javascript,${encodeURIComponent(`
+  import { writeFileSync } from 'node:fs';
+  import { registerHooks } from 'node:module';
+  registerHooks({
+    resolve(specifier, context, next) {
+      if (/\\/cli\\.[jt]s$/.test(specifier)) writeFileSync(process.env.TEST_MARK, '');
+      return next(specifier, context);
+    },
+  });
+`)}`;
+
+test.runIf(mayUnshare)(
+  'SIGTERM to PID 1 of a container is heard while the broker is being loaded',
+  {
+    timeout: 60_000,
+  },
+  async () => {
+    const data = newFolder();
+    const mark = join(newFolder(), 'mark');
+    const { child, written, ended } = launch(
+      { AGENT_BROKER_DATA: data, TEST_MARK: mark, NODE_OPTIONS: `--import=${MARKING}` },
+      ['unshare', '--pid', '--fork', '--kill-child'],
+    );
+    await until('it loads', () => existsSync(mark), 20_000);
+    const pid = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim());
+    expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^NSpid:\s+\d+\s+1$/m);
+    process.kill(pid, 'SIGTERM');
+    expect(await ended, written()).toEqual([0, null]);
+    expect(written()).not.toContain('is running at');
+    expect(existsSync(runFile(data))).toBe(false);
+  },
+);
 
 // On both stores at once: each waits out the 10 s.
 describe.concurrent('SIGTERM cuts off a call that hangs after 10 s', { timeout: 40_000 }, () => {

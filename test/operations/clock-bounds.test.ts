@@ -1,0 +1,82 @@
+/** From where on a clock is in doubt, and from where on a broker does not start: 30 seconds and 5 minutes. */
+import { Writable } from 'node:stream';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { makeLog } from '../../broker/log.ts';
+import { postgresTime, putNewestBeat } from '../../broker/store/store-time.ts';
+import { type StoreClock, startStoreClock } from '../../broker/store-clock.ts';
+import { givenWorld } from '../world/given.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+const log = makeLog('silent', new Writable({ write: (_chunk, _encoding, done) => done() }));
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** This machine's clock alone is moved: whatever measures how long something takes goes on. */
+const move = (ms: number) => {
+  vi.useFakeTimers({ toFake: ['Date'], now: performance.timeOrigin + performance.now() + ms });
+};
+
+describe.runIf(STORES.includes('postgres'))(`beside PostgreSQL's clock${postgresNote}`, () => {
+  const world = givenWorld('postgres');
+  /** As far off as it says, whatever this machine and the server think. */
+  const startOff = async (ms: number): Promise<StoreClock> => {
+    const { store } = world.running.broker;
+    vi.useRealTimers();
+    const asked = performance.now();
+    const time = await postgresTime(store.db);
+    const halfWay = (performance.now() - asked) / 2;
+    move(time + halfWay + ms - (performance.timeOrigin + performance.now()));
+    return await startStoreClock(store, { log });
+  };
+
+  test.each([25_000, -25_000])('%i ms off is no doubt', async (ms) => {
+    const clock = await startOff(ms);
+    expect(clock.problem()).toBeUndefined();
+    expect(Math.abs(clock.offsetMs() - ms)).toBeLessThan(4_000);
+  });
+
+  test.each([
+    [40_000, /40 s ahead of the clock of PostgreSQL/],
+    [-40_000, /40 s behind the clock of PostgreSQL/],
+    [290_000, /5 min ahead of/],
+    [-290_000, /5 min behind/],
+  ])('%i ms off is in doubt, and the time is the store’s', async (ms, words) => {
+    const clock = await startOff(ms);
+    expect(clock.problem()).toMatch(words);
+    expect(Math.abs(clock.now() - (Date.now() - ms))).toBeLessThan(4_000);
+  });
+
+  test.each([310_000, -310_000])('%i ms off, it does not start', async (ms) => {
+    await expect(startOff(ms)).rejects.toThrow(/so nothing was started/);
+  });
+});
+
+describe('beside the newest heartbeat on SQLite', () => {
+  const world = givenWorld('sqlite');
+  const startAfter = async (beatAheadMs: number): Promise<StoreClock> => {
+    const { store } = world.running.broker;
+    await putNewestBeat(store.db, Math.trunc(Date.now() + beatAheadMs));
+    return await startStoreClock(store, { log });
+  };
+
+  test('a little behind it is no doubt, 30 seconds are, 5 minutes are too much', async () => {
+    expect((await startAfter(25_000)).problem()).toBeUndefined();
+    expect((await startAfter(40_000)).problem()).toMatch(/40 s behind the time that has gone by/);
+    expect((await startAfter(290_000)).problem()).toMatch(/5 min behind/);
+    await expect(startAfter(310_000)).rejects.toThrow(/5 min behind the newest heartbeat.*--accept-clock/);
+  });
+
+  test('a clock that is set ahead by 5 minutes is followed, one that is set further is not', async () => {
+    const clock = await startAfter(0);
+    move(290_000);
+    await clock.check();
+    expect(clock.problem()).toBeUndefined();
+    expect(Math.abs(clock.now() - Date.now())).toBeLessThan(2_000);
+    move(290_000 + 310_000);
+    await clock.check();
+    expect(clock.problem()).toMatch(/5 min ahead of the time that has gone by/);
+    expect(Math.abs(clock.now() - (Date.now() - 310_000))).toBeLessThan(2_000);
+  });
+});

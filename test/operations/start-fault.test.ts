@@ -1,0 +1,69 @@
+/** A start that fails says what was at fault and, where it can, what to do. */
+import { createServer } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
+import { type Config, readConfig } from '../../broker/config.ts';
+import { serve } from '../../broker/main.ts';
+import { startFault } from '../../broker/start-fault.ts';
+import { newFolder, STORES } from '../world/stores.ts';
+
+const configured = (environment: Record<string, string>): Config =>
+  readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), ...environment });
+const starting = (environment: Record<string, string>) => serve(configured(environment), {});
+
+test('a database at whose port nobody listens', async () => {
+  const port = await freePort();
+  await expect(starting({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })).rejects.toThrow(
+    new RegExp(`^PostgreSQL at 127\\.0\\.0\\.1:${port} \\(DATABASE_URL\\) does not answer: connect ECONNREFUSED`),
+  );
+});
+
+test('something else at that port, which hangs up', async () => {
+  const other = createServer((socket) => socket.destroy());
+  await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
+  const { port } = other.address() as { port: number };
+  try {
+    await expect(starting({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })).rejects.toThrow(
+      /^PostgreSQL at .* \(DATABASE_URL\) does not answer: /,
+    );
+  } finally {
+    other.close();
+  }
+});
+
+test.runIf(STORES.includes('postgres'))('a database that is not there', async () => {
+  const url = new URL(process.env.TEST_DATABASE_URL ?? '');
+  url.pathname = '/no_such_database';
+  await expect(starting({ DATABASE_URL: url.href })).rejects.toThrow(
+    /^PostgreSQL at .* \(DATABASE_URL\) refuses the broker: database "no_such_database" does not exist/,
+  );
+});
+
+test('a host name that nobody knows', () => {
+  const config = configured({ DATABASE_URL: 'postgres://x@nowhere.invalid/x' });
+  const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND nowhere.invalid'), { code: 'ENOTFOUND' });
+  expect(startFault(new Error('no connection', { cause: unknown }), config)).toMatchObject({
+    message:
+      'PostgreSQL at nowhere.invalid:5432 (DATABASE_URL) does not answer: getaddrinfo ENOTFOUND nowhere.invalid.',
+  });
+});
+
+test('a disk that is full, for SQLite and for files beside it', () => {
+  const config = configured({});
+  const full = `The disk of ${config.dataFolder} is full. Make room there, then start again.`;
+  const file = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  expect(startFault(file, config)).toMatchObject({ message: full });
+  const store = new DatabaseSync(':memory:');
+  store.exec('pragma max_page_count = 2');
+  let refused: unknown;
+  try {
+    store.exec('create table a (b); create table c (d); create table e (f)');
+  } catch (error) {
+    refused = error;
+  }
+  expect(refused).toBeInstanceOf(Error);
+  expect(startFault(refused, config)).toMatchObject({ message: full, cause: refused });
+  const other = new Error('something else');
+  expect(startFault(other, config)).toBe(other);
+});
