@@ -2,13 +2,15 @@
 import { performance } from 'node:perf_hooks';
 import type { Broker } from './broker.ts';
 import { watchOutage } from './outage.ts';
-import { releaseLease, renewLease, takeLease } from './store/leases.ts';
+import { leaseEnd, releaseLease, renewLease, takeLease } from './store/leases.ts';
 
-/** How long a process that died keeps the work from the others. */
-const LEASE_MS = 3_000;
-const RENEW_MS = 1_000;
+/** How long a process that died keeps the work from the others: who starts in its place is to tell owners within two seconds of being ready. */
+const LEASE_MS = 2_000;
+const RENEW_MS = 500;
 /** Of the end of a lease, for what was begun just before it. */
-const SPARE_MS = 500;
+const SPARE_MS = 400;
+/** What is asked for at the end of another's lease is asked for after it. */
+const AFTER_END_MS = 10;
 
 export type KeptLease = {
   /** The fencing token while this process holds the lease; undefined: another one does, or may. */
@@ -50,31 +52,42 @@ export function keepLease(
 
   const isHeld = () => held !== undefined && performance.now() < held.end;
 
-  const step = async (): Promise<void> => {
+  /** Answers in how many milliseconds there is something to do again. */
+  const step = async (): Promise<number> => {
     // Counted from before the statement: the store's end of the lease is later.
     const end = isAlone ? Number.POSITIVE_INFINITY : performance.now() + LEASE_MS - SPARE_MS;
     const now = clock();
     const until = isAlone ? Number.MAX_SAFE_INTEGER : now + LEASE_MS;
     if (held) {
-      if (isAlone) return;
+      if (isAlone) return RENEW_MS;
       if (await renewLease(db, { name, fence: held.fence }, until)) held.end = end;
       else held = undefined;
-      return;
+      return RENEW_MS;
     }
     const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree: isAlone && isFirst });
     isFirst = false;
-    if (fence === undefined) return;
+    if (fence === undefined) {
+      const left = ((await leaseEnd(db, name)) ?? now) - clock() + AFTER_END_MS;
+      return Math.min(Math.max(left, AFTER_END_MS), RENEW_MS);
+    }
     held = { fence, end };
     gained();
+    return RENEW_MS;
   };
 
   const keep = () => {
     turn = step()
-      .then(() => outage.worked())
-      // That the store is away is in the log already.
-      .catch((error) => storeOutage.isLasting() || outage.failed(error))
-      .then(() => {
-        if (!stopped) timer = setTimeout(keep, RENEW_MS);
+      .then((next) => {
+        outage.worked();
+        return next;
+      })
+      .catch((error) => {
+        // That the store is away is in the log already.
+        if (!storeOutage.isLasting()) outage.failed(error);
+        return RENEW_MS;
+      })
+      .then((next) => {
+        if (!stopped) timer = setTimeout(keep, next);
       });
   };
   keep();

@@ -30,6 +30,12 @@ export async function takeLease(
   return taken && Number(taken.fence);
 }
 
+/** Until when a lease is held, in milliseconds since the epoch by the store's clock; undefined: nobody ever took it. */
+export async function leaseEnd(db: Db, name: string): Promise<number | undefined> {
+  const lease = await db.selectFrom('leases').select('until').where('name', '=', name).executeTakeFirst();
+  return lease && Number(lease.until);
+}
+
 type Held = Pick<LeaseTable, 'name' | 'fence'>;
 
 /** Extends a lease, and in a transaction locks it until the end. Answers false when another process holds it by now. */

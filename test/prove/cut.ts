@@ -39,6 +39,7 @@ export async function cutWork(
     return taken;
   };
   let current = await serving(take());
+  let served = Date.now();
   for (let cut = 0; cut < cuts; cut++) {
     try {
       work.resume();
@@ -61,8 +62,9 @@ export async function cutWork(
       const began = performance.now();
       current = await serving(take());
       ledger.most('longest start, ms', performance.now() - began);
+      served = Date.now();
       await invariants.check();
-      await work.check?.();
+      await work.check?.(served);
     } catch (error) {
       throw withLog(scene, cut + 1, error);
     }
@@ -76,7 +78,7 @@ export async function cutWork(
   }
   await work.pause();
   await invariants.checkAll();
-  await work.check?.();
+  await work.check?.(served);
   ledger.find('things done', work.progress());
   next.signal('SIGKILL');
   current.signal('SIGTERM');

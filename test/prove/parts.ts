@@ -68,7 +68,10 @@ export const PARTS: readonly Part[] = [
   kill('applies', 'Governance files, one after the other: a file is in force as a whole'),
   kill('rotations', 'Every key of the broker is rotated in turn: what was sealed opens, what was signed verifies'),
   kill('pushes', 'git pushes: what git was told of is there, and what is there is on record'),
-  kill('notices', 'Webhooks: each is sent, and copies have one id'),
+  kill(
+    'notices',
+    'Webhooks: each is sent, within 2 s of the held call or of the next start; copies have one id, and are there only when a kill fell between answer and mark',
+  ),
   kill(
     'migrations',
     'The next release, while it starts on a store that it has to migrate: the rows are what they were',

@@ -37,8 +37,8 @@ export type Work = {
   moment?(): Promise<void>;
   /** Before the next broker starts. */
   afterKill?(): Promise<void>;
-  /** What holds of this work alone, once the next broker serves and all is recovered. Throws. */
-  check?(): Promise<void>;
+  /** What holds of this work alone, once the next broker serves, since `served` (milliseconds since the epoch), and all is recovered. Throws. */
+  check?(served: number): Promise<void>;
   /** How much was done so far: it goes on after the last cut. */
   progress(): number;
 };

@@ -1,11 +1,20 @@
-/** Held calls that a webhook is told of, and what was decided of them: each is, and a second copy has the same id. */
+/**
+ * Held calls that a webhook is told of, and what was decided of them: each is, within two seconds of being held or of the next start, and a second copy has
+ * the same id, and is there only when a kill fell between the channel's answer and its mark.
+ */
 import { afterFile } from '../../world/after-file.ts';
-import { startChannelServer } from '../../world/channel-server.ts';
+import { type Came, startChannelServer } from '../../world/channel-server.ts';
 import type { Invariants } from '../invariants.ts';
 import { pause, type Scene, type Work, workers } from '../scene.ts';
 import { agentsOf } from './calls.ts';
 
 const LONGEST_MS = 20_000;
+const TOLD_WITHIN_MS = 2_000;
+/** An answer is on its way so long at most, and so long may it take to be marked. */
+const ANSWER_MS = 40;
+const MARKED_WITHIN_MS = 1_000;
+
+type Copy = Pick<Came, 'id' | 'type'> & { about: string; at: number };
 
 export async function notices(scene: Scene, invariants: () => Invariants): Promise<Work> {
   const { world, organisation, random, ledger, reader, ask } = scene;
@@ -14,7 +23,15 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
   world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${server.address}`;
   scene.environment.AGENT_BROKER_ALLOW_PRIVATE = world.environment.AGENT_BROKER_ALLOW_PRIVATE!;
   await world.restart();
-  server.answer = (_request, response) => setTimeout(() => response.writeHead(204).end(), random() * 40);
+  const copies: Copy[] = [];
+  server.answer = (request, response, body) => {
+    const { type, data } = JSON.parse(body);
+    copies.push({ id: `${request.headers['webhook-id']}`, type, about: data.id, at: Date.now() });
+    setTimeout(() => response.writeHead(204).end(), random() * ANSWER_MS);
+  };
+  const killedAt: number[] = [];
+  const servedAt: number[] = [];
+  const looked = new Set<string>();
   const agents = await agentsOf(scene);
   const made = await organisation.ask('POST', '/owner/channels', {
     name: 'hook',
@@ -37,7 +54,11 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
       const before = server.seen.length;
       while (server.seen.length === before) await pause(1);
     },
-    check: async () => {
+    afterKill: async () => {
+      killedAt.push(Date.now());
+    },
+    check: async (served) => {
+      servedAt.push(served);
       const began = performance.now();
       for (;;) {
         const [{ due }] = await reader.rows(`select (select count(*) from notice_deliveries where state = 'due')
@@ -46,17 +67,14 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
         if (performance.now() - began > LONGEST_MS) throw new Error(`${due} notices were not sent`);
         await pause(50);
       }
-      ledger.most('longest until all notices were sent, ms', performance.now() - began);
-      const came = Map.groupBy(server.came(), ({ type, data }) => `${type} ${data.id}`);
-      const approvals = await reader.rows('select id, status from approvals');
-      for (const { id, status } of approvals)
+      const came = Map.groupBy(copies, ({ type, about }) => `${type} ${about}`);
+      const approvals = await reader.rows('select id, status, created_at from approvals');
+      for (const { id, status, created_at } of approvals) {
         for (const type of status === 'pending' ? ['call_held.opened'] : ['call_held.opened', 'call_held.outcome'])
           if (!came.has(`${type} ${id}`)) throw new Error(`nobody was told ${type} of ${id}`);
-      for (const [what, copies] of came) {
-        if (new Set(copies.map((copy) => copy.id)).size > 1)
-          throw new Error(`the copies of ${what} have different ids`);
-        ledger.most('most copies of one notice', copies.length);
+        if (!looked.has(id)) lookAtTime(id, Number(created_at), came.get(`call_held.opened ${id}`)![0]!.at);
       }
+      for (const [what, all] of came) lookAtCopies(what, all);
       ledger.check('each held call was told, and all copies have one id');
       // An agent may have 100 waiting: with no decision its next ones would be refused, and nobody told of them.
       for (const { id } of approvals.filter(({ status }) => status === 'pending')) {
@@ -65,4 +83,35 @@ export async function notices(scene: Scene, invariants: () => Invariants): Promi
       }
     },
   };
+
+  /** From when it was held, or from the start of the broker that told it, whichever was later. */
+  function lookAtTime(id: string, held: number, at: number): void {
+    looked.add(id);
+    const served = killedAt.some((moment) => held <= moment && moment <= at)
+      ? servedAt.findLast((moment) => moment <= at)
+      : undefined;
+    const took = at - Math.max(held, served ?? 0);
+    ledger.most(served ? 'longest from ready to told, ms' : 'longest from held to told, ms', took);
+    ledger.find(served ? 'held calls told after a kill' : 'held calls told without a kill');
+    if (took > TOLD_WITHIN_MS)
+      throw new Error(`${id} was told ${Math.round(took)} ms after ${served ? 'the next start' : 'it was held'}`);
+    ledger.check('a held call is told within 2 s, or within 2 s of the next start after a kill');
+  }
+
+  function lookAtCopies(what: string, all: readonly Copy[]): void {
+    if (new Set(all.map(({ id }) => id)).size > 1) throw new Error(`the copies of ${what} have different ids`);
+    ledger.most('most copies of one notice', all.length);
+    for (const [index, copy] of all.entries()) {
+      const next = all[index + 1];
+      if (!next || looked.has(`${what} ${index}`)) continue;
+      looked.add(`${what} ${index}`);
+      const killed = killedAt.find((moment) => moment >= copy.at);
+      if (killed === undefined || killed > next.at) throw new Error(`${what} was sent twice, and no kill was between`);
+      const before = killed - copy.at;
+      if (before > ANSWER_MS + MARKED_WITHIN_MS)
+        throw new Error(`${what} was sent again, and came ${Math.round(before)} ms before the kill`);
+      ledger.find('second copies, each with the kill before the mark');
+      ledger.most('longest from a first copy to the kill, ms', before);
+    }
+  }
 }
