@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BUILTIN_PLATFORMS } from '../broker/platforms/builtin.ts';
+import { NoSuchScope, permissionsFor } from '../broker/platforms/app-permissions.ts';
 import type { GitHubSite } from '../broker/platforms/github-site.ts';
 import { APP_KEY, readRsaKey } from '../broker/token-source/rsa-key.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
@@ -29,17 +29,6 @@ export type GitHubAppOptions = {
   wait: boolean;
 };
 
-/** What a coding agent needs: reading and writing code, issues and pull requests, and what CI says of them. */
-const DEFAULT_SCOPES = [
-  'contents.write',
-  'issues.write',
-  'pulls.write',
-  'pulls.review',
-  'search.read',
-  'checks.read',
-  'statuses.read',
-  'actions.read',
-];
 /** GitHub's limit. */
 const LONGEST_NAME = 34;
 const ORGANISATION = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/;
@@ -70,7 +59,7 @@ async function makeApp(
     url: 'https://www.npmjs.com/package/agent-broker',
     public: false,
     default_events: [],
-    default_permissions: permissionsOf(options.scopes?.split(',') ?? DEFAULT_SCOPES),
+    default_permissions: permissionsOf(options.scopes?.split(',')),
   };
   const keyFile = options.keyFile ?? 'github-app.pem';
   // Before the App is made: its key is shown once.
@@ -98,20 +87,15 @@ async function makeApp(
   return resultOf(site, { ...made, appId: String(made.id), keyFile, installations });
 }
 
-/** The most that any of the scopes needs, by permission. Throws WrongUsage. */
-function permissionsOf(scopes: readonly string[]): Record<string, string> {
-  const known = BUILTIN_PLATFORMS.github.app_permissions ?? {};
-  const most: Record<string, string> = {};
-  for (const one of scopes) {
-    const wanted = known[one.includes(':') ? one : `codehost:${one}`];
-    if (wanted === undefined) throw new WrongUsage(`There is no scope ${one}. docs/platforms.md leads to their list.`);
-    for (const [name, access] of Object.entries(wanted)) {
-      // What it is allowed for another scope, it gets with that scope.
-      if (typeof access !== 'string') continue;
-      if (most[name] !== 'write') most[name] = access;
-    }
+/** Throws WrongUsage. */
+function permissionsOf(scopes: readonly string[] | undefined): Record<string, string> {
+  try {
+    return permissionsFor(scopes);
+  } catch (error) {
+    if (error instanceof NoSuchScope)
+      throw new WrongUsage(`There is no scope ${error.message}. docs/platforms.md leads to their list.`);
+    throw error;
   }
-  return most;
 }
 
 function reserve(keyFile: string): void {

@@ -182,6 +182,69 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
+    test('an App is made at GitHub by a form that is filled in; an API of its own by its OpenAPI document, and removed', async () => {
+      const organisation = await world.organisation();
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/connections/new?platform=github`);
+      await page.click('input[value="app"]');
+      await write(page, '[data-part="org"]', 'acme');
+      const form = new URL(await page.value(`document.querySelector('#make-app').href`));
+      expect(form.origin + form.pathname).toBe('https://github.com/organizations/acme/settings/apps/new');
+      expect(Object.fromEntries(form.searchParams)).toMatchObject({
+        public: 'false',
+        webhook_active: 'false',
+        contents: 'write',
+        pull_requests: 'write',
+        actions: 'read',
+      });
+      await page.click('.elsewhere summary');
+      await write(page, '[data-part="address"]', 'https://github.acme.example/api/v3');
+      expect(await page.value(`document.querySelector('#make-app').href`)).toContain('https://github.acme.example/org');
+
+      await page.open(`${world.running.baseUrl}/console/connections/new?own=rest`);
+      await page.until(`document.querySelector('[data-field="openapi"]') !== null`);
+      const document = {
+        openapi: '3.0.3',
+        info: { title: HOSTILE },
+        servers: [{ url: world.upstream.url }],
+        components: { securitySchemes: { one: { type: 'apiKey', in: 'query', name: 'key' } } },
+        paths: { '/pets/{id}': { get: { tags: ['pets'] }, delete: { tags: ['pets'] } } },
+      };
+      await page.value(`((field) => {
+        const files = new DataTransfer();
+        files.items.add(new File([${JSON.stringify(JSON.stringify(document))}], 'openapi.json'));
+        field.files = files.files;
+        field.dispatchEvent(new Event('change', { bubbles: true }));
+      })(document.querySelector('[data-field="openapi"]'))`);
+      await has(page, '#found', '2 operations');
+      await page.click('[data-part="id"]');
+      await page.press('Control+a');
+      await page.type('pets');
+      await write(page, '[data-part="secret"]', TOKEN);
+      await page.click('#connect');
+      await has(page, '#done', 'pets is connected');
+      expect(world.upstream.seen.at(-1)?.target).toContain(`key=${TOKEN}`);
+      const { body } = await organisation.ask('GET', '/owner/platforms/pets');
+      expect(body.scopes).toEqual([
+        { scope: 'pets:pets.read', rules: ['GET /pets/*'] },
+        { scope: 'pets:pets.delete', rules: ['DELETE /pets/*'] },
+      ]);
+      await expectNothingOf(page, TOKEN);
+      await page.open(`${world.running.baseUrl}/console/connections/new`);
+      await page.click('[data-own="pets"]');
+      await page.click('#remove-platform');
+      await has(page, 'main [role="alert"]', 'has connections');
+      await page.click('a[href="/console/connections"]');
+      await page.click('.remove');
+      await page.click('#remove');
+      await says(page, 'is removed');
+      await page.open(`${world.running.baseUrl}/console/connections/new?to=pets`);
+      await page.click('#remove-platform');
+      await page.until(`document.querySelector('#gallery') !== null && document.querySelector('#own') === null`);
+      expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
+      expect(page.complaints.filter((one) => !one.includes('409'))).toEqual([]);
+    });
+
     test('who is no admin reads why not; hostile names are text', async () => {
       const organisation = await world.organisation();
       await organisation.platform({ id: 'demo', manifest: { name: HOSTILE } });

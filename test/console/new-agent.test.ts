@@ -47,6 +47,7 @@ describe.skipIf(withoutChromium)(
         found.value = 'demo';
         found.dispatchEvent(new Event('change', { bubbles: true }));
       })()`);
+      await page.click('#add-grant');
       await has(page, '#invite-form', 'Choose what it may do on demo');
       expect(await page.value(`document.querySelector('#invite').disabled`)).toBe(true);
       await page.click('input[name="demo:read"]');

@@ -35,24 +35,26 @@ export const overflowing = (page: Page): Promise<string[]> =>
     return ['page ' + scrollWidth + ' > ' + clientWidth, ...out.slice(0, 5).map((one) => one.tagName + '.' + one.className)];
   })()`);
 
-const PHONES = [
-  { width: 360, height: 740 },
-  { width: 320, height: 568 },
+/** Colours do not depend on the size, nor the layout on the colours: each of both is looked at once. */
+const LOOKS = [
+  { size: { width: 1280, height: 800 }, as: 'window', scheme: 'dark' },
+  { size: { width: 360, height: 740 }, as: 'phone', scheme: 'light' },
 ] as const;
+const SMALLEST = { width: 320, height: 568 };
 
-/** Holds the page as it is now to all of it, on phones of 360 and 320 pixels, in light and dark. */
+/** Holds the page as it is now to all of it, on a desk in dark and on a phone in light, and to a window of 320 pixels. The phone stays. */
 export async function expectAccessible(page: Page, name: string, within?: string): Promise<void> {
-  for (const size of PHONES)
-    for (const scheme of ['light', 'dark'] as const) {
-      await page.resize(size, 'phone');
-      await page.prefer(scheme);
-      // A colour on its way is no colour that anybody reads.
-      await page.until(
-        `document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getTiming().iterations === Infinity)`,
-      );
-      const where = `${name} at ${size.width}, ${scheme}`;
-      expect(await overflowing(page), where).toEqual([]);
-      expect(await axeFindings(page, within), where).toEqual([]);
-    }
-  await page.prefer('light');
+  for (const { size, as, scheme } of LOOKS) {
+    await page.resize(size, as);
+    await page.prefer(scheme);
+    // A colour on its way is no colour that anybody reads.
+    await page.until(
+      `document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getTiming().iterations === Infinity)`,
+    );
+    const where = `${name} at ${size.width}, ${scheme}`;
+    expect(await overflowing(page), where).toEqual([]);
+    expect(await axeFindings(page, within), where).toEqual([]);
+  }
+  await page.resize(SMALLEST, 'phone');
+  expect(await overflowing(page), `${name} at ${SMALLEST.width}`).toEqual([]);
 }

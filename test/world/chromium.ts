@@ -131,7 +131,7 @@ const clickableAt = (selector: string): string => `(async () => {
   await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
   const { x, y } = middle();
   const hit = document.elementFromPoint(x, y);
-  const ready = before.x === x && before.y === y && !found.matches(':disabled');
+  const ready = before.x === x && before.y === y && found.getClientRects().length > 0 && !found.matches(':disabled');
   return ready && hit && (found.contains(hit) || hit.contains(found)) ? { x, y } : undefined;
 })()`;
 

@@ -7,7 +7,7 @@
 /** @typedef {import('/console/connections/ways.js').Way} Way */
 import { Field, secretOf } from '/console/connections/credential.js';
 import { Leave } from '/console/connections/leave.js';
-import { connect } from '/console/connections/steps.js';
+import { builtInEntry, connect } from '/console/connections/steps.js';
 import { WayFields } from '/console/connections/way-fields.js';
 import { wayOf } from '/console/connections/ways.js';
 import { testInWords } from '/console/connections/words.js';
@@ -57,16 +57,16 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
     setRefused(undefined);
     run(async () => {
       const where = {
+        platform: platformId,
         ...(address.trim() && { base_url: address.trim() }),
         ...(way === 'oauth' && { client_id: client_id.trim() }),
         ...(way === 'app' && { app_id: app_id.trim(), installation_id: installation_id.trim() }),
       };
       const secrets = known ? {} : way === 'oauth' ? { client_secret } : way === 'app' ? { private_key } : {};
       const plan = {
-        builtin,
         platformId,
         known: known !== undefined,
-        where,
+        entry: () => builtInEntry(builtin, where),
         secrets,
         label: label.trim(),
         secret,
@@ -94,7 +94,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
               <${Field} name="id" open words="The id by which agents name it" hint="Small letters, digits and hyphens" value=${id} hear=${setId} />
             </div></details>`)
     }
-    <${WayFields} ...${{ builtIn, known, way, parts, written, write, registered }} register=${(/** @type {Partial<Registered>} */ more) => register({ ...registered, ...more })} />
+    <${WayFields} ...${{ builtIn, known, way, parts, written, write, registered, address }} register=${(/** @type {Partial<Registered>} */ more) => register({ ...registered, ...more })} />
     <${Field} name="label" open words="What to call this connection" value=${label} hear=${setLabel} />
     <${Problem} problem=${problem} />
     ${refused && html`<${Refused} test=${refused} builtIn=${builtIn} />`}

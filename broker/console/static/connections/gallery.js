@@ -3,36 +3,47 @@
 /** @typedef {import('../../answers.ts').Connection} Connection */
 /** @typedef {import('../../answers.ts').Platform} Platform */
 import { Connect } from '/console/connections/connect.js';
+import { OnOwn, OwnForm } from '/console/connections/own.js';
 import { waysInWords } from '/console/connections/ways.js';
 import { badgeOfAll } from '/console/connections/words.js';
 import { html, useEffect, useRef } from '/console/html.js';
-import { Command } from '/console/shell/command.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 30_000;
 const SELDOM_MS = 600_000;
 
 export const GALLERY = '/console/connections/new';
 
-/** `?platform=github`: the one that is connected. @param {{ place: URL }} props */
+/** What stands at the head, by what is written down. @type {Record<string, string>} */
+const OWN = { rest: 'Connect an API of your own', mcp: 'Connect an MCP server' };
+
+/** `?platform=github`: the one that is connected. `?own=rest`, `?own=mcp`: one that is not built in. `?to=crm`: such a one that is there. @param {{ place: URL }} props */
 export function GalleryPage({ place }) {
   const owner = useOwner();
+  const may = mayChange(owner);
   const { answer, error, reload } = useLoaded('/owner/built-in-platforms', SELDOM_MS);
   const platforms = useLoaded('/owner/platforms', EVERY_MS);
   const connections = useLoaded('/owner/connections', EVERY_MS);
   const wanted = place.searchParams.get('platform');
+  const own = place.searchParams.get('own') ?? '';
+  const to = place.searchParams.get('to');
+  const step = wanted ?? to ?? own;
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
-  const before = useRef(wanted);
+  const before = useRef(step);
   useEffect(() => {
     // Whoever chose a platform goes on below its name, also by keyboard.
-    if (before.current !== wanted) heading.current?.focus();
-    before.current = wanted;
-  }, [wanted]);
+    if (before.current !== step) heading.current?.focus();
+    before.current = step;
+  }, [step]);
   const all = answer?.built_in_platforms;
   const chosen = all?.find(({ builtin }) => builtin === wanted);
+  const there = platforms.answer?.platforms.find(({ platform_id }) => platform_id === to);
+  const title = chosen?.name ?? (there && visibleLine(there.name));
+  const isOne = title !== undefined || OWN[own] !== undefined;
   const failed = error ?? (platforms.answer ? undefined : platforms.error);
   const again = () => {
     reload();
@@ -41,14 +52,14 @@ export function GalleryPage({ place }) {
   return html`
     <div class="page-head"><div>
       <p class="small">${
-        chosen
+        isOne
           ? html`<${Link} to=${GALLERY} id="to-gallery">All platforms<//>`
           : html`<${Link} to="/console/connections">Connections<//>`
       }</p>
-      <h1 ref=${heading} tabindex="-1">${chosen ? `Connect ${chosen.name}` : 'Connect a platform'}</h1>
+      <h1 ref=${heading} tabindex="-1">${title === undefined ? (OWN[own] ?? 'Connect a platform') : `Connect ${title}`}</h1>
     </div></div>
     <div class="gallery stack">
-      ${!mayChange(owner) && html`<p class="notice" data-kind="wait">Your role is ${owner.role}: an admin connects platforms.</p>`}
+      ${!may && html`<p class="notice" data-kind="wait">Your role is ${owner.role}: an admin connects platforms.</p>`}
       ${failed && html`<${Failed} error=${failed} again=${again} />`}
       ${(!all || !platforms.answer) && !failed && html`<${Loading} />`}
       ${
@@ -56,7 +67,9 @@ export function GalleryPage({ place }) {
         platforms.answer &&
         html`<${Connect} key=${chosen.builtin} builtIn=${chosen} platforms=${platforms.answer.platforms} changed=${platforms.reload} />`
       }
-      ${all && platforms.answer && !chosen && html`<${Cards} all=${all} platforms=${platforms.answer.platforms} connections=${connections.answer?.connections ?? []} /><${Others} />`}
+      ${there && may && html`<${OnOwn} key=${there.platform_id} platform=${there} changed=${platforms.reload} />`}
+      ${!title && OWN[own] && may && platforms.answer && html`<${OwnForm} key=${own} kind=${own === 'mcp' ? 'mcp' : 'rest'} taken=${platforms.answer.platforms.map(({ platform_id }) => platform_id)} changed=${platforms.reload} />`}
+      ${all && platforms.answer && !isOne && html`<${Cards} all=${all} platforms=${platforms.answer.platforms} connections=${connections.answer?.connections ?? []} /><${Others} may=${may} platforms=${platforms.answer.platforms} />`}
     </div>
   `;
 }
@@ -81,10 +94,24 @@ const Cards = ({ all, platforms, connections }) => html`
   </ul>
 `;
 
-const Others = () => html`
-  <section class="sheet others stack" aria-labelledby="others">
-    <h2 id="others">Another API, or an MCP server</h2>
-    <p class="quiet">Any REST or GraphQL API and any MCP server is written down in a governance file, with its address and its scopes:</p>
-    <${Command} text="npx agent-broker apply governance.yaml" />
-  </section>
-`;
+/** @param {{ may: boolean, platforms: readonly Platform[] }} props */
+function Others({ may, platforms }) {
+  const own = platforms.filter(({ builtin }) => builtin === null);
+  return html`
+    <section class="sheet others stack" aria-labelledby="others">
+      <h2 id="others">Another API, or an MCP server</h2>
+      <p class="quiet">Any REST or GraphQL API, with its OpenAPI document or by hand, and any MCP server over HTTP.</p>
+      ${
+        may &&
+        html`<div class="buttons"><${Link} to="${GALLERY}?own=rest" class="button" id="own-rest">Connect an API<//>
+        <${Link} to="${GALLERY}?own=mcp" class="button" id="own-mcp">Connect an MCP server<//></div>`
+      }
+      ${
+        may &&
+        own.length > 0 &&
+        html`<ul class="small" id="own">${own.map(({ platform_id, name, connections }) => html`<li key=${platform_id}><${Link} to=${`${GALLERY}?to=${encodeURIComponent(platform_id)}`} class="theirs" data-own=${platform_id}>${visibleLine(name)}<//> <span class="quiet">(${platform_id}, ${connections.length === 1 ? '1 connection' : `${connections.length} connections`})</span></li>`)}</ul>`
+      }
+      <p class="quiet small">A <a href="/docs/governance" target="_blank" rel="noreferrer">governance file</a> does the same for many at once.</p>
+    </section>
+  `;
+}

@@ -7,10 +7,10 @@ import { ask } from '/console/api.js';
 /** @typedef {string | Record<string, string>} Secret */
 
 /**
- * `known`: the platform is there. `where`: the members of the address that make its entry. `secrets`: of its `auth`.
+ * `known`: the platform is there. `entry`: of one that is not. `secrets`: of its `auth`.
  *
  * @typedef {{
- *   builtin: BuiltIn['builtin'], platformId: string, known: boolean, where: Record<string, string>,
+ *   platformId: string, known: boolean, entry: () => Promise<Record<string, unknown>>,
  *   secrets: { client_secret?: string, private_key?: string }, label: string, secret: Secret | undefined, way: Way,
  * }} Plan
  */
@@ -46,12 +46,15 @@ export async function connect(plan) {
 }
 
 /** @param {Plan} plan */
-async function makePlatform({ builtin, platformId, where, secrets }) {
-  const query = new URLSearchParams({ platform: platformId, ...where });
-  const path = /** @type {const} */ (`/owner/built-in-platforms/${builtin}/entry?${query}`);
-  const { entry } = await ask('GET', path);
+async function makePlatform({ platformId, entry, secrets }) {
   const needed = Object.keys(secrets).length > 0;
-  await ask('POST', '/owner/platforms', { platform: platformId, entry, ...(needed && { secrets }) });
+  await ask('POST', '/owner/platforms', { platform: platformId, entry: await entry(), ...(needed && { secrets }) });
+}
+
+/** The entry of a built-in platform. `where`: the members of the address that make it. @param {BuiltIn['builtin']} builtin @param {Record<string, string>} where */
+export async function builtInEntry(builtin, where) {
+  const path = /** @type {const} */ (`/owner/built-in-platforms/${builtin}/entry?${new URLSearchParams(where)}`);
+  return (await ask('GET', path)).entry;
 }
 
 /**

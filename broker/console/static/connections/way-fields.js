@@ -6,15 +6,14 @@
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 /** @typedef {import('/console/connections/ways.js').Way} Way */
 import { CredentialFields, Field, FileField } from '/console/connections/credential.js';
-import { html } from '/console/html.js';
-import { Command } from '/console/shell/command.js';
+import { html, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
 import { useOwner } from '/console/shell/owner.js';
 
 /**
  * @typedef {{
  *   builtIn: BuiltIn, known: WholePlatform | undefined, way: Way, parts: readonly SecretPart[] | null, written: Written,
- *   write: (written: Written) => void, registered: Registered, register: (more: Partial<Registered>) => void,
+ *   write: (written: Written) => void, registered: Registered, address: string, register: (more: Partial<Registered>) => void,
  * }} Props
  */
 
@@ -50,17 +49,30 @@ function OAuth({
 }
 
 /** @param {Props} props */
-const App = ({ builtIn: { name, builtin }, known, registered: { app_id, installation_id }, register }) => html`
-  ${
-    !known &&
-    html`<p>If there is no App yet, this makes one with the permissions that it needs, and connects it:</p>
-      <${Command} text=${`npx agent-broker add ${builtin} --app`} />
-      <p>Of one that is there, ${name} shows the id and makes the key in its settings.</p>
-      <${Field} name="app_id" open words="The id of the App" value=${app_id} hear=${(/** @type {string} */ value) => register({ app_id: value })} />
-      <${FileField} words="Its private key (the .pem file)" accept=".pem,.key" read=${(/** @type {string} */ text) => register({ private_key: text })} />`
-  }
-  <${Field} name="installation_id" open words="The number of the installation" hint="The address of the installation ends with it" value=${installation_id} hear=${(/** @type {string} */ value) => register({ installation_id: value })} />
-`;
+function App({ builtIn: { name, app }, known, registered: { app_id, installation_id }, address, register }) {
+  const [org, setOrg] = useState('');
+  const number = html`<${Field} name="installation_id" open words="The number of the installation" hint="The address of the installation ends with it" value=${installation_id} hear=${(/** @type {string} */ value) => register({ installation_id: value })} />`;
+  if (known) return number;
+  return html`
+    <${Field} name="org" open optional words="The organisation that shall own the App" hint="Empty: your own account" value=${org} hear=${setOrg} />
+    <ol class="steps">
+      <li>Make the App: <a href=${registrationAt(app?.register ?? '', address, org)} target="_blank" rel="noreferrer" id="make-app">a form at ${name}</a> that has these permissions chosen: ${Object.entries(app?.permissions ?? {}).map(([permission, access], at) => html`${at > 0 && ', '}<code>${permission}: ${access}</code>`)}. Take away there what no agent shall do, and press <strong>Create GitHub App</strong>.</li>
+      <li>Its page then shows the <strong>App ID</strong>; below it, <strong>Generate a private key</strong> saves a file.</li>
+      <li><strong>Install App</strong> there, and choose the repositories. The address of the page that you come to ends with the number of the installation.</li>
+    </ol>
+    <${Field} name="app_id" open words="The id of the App" value=${app_id} hear=${(/** @type {string} */ value) => register({ app_id: value })} />
+    <${FileField} words="Its private key (the .pem file)" accept=".pem,.key" read=${(/** @type {string} */ text) => register({ private_key: text })} />
+    ${number}
+  `;
+}
+
+/** The form for an App where the platform is, for an organisation of it. @param {string} form @param {string} address @param {string} org */
+function registrationAt(form, address, org) {
+  const { pathname, search } = new URL(form);
+  // The API of an Enterprise Cloud has a host of its own.
+  const origin = (URL.parse(address.trim()) ?? new URL(form)).origin.replace('//api.', '//');
+  return `${origin}${org.trim() && `/organizations/${encodeURIComponent(org.trim())}`}${pathname}${search}`;
+}
 
 /** @type {Record<Way, (props: Props) => unknown>} */
 const FIELDS = { token: Token, oauth: OAuth, app: App };

@@ -20,9 +20,15 @@ export function Form({ invited }) {
   const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
   const [name, setName] = useState('');
   const [policy, setPolicy] = useState('');
+  const [next, setNext] = useState('');
   const [grants, setGrants] = useState(/** @type {readonly Granting[]} */ ([]));
   const { busy, problem, run } = useDoing();
   const left = (platforms ?? []).filter(({ platform_id }) => !grants.some(({ platform }) => platform === platform_id));
+  // Not by choosing alone: the arrows would add every platform that they come over.
+  const add = () => {
+    setGrants([...grants, { platform: next, terms: termsOf(undefined) }]);
+    setNext('');
+  };
   const empty = grants.find(({ terms }) => terms.scopes.length === 0);
   const invite = (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -65,10 +71,11 @@ export function Form({ invited }) {
       left.length > 0 &&
       html`<div class="field">
         <label for="add-platform">${grants.length === 0 ? 'What it may do' : 'On another platform'} <span class="quiet">(optional)</span></label>
-        <select id="add-platform" onChange=${valueTo((platform) => platform && setGrants([...grants, { platform, terms: termsOf(undefined) }]))}>
-          <option value="">${grants.length === 0 ? 'Nothing yet: choose a platform to grant something' : 'Choose a platform'}</option>
-          ${left.map(({ platform_id, name: words }) => html`<option key=${platform_id} value=${platform_id}>${visibleLine(words)}</option>`)}
+        <div class="buttons"><select id="add-platform" onChange=${valueTo(setNext)}>
+          <option value="" selected=${next === ''}>${grants.length === 0 ? 'Nothing yet: choose a platform to grant something' : 'Choose a platform'}</option>
+          ${left.map(({ platform_id, name: words }) => html`<option key=${platform_id} value=${platform_id} selected=${platform_id === next}>${visibleLine(words)}</option>`)}
         </select>
+        <button type="button" id="add-grant" disabled=${next === ''} onClick=${add}>Add</button></div>
       </div>`
     }
     ${platforms?.length === 0 && html`<p class="quiet">There is no platform yet that it could be granted something on. <${Link} to="/console/connections">Connect one<//>, or grant it something later.</p>`}

@@ -16,7 +16,7 @@ export function SaveDialog({ subject, draft, busy, problem, tried, onClose, save
   return html`
     <${Dialog} title=${fresh ? `Make the policy ${name}?` : `Save ${name}?`} onClose=${onClose} onSubmit=${save}>
       <p>${whom(subject, fresh)}</p>
-      <div class="diff-box"><${DiffView} before=${fresh ? [] : draft.baseRules} after=${rules} none=${fresh ? 'It has no rules: every call of the agents under it is refused.' : 'The rules are those in force.'} /></div>
+      <div class="diff-box" role="group" aria-label="What changes" tabindex="0"><${DiffView} before=${fresh ? [] : draft.baseRules} after=${rules} none=${fresh ? 'It has no rules: every call of the agents under it is refused.' : 'The rules are those in force.'} /></div>
       ${tried}
       <${Problem} problem=${problem} />
       <div class="buttons">

@@ -102,7 +102,7 @@ function Account({ here }) {
   return html`
     <details class="account" onClick=${closeBehind}>
       <summary aria-label=${`${email}: account`}>
-        <span class="initial" aria-hidden="true">${email.slice(0, 1).toUpperCase()}</span>
+        <span class="initial" aria-hidden="true" data-initial=${email.slice(0, 1).toUpperCase()}></span>
         <span class="email">${email}</span>
       </summary>
       <div class="menu sheet">

@@ -26,8 +26,8 @@ export function ToolServers() {
   return servers.map((platform) => html`<${ToolServer} key=${platform.platform_id} platform=${platform} />`);
 }
 
-/** @param {{ platform: Platform }} props */
-function ToolServer({ platform: { platform_id: id, name } }) {
+/** @param {{ platform: Pick<Platform, 'platform_id' | 'name'> }} props */
+export function ToolServer({ platform: { platform_id: id, name } }) {
   const path = /** @type {const} */ (`/owner/platforms/${id}/tools`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
   const [looking, setLooking] = useState(/** @type {OneTool | undefined} */ (undefined));

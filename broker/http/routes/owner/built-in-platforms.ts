@@ -1,5 +1,6 @@
 /** The built-in platforms, for whoever connects one. */
 import { z } from 'zod';
+import { permissionsFor, registrationForm } from '../../../platforms/app-permissions.ts';
 import { BUILTIN_PLATFORMS } from '../../../platforms/builtin.ts';
 import { BUILTIN_NAMES, type BuiltinName } from '../../../platforms/builtin-names.ts';
 import {
@@ -39,6 +40,10 @@ const BuiltInPlatform = z
       parts: SecretParts,
     }),
     registered: z.url().nullable().describe('where a client for OAuth is registered'),
+    app: z
+      .object({ register: z.url(), permissions: z.record(z.string(), z.string()) })
+      .nullable()
+      .describe('the form for a new App, with the permissions that it fills in; null: it is connected by no App'),
     consent: z.array(z.string()).describe('scopes of the platform that OAuth asks for, unless others are named'),
     presets: z.array(z.object({ name: z.string(), scopes: z.array(z.string()) })),
   })
@@ -55,9 +60,16 @@ function shown(builtin: BuiltinName): z.output<typeof BuiltInPlatform> {
     ways: waysOf(builtin).map((way) => ({ way, what: WAYS[way] })),
     credential: { ...credentialOf(builtin), parts: secretPartsShown(manifest.auth) },
     registered: registrationOf(builtin) ?? null,
+    app: waysOf(builtin).includes('app') ? appOf() : null,
     consent: consentFor(builtin),
     presets: presetsOf(manifest),
   };
+}
+
+/** GitHub is the only one with Apps. */
+function appOf() {
+  const permissions = permissionsFor();
+  return { register: registrationForm(permissions), permissions };
 }
 
 /** GET /owner/built-in-platforms */

@@ -1,0 +1,107 @@
+// What an OpenAPI document says of an API: its name, its address, how it wants its credential, and scopes by its tags.
+/** @typedef {import('/console/connections/own-entry.js').Own} Own */
+/** @typedef {import('/console/connections/own-entry.js').Scopes} Scopes */
+import { scopesAsText } from './own-entry.js';
+
+/** By what they do: reading, changing and deleting are granted apart. @type {Record<string, string>} */
+const KIND = { get: 'read', post: 'write', put: 'write', patch: 'write', delete: 'delete' };
+
+/** @param {unknown} value @returns {Record<string, unknown>} */
+const record = (value) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? /** @type {Record<string, unknown>} */ (value)
+    : {};
+const text = (/** @type {unknown} */ value) => (typeof value === 'string' ? value : '');
+const list = (/** @type {unknown} */ value) => (Array.isArray(value) ? value : []);
+const slug = (/** @type {string} */ words) =>
+  words
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 60);
+
+/**
+ * OpenAPI 3 or Swagger 2, as JSON or YAML. Throws Error for a person.
+ *
+ * @param {string} written
+ * @returns {Promise<Partial<Own> & { operations: number }>}
+ */
+export async function readOpenApi(written) {
+  const document = record(await parsed(written));
+  if (!text(document.openapi).startsWith('3.') && text(document.swagger) !== '2.0')
+    throw new Error('This is no OpenAPI document: it says neither openapi: 3.… nor swagger: "2.0".');
+  const { scopes, operations } = scopesOf(record(document.paths));
+  if (operations === 0) throw new Error('This document has no paths with operations.');
+  const address = addressOf(document);
+  return {
+    name: text(record(document.info).title),
+    scopes: scopesAsText(scopes),
+    operations,
+    ...(address && { address }),
+    ...authOf(document),
+  };
+}
+
+/** @param {string} written */
+async function parsed(written) {
+  try {
+    return JSON.parse(written);
+  } catch {
+    const { parse } = await import('/console/vendor/yaml/index.js');
+    return parse(written, { maxAliasCount: 100 });
+  }
+}
+
+/** By the first tag of each operation, else by the first part of its path. @param {Record<string, unknown>} paths */
+function scopesOf(paths) {
+  /** @type {Scopes} */
+  const scopes = {};
+  let operations = 0;
+  for (const [path, item] of Object.entries(paths))
+    for (const [method, operation] of Object.entries(record(item))) {
+      const kind = KIND[method];
+      if (!kind || !path.startsWith('/')) continue;
+      const [, first = ''] = path.split('/');
+      const area = slug(text(list(record(operation).tags)[0])) || slug(first) || 'root';
+      const name = `api:${area}.${kind}`;
+      scopes[name] ??= [];
+      scopes[name].push(`${method.toUpperCase()} ${path.replace(/\{[^{}/]*\}/g, '*')}`);
+      operations++;
+    }
+  return {
+    scopes: Object.fromEntries(Object.entries(scopes).map(([name, rules]) => [name, [...new Set(rules)]])),
+    operations,
+  };
+}
+
+/** The first server that is a whole address. @param {Record<string, unknown>} document */
+function addressOf(document) {
+  const { host, basePath, schemes } = document;
+  if (text(host))
+    return `${list(schemes).includes('https') || list(schemes).length === 0 ? 'https' : 'http'}://${text(host)}${text(basePath)}`.replace(
+      /\/+$/,
+      '',
+    );
+  for (const server of list(document.servers)) {
+    const { url, variables } = record(server);
+    const whole = text(url).replace(/\{([^{}]*)\}/g, (_, name) => text(record(record(variables)[name]).default));
+    if (/^https?:\/\//.test(whole)) return whole.replace(/\/+$/, '');
+  }
+  return undefined;
+}
+
+/** The first way of signing in that a broker can take. @param {Record<string, unknown>} document @returns {Partial<Own>} */
+function authOf(document) {
+  const schemes = Object.values(
+    record(document.securityDefinitions ?? record(document.components).securitySchemes),
+  ).map(record);
+  for (const { type, in: where, name, scheme } of schemes) {
+    if (type === 'basic' || (type === 'http' && text(scheme).toLowerCase() === 'basic')) return { auth: 'basic' };
+    if (type === 'http' && text(scheme).toLowerCase() === 'bearer') return { auth: 'bearer' };
+    if (type === 'apiKey' && where === 'query') return { auth: 'query', parameter: text(name) };
+    // A bearer token written as a key: the word before it belongs to what is sent.
+    if (type === 'apiKey' && where === 'header' && text(name).toLowerCase() !== 'authorization')
+      return { auth: 'header', header: text(name) };
+  }
+  return { auth: 'bearer' };
+}

@@ -1,0 +1,135 @@
+// An API that is not built in, or an MCP server: written down, connected, tested; of one that is there, another account, or its end.
+/** @typedef {import('../../answers.ts').Platform} Platform */
+/** @typedef {import('../../answers.ts').Tested} Tested */
+/** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
+/** @typedef {import('/console/connections/connect.js').Connected} Connected */
+/** @typedef {import('/console/connections/credential.js').Written} Written */
+/** @typedef {import('/console/connections/own-entry.js').Kind} Kind */
+/** @typedef {import('/console/connections/own-entry.js').Own} Own */
+import { ask } from '/console/api.js';
+import { CredentialFields, Field, secretOf } from '/console/connections/credential.js';
+import { Done } from '/console/connections/done.js';
+import { Leave } from '/console/connections/leave.js';
+import { entryOf, membersIn, NOTHING } from '/console/connections/own-entry.js';
+import { Auth, FromOpenApi, Place, Scopes } from '/console/connections/own-fields.js';
+import { connect } from '/console/connections/steps.js';
+import { testInWords } from '/console/connections/words.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { navigate } from '/console/shell/router.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { ToolServer } from '/console/tools/tools.js';
+import { visibleLine } from '/console/visible.js';
+
+/** One that is there. @param {{ platform: Platform, changed: () => void }} props */
+export function OnOwn({ platform, changed }) {
+  const { answer, error, reload } = useLoaded(
+    /** @type {const} */ (`/owner/platforms/${platform.platform_id}`),
+    600_000,
+  );
+  const { busy, problem, run } = useDoing();
+  const announce = useAnnounce();
+  const remove = () =>
+    run(async () => {
+      await ask('DELETE', /** @type {const} */ (`/owner/platforms/${platform.platform_id}`));
+      announce(`“${visibleLine(platform.name)}” is removed.`, 'good');
+      changed();
+      navigate('/console/connections/new');
+    });
+  if (error) return html`<${Failed} error=${error} again=${reload} />`;
+  if (!answer) return html`<${Loading} />`;
+  return html`
+    <${OwnForm} kind=${answer.kind === 'mcp' ? 'mcp' : 'rest'} known=${answer} taken=${[]} changed=${changed} />
+    <section class="sheet others stack" aria-labelledby="scopes-of">
+      <h2 id="scopes-of">What agents can be granted on it</h2>
+      <dl class="facts">${answer.scopes.map(({ scope, rules }) => html`<dt><code class="theirs">${scope}</code></dt><dd class="small theirs">${rules.map(visibleLine).join(', ')}</dd>`)}</dl>
+      <p class="quiet small">A platform to which nothing leads can be removed: take away its connections and grants first.</p>
+      <${Problem} problem=${problem} />
+      <div class="buttons"><button type="button" class="danger" id="remove-platform" disabled=${busy} onClick=${remove}>Remove this platform</button></div>
+    </section>
+  `;
+}
+
+/** `known`: the platform to which another account is connected. `taken`: ids of others. @param {{ kind: Kind, known?: WholePlatform, taken: readonly string[], changed: () => void }} props */
+export function OwnForm({ kind, known, taken, changed }) {
+  const [own, setOwn] = useState({ ...NOTHING, ...(kind === 'mcp' && { scopes: 'use\n  tool *' }) });
+  const [isNamed, setNamed] = useState(false);
+  const [label, setLabel] = useState('');
+  const [written, write] = useState(/** @type {Written} */ ({}));
+  const [refused, setRefused] = useState(/** @type {Tested | undefined} */ (undefined));
+  const [leaving, setLeaving] = useState(/** @type {{ id: string, url: string } | undefined} */ (undefined));
+  const [done, setDone] = useState(/** @type {Connected | undefined} */ (undefined));
+  const { busy, problem, run } = useDoing();
+  const { type } = /** @type {{ type?: string }} */ (known?.manifest.auth ?? { type: own.auth });
+  const isOAuth = type === 'oauth2';
+  const parts = known?.secret_parts ?? null;
+  const secret = isOAuth ? undefined : secretOf(parts, written);
+  const id = known?.platform_id ?? own.id.trim();
+  const change = (/** @type {Partial<Own>} */ to) => {
+    if ('id' in to) setNamed(true);
+    const next = { ...own, ...to };
+    // Until somebody names it, its id follows from its name or its address.
+    setOwn(isNamed || 'id' in to ? next : { ...next, id: freeId(next, taken) });
+  };
+  const lacks = (!isOAuth && secret === undefined) || (!known && (!own.address.trim() || !id || !own.scopes.trim()));
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (lacks) return;
+    setRefused(undefined);
+    run(async () => {
+      const entry = known ? {} : entryOf(kind, own, await membersIn(own.more));
+      const { client_secret } = own;
+      const { connection, test, consentAt } = await connect({
+        platformId: id,
+        known: known !== undefined,
+        entry: async () => entry,
+        secrets: isOAuth && client_secret ? { client_secret } : {},
+        label: label.trim() || id,
+        secret,
+        way: isOAuth ? 'oauth' : 'token',
+      });
+      write({});
+      if (consentAt) {
+        change({ client_secret: '' });
+        setLeaving({ id: connection.id, url: consentAt });
+      } else if (test?.ok) {
+        setDone({ platform: id, connection, test });
+        changed();
+        scrollTo(0, 0);
+      } else setRefused(test);
+    });
+  };
+  if (done)
+    return html`<${Done} ...${done} another=${() => navigate(`/console/connections/new?to=${id}`)} />
+      ${kind === 'mcp' && html`<${ToolServer} platform=${{ platform_id: id, name: own.name.trim() || id }} />`}`;
+  const common = { kind, own, change };
+  return html`<form id="own-form" class="sheet connect stack" onSubmit=${submit}>
+    ${
+      !known &&
+      html`${kind === 'rest' && html`<${FromOpenApi} change=${change} />`}
+      <${Place} ...${common} /><${Auth} ...${common} />`
+    }
+    ${!isOAuth && html`<${CredentialFields} parts=${parts} what=${type === 'basic' ? 'user:password' : 'its credential'} written=${written} write=${write} />`}
+    ${!known && html`<${Scopes} ...${common} />`}
+    <${Field} name="label" open optional words="What to call this connection" hint=${`Empty: ${id || 'the id of the platform'}`} value=${label} hear=${setLabel} />
+    <${Problem} problem=${problem} />
+    ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${testInWords(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> Nothing was kept.</p></div>`}
+    <div class="buttons"><button type="submit" class="primary" id="connect" disabled=${busy || lacks}>${busy ? 'Asking the platform…' : isOAuth ? 'Continue to consent' : 'Connect and test'}</button></div>
+    ${leaving && html`<${Leave} connection=${{ label: label.trim() || id, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
+  </form>`;
+}
+
+/** Such as `crm` of https://api.crm.example/v2. @param {Own} own @param {readonly string[]} taken */
+function freeId({ name, address }, taken) {
+  const host = URL.parse(address.trim())?.hostname ?? '';
+  const [first = ''] = host.replace(/^(?:www|api|mcp)\./, '').split('.');
+  const id = (name.trim() || (/^[\d[]/.test(host) ? '' : first))
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 32);
+  if (id === '' || !taken.includes(id)) return id;
+  for (let number = 2; ; number++) if (!taken.includes(`${id}-${number}`)) return `${id}-${number}`;
+}

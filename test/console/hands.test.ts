@@ -1,0 +1,347 @@
+/**
+ * All that an owner does, from an empty organisation, by one page after the other: once with the keyboard alone, which looks at each place that the focus comes to,
+ * and at each dialog and opened state with axe; once with the mouse alone.
+ */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { startChannelServer } from '../world/channel-server.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { type Hands, keyboard, mouse } from '../world/hands.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { startUpstream } from '../world/upstream.ts';
+import type { Organisation } from '../world/world.ts';
+
+const SECRET = 'CANARY-of-the-platform-0123456789';
+const CALL = { platform: 'crm', endpoint: '/contacts', method: 'POST', scope: 'crm:write' };
+const FREE = 'free:\n  "POST /contacts": [/name]\n';
+
+describe.skipIf(withoutChromium)(
+  `everything that an owner does${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const mcp = shared(() => startMcpServer());
+    const channels = shared(() => startChannelServer());
+    const platform = shared(() => startUpstream());
+    beforeAll(() => {
+      afterFile(() => mcp.close());
+      afterFile(() => channels.close());
+      afterFile(() => platform.close());
+    });
+    const world = givenWorld('sqlite', () => ({
+      AGENT_BROKER_ALLOW_PRIVATE: [mcp, channels, platform].map(({ address }) => address).join(),
+    }));
+    const browser = shared(() => startBrowser());
+
+    /** `look`: at what is open now, by its name. */
+    type Walk = Hands & { organisation: Organisation; look: (name: string, within?: string) => Promise<void> };
+    const there = (page: Page, selector: string, words = '') =>
+      page.until(
+        `document.querySelector(${JSON.stringify(selector)})?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)}) ?? false`,
+      );
+    const goTo = async ({ page, use }: Hands, place: string) => {
+      await use(`nav a[href="/console${place}"]`);
+      await page.until(`location.pathname === '/console${place}'`);
+      await isLive(page);
+    };
+    const closed = (page: Page) => page.until(`document.querySelector('dialog') === null`);
+
+    const connect = async ({ page, use, fill, choose, look }: Walk) => {
+      await use('nav a[href="/console/connections"]');
+      await use('#first-connection');
+      await use('#own-rest');
+      await fill('[data-part="address"]', 'nothing');
+      await fill('[data-part="id"]', 'crm');
+      await choose('[data-field="auth"]', 'header');
+      await fill('[data-part="secret"]', SECRET);
+      await fill('[data-field="scopes"]', 'read\n  GET /contacts\nwrite\n  POST /contacts\n  PATCH /contacts/*\n');
+      await use('.elsewhere summary');
+      await fill('[data-field="more"]', FREE);
+      await use('#connect');
+      await there(page, '#own-form [role="alert"]', 'base_url');
+      await look('an API with an address that is none');
+      await fill('[data-part="address"]', platform.url);
+      await use('#connect');
+      await there(page, '#done', 'crm is connected');
+      expect(platform.seen.at(-1)?.headers['x-api-key']).toBe(SECRET);
+      await look('what came of it');
+      await use('#to-connections');
+      await use('.replace');
+      await page.until(`document.querySelector('dialog [data-part="secret"]') !== null`);
+      await look('replacing a secret', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      await use('.settings');
+      await look('the settings of a connection', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      await use('#to-gallery');
+      await use('#own-mcp');
+      await fill('[data-part="address"]', mcp.url);
+      await fill('[data-part="id"]', 'tools');
+      await fill('[data-part="secret"]', SECRET);
+      await use('#connect');
+      await there(page, '#done', 'tools is connected');
+      await use('.tools .refresh');
+      await there(page, '[data-tool="search_issues"]', 'Accepted');
+      await use('[data-tool="search_issues"] .look');
+      await look('a tool', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      await use('#to-connections');
+      await use('[data-connection] .remove');
+      await look('removing a connection', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+    };
+
+    const writePolicy = async (walk: Walk) => {
+      const { page, use, fill, look } = walk;
+      await goTo(walk, '/policies');
+      await use('#new-policy');
+      await look('with what a policy begins', 'dialog');
+      await use('input[value="careful"]');
+      await use('#begin');
+      await fill('#policy-name', 'default');
+      await use('#save');
+      await look('making a policy', 'dialog');
+      await use('#save-now');
+      await says(page, 'default');
+      await closed(page);
+    };
+
+    const inviteAgent = async (walk: Walk) => {
+      const { page, use, fill, choose, look } = walk;
+      await goTo(walk, '/agents');
+      await use('.empty a.primary');
+      await fill('#agent-name', 'triage');
+      await choose('#add-platform', 'crm');
+      await use('#add-grant');
+      await use('input[name="crm:read"]');
+      await use('#invite');
+      await there(page, '#invited .command');
+      await look('the line that makes an agent');
+      await goTo(walk, '/agents');
+      await use('.page-head .primary, .empty a.primary');
+      await use('[data-invite] button');
+      await says(page, 'The invite for triage is revoked.');
+    };
+
+    const editGrant = async (walk: Walk, agent: TestAgent) => {
+      const { page, use, look } = walk;
+      await goTo(walk, '/agents');
+      await use(`[data-agent="${agent.agentId}"] a`);
+      await use('[data-grant="crm"] [data-verb="change"]');
+      await page.until(`document.querySelector('dialog input[name="crm:write"]') !== null`);
+      await look('a grant', 'dialog');
+      await use('dialog input[name="crm:write"]');
+      await use('#save-grant');
+      await says(page, 'is changed');
+      await closed(page);
+      await use('[data-grant="crm"] [data-verb="remove"]');
+      await look('taking a grant away', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      for (const [open, name] of [
+        ['#change-policy', 'the policy of an agent'],
+        ['#new-key', 'a new key'],
+        ['#issue-key', 'a static key'],
+        ['[data-verb="suspend"]', 'suspending an agent'],
+      ] as const) {
+        await use(open);
+        await page.until(`document.querySelector('dialog') !== null && !document.querySelector('dialog .loading')`);
+        await look(name, 'dialog');
+        await page.press('Escape');
+        await closed(page);
+      }
+    };
+
+    const decide = async (walk: Walk, agent: TestAgent) => {
+      const { page, use, fill, look } = walk;
+      const held = await agent.act({ ...CALL, data: { name: 'Ann' } });
+      expect(held.status, held.text).toBe(202);
+      await goTo(walk, '');
+      await use('.card .opener');
+      await page.until(`document.querySelector('.decide .approve:enabled') !== null`);
+      await use('.decide .deny');
+      await look('denying', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      await use('.decide .approve');
+      await use('dialog .standing summary');
+      await use('[id="standing-/name"]');
+      await fill('#standing-count', '0');
+      await page.until(`document.querySelector('dialog #approve').disabled`);
+      await look('a standing approval of no calls', 'dialog');
+      await fill('#standing-count', '3');
+      await use('dialog #approve');
+      await says(page, 'and made');
+      expect((await agent.act({ ...CALL, data: { name: 'Bob' } })).status).toBe(200);
+      await use('a[href="/console/standing-approvals"]');
+      await there(page, '[data-standing]', '2 of 3 left');
+      await use('[data-standing] button');
+      await says(page, 'Revoked');
+      expect((await agent.act({ ...CALL, data: { name: 'Cid' } })).status).toBe(202);
+    };
+
+    const keepTeam = async (walk: Walk) => {
+      const { page, use, fill, look, organisation } = walk;
+      await goTo(walk, '/team');
+      await fill('#member-email', 'no address');
+      await use('#add');
+      await fill('#member-email', `ann-${organisation.id.slice(0, 8)}@acme.example`);
+      await use('#add');
+      await says(page, 'is added');
+      const ann = `[data-member]:has([data-verb="remove"])`;
+      await use(`${ann} [data-verb="link"]`);
+      await look('a sign-in link', 'dialog');
+      await use('#make-link');
+      await there(page, 'dialog .command', '/console/sign-in');
+      await look('a link that was made', 'dialog');
+      await use('#close-link');
+      await closed(page);
+      await use(`${ann} [data-verb="role"]`);
+      await use('dialog input[value="admin"]');
+      await look('a role', 'dialog');
+      await use('#save-role');
+      await closed(page);
+      await use(`${ann} [data-verb="remove"]`);
+      await look('removing a person', 'dialog');
+      await use('#remove-member');
+      await says(page, 'is removed');
+    };
+
+    const beTold = async (walk: Walk) => {
+      const { page, use, fill, choose, look } = walk;
+      await goTo(walk, '/settings');
+      await use('#to-notices-page');
+      await use('#add-channel');
+      await choose('#channel-kind', 'webhook');
+      await fill('#channel-name', 'pager');
+      await use('dialog .rules > summary');
+      await fill('[data-field="url"]', 'https://10.1.2.3/hook');
+      await look('a channel and its rules', 'dialog');
+      await fill('[data-field="url"]', `${channels.url}/hook`);
+      await use('#do-it');
+      await there(page, 'dialog .command', 'whsec_');
+      await look('a key that is shown once', 'dialog');
+      await use('#kept');
+      await use('[data-channel="pager"] .test');
+      await says(page, 'took the test notice');
+      await use('[data-channel="pager"] .remove');
+      await look('removing a channel', 'dialog');
+      await use('#do-it');
+      await page.until(`document.querySelector('#no-channels') !== null`);
+      await goTo(walk, '/settings');
+      await use('#to-audit-sinks');
+      await use('#add-sink');
+      await fill('#sink-name', 'siem');
+      await fill('[data-field="url"]', `${channels.url}/in`);
+      await look('an audit sink', 'dialog');
+      await use('#do-it');
+      await use('#kept');
+      await use('[data-sink="siem"] .move');
+      await look('from which row', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      await use('[data-sink="siem"] .remove');
+      await use('#do-it');
+      await page.until(`document.querySelector('#no-sinks') !== null`);
+    };
+
+    const setUp = async (walk: Walk) => {
+      const { page, use, fill, look } = walk;
+      await goTo(walk, '/settings');
+      await fill('#ttl', '90');
+      await use('#save-approvals');
+      await says(page, 'The settings of approvals are changed.');
+      await use('#publish');
+      await look('publishing', 'dialog');
+      await page.press('Escape');
+      await closed(page);
+      await use('#stop');
+      await look('stopping', 'dialog');
+      await fill('#stop-why', 'A drill');
+      await use('#stop-all');
+      await there(page, '#all-stopped', 'A drill');
+      await page.until(
+        `document.querySelector('dialog') === null || document.querySelector('dialog #stop-all') !== null`,
+      );
+      if (await page.value(`document.querySelector('dialog') !== null`)) await page.press('Escape');
+      await closed(page);
+      await look('all agents are stopped');
+      await use('#to-resume');
+      await use('#stop-all');
+      await page.until(`document.querySelector('#all-stopped') === null`);
+      if (await page.value(`document.querySelector('dialog') !== null`)) await page.press('Escape');
+      await closed(page);
+    };
+
+    const lookAround = async (walk: Walk) => {
+      const { page, use, fill, choose, look } = walk;
+      await goTo(walk, '/activity');
+      await choose('#by-result', 'allowed');
+      await use('#activity summary');
+      await look('an open line of the activity');
+      await use('#activity [open] a[href^="/console/receipt"]');
+      await there(page, 'main', 'Signature');
+      await look('a receipt');
+      await goTo(walk, '/overview');
+      await choose('#range', 'month');
+      await page.until(`location.search === '?range=month'`);
+      await look('the overview');
+      await goTo(walk, '/agents');
+      await use('#to-clients');
+      await goTo(walk, '/agents');
+      await use('#to-reports');
+      await goTo(walk, '/connections');
+      await use('#to-people');
+      await page.until(`document.querySelector('#no-issuers') !== null`);
+      await use('.add summary');
+      await fill('#issuer', 'https://id.acme.example');
+      await fill('#audience', 'broker');
+      await use('#trust');
+      await use('[data-issuer] .remove');
+      await look('trusting an issuer no more', 'dialog');
+      await use('#distrust');
+      await page.until(`document.querySelector('[data-issuer]') === null`);
+      await use('.account summary');
+      await look('the menu of the account', '.account');
+      await use('#to-passkeys');
+      await page.until(`location.pathname === '/console/passkeys'`);
+      await use('.account summary');
+      await use('#sign-out');
+      await page.until(`location.pathname === '/console/sign-in'`);
+    };
+
+    test.each(['keyboard', 'mouse'] as const)(
+      'from an empty organisation, with the %s alone',
+      { timeout: 180_000 },
+      async (by) => {
+        const organisation = await world.organisation();
+        const page = await openConsole(world, browser, organisation.owner);
+        const look = async (name: string, within?: string) => {
+          await page.until(`document.querySelector('${within ?? 'main'}') !== null`);
+          if (by === 'mouse') return;
+          await expectAccessible(page, name, within);
+          await page.resize(DESKTOP);
+        };
+        const walk: Walk = { ...(by === 'keyboard' ? keyboard : mouse)(page), organisation, look };
+        await connect(walk);
+        await writePolicy(walk);
+        await inviteAgent(walk);
+        const policy = (await organisation.ask('GET', '/owner/policies')).body.policies[0].id;
+        const agent = await organisation.agent({ policy, grants: { crm: { scopeList: ['crm:read'] } } });
+        await editGrant(walk, agent);
+        await decide(walk, agent);
+        await keepTeam(walk);
+        await beTold(walk);
+        await setUp(walk);
+        await lookAround(walk);
+        expect(page.complaints.filter((one) => !/40[013]|400/.test(one))).toEqual([]);
+      },
+    );
+  },
+);

@@ -1,0 +1,89 @@
+/** What the console makes of an OpenAPI document and of what is written about an API: without a browser. */
+import { expect, test } from 'vitest';
+import { readOpenApi } from '../../broker/console/static/connections/openapi.js';
+import { entryOf, NOTHING, scopesAsText, scopesIn } from '../../broker/console/static/connections/own-entry.js';
+import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+
+const own = (more: Partial<typeof NOTHING>) => ({
+  ...NOTHING,
+  id: 'crm',
+  address: 'https://crm.example/api',
+  scopes: 'read\n GET /contacts',
+  ...more,
+});
+
+test('an OpenAPI document becomes a platform: scopes by tag, reading, changing and deleting apart', async () => {
+  const read = await readOpenApi(
+    JSON.stringify({
+      openapi: '3.1.0',
+      info: { title: 'Our CRM' },
+      servers: [
+        { url: '/relative' },
+        { url: 'https://{host}.crm.example/api/', variables: { host: { default: 'eu' } } },
+      ],
+      components: { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'X-Key' } } },
+      paths: {
+        '/contacts': { get: { tags: ['Contact List'] }, post: { tags: ['Contact List'] }, parameters: [] },
+        '/contacts/{id}': { get: { tags: ['Contact List'] }, delete: { tags: ['Contact List'] }, options: {} },
+        '/files/{name}.pdf': { get: {} },
+      },
+    }),
+  );
+  expect(read).toMatchObject({ operations: 5, address: 'https://eu.crm.example/api', auth: 'header', header: 'X-Key' });
+  const entry = entryOf('rest', own({ ...read, id: 'crm' }), {});
+  expect(entry.scopes).toEqual({
+    'crm:contact-list.read': ['GET /contacts', 'GET /contacts/*'],
+    'crm:contact-list.write': ['POST /contacts'],
+    'crm:contact-list.delete': ['DELETE /contacts/*'],
+    'crm:files.read': ['GET /files/*.pdf'],
+  });
+  expect(parsePlatformEntry(entry)).toMatchObject({ success: true });
+});
+
+test('Swagger 2 names its host, and how it wants its credential', async () => {
+  const paths = { '/a': { get: {} } };
+  const swagger = { swagger: '2.0', host: 'crm.example', basePath: '/v1', schemes: ['https'], paths };
+  const of = (securityDefinitions: object) => readOpenApi(JSON.stringify({ ...swagger, securityDefinitions }));
+  expect(await of({ one: { type: 'basic' } })).toMatchObject({ address: 'https://crm.example/v1', auth: 'basic' });
+  expect(await of({ one: { type: 'apiKey', in: 'query', name: 'k' } })).toMatchObject({
+    auth: 'query',
+    parameter: 'k',
+  });
+  expect(await of({ one: { type: 'apiKey', in: 'header', name: 'Authorization' } })).toMatchObject({ auth: 'bearer' });
+});
+
+test.each([
+  ['{}', 'no OpenAPI document'],
+  ['[]', 'no OpenAPI document'],
+  ['{"openapi":"3.0.0","paths":{"relative":{"get":{}},"/x":{"trace":{}}}}', 'no paths with operations'],
+])('a document that is none is refused: %s', async (written, why) => {
+  await expect(readOpenApi(written)).rejects.toThrow(why);
+});
+
+test.each([
+  ['GET /x', 'Line 1: the name of a scope comes before'],
+  ['read\nwrite\n POST /x', 'crm:read: say what it allows'],
+  ['read\n FETCH /x', 'Line 2: write the name of a scope'],
+  ['\n', 'at least one scope'],
+])('scopes that say nothing are refused: %j', (text, why) => {
+  expect(() => scopesIn(text, 'crm')).toThrow(why);
+});
+
+test.each([
+  ['bearer', {}],
+  ['basic', {}],
+  ['header', { prefix: 'Key ' }],
+  ['query', {}],
+  ['oauth2', { issuer: 'https://id.example', client_id: 'x', client_secret: 'y', consent: 'a, b' }],
+] as const)('an entry with a credential of kind %s is one of a governance file', (auth, more) => {
+  const entry = entryOf('rest', own({ auth, ...more }), { recipients: {} });
+  expect(parsePlatformEntry(entry)).toMatchObject({ success: true, data: { auth: { type: auth } } });
+  expect(JSON.stringify(entry)).not.toContain('"y"');
+});
+
+test('an MCP server takes OAuth without more, and its scopes are the same text again', () => {
+  const text = 'search\n  tool search_*\n  tool get_*\nwrite\n  tool create_*';
+  const entry = entryOf('mcp', own({ auth: 'oauth2', scopes: text }), {});
+  expect(parsePlatformEntry(entry)).toMatchObject({ success: true, data: { kind: 'mcp', auth: { type: 'oauth2' } } });
+  expect(scopesAsText(entry.scopes)).toBe(text);
+});
