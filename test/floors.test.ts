@@ -50,9 +50,9 @@ const SHARED = 'broker/console/static/visible.js';
 
 type Import = { from: string; to: string; specifier: string };
 
-function filesBelow(folder: string): string[] {
+function filesBelow(folder: string, ending = '.ts'): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.parentPath.includes('/dist'))
+    .filter((entry) => entry.isFile() && entry.name.endsWith(ending) && !entry.parentPath.includes('/dist'))
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 }
 
@@ -63,8 +63,16 @@ function importsOf(file: string): Import[] {
   return [...text.matchAll(IMPORT)].map(([, specifier = '']) => ({
     from: file,
     specifier,
-    to: specifier.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : specifier,
+    to: placeOf(file, specifier),
   }));
+}
+
+function placeOf(file: string, specifier: string): string {
+  if (specifier.startsWith('.')) return relative(ROOT, resolve(ROOT, dirname(file), specifier));
+  // As browsers load it.
+  return specifier.startsWith('/console/')
+    ? join('broker/console/static', specifier.slice('/console/'.length))
+    : specifier;
 }
 
 function floorOf(file: string): number {
@@ -120,8 +128,13 @@ describe('the rooms', () => {
   });
 
   test('no two files import each other, not even for types, and not over others either', () => {
-    const shipped = [...broker, ...FOLDERS.flatMap(filesBelow)];
-    const to = new Map(shipped.map((file) => [file, importsOf(file).map((one) => one.to)]));
+    const files = [
+      ...broker,
+      ...FOLDERS.flatMap((folder) => filesBelow(folder)),
+      ...filesBelow('broker/console/static', '.js'),
+      ...filesBelow('test/world'),
+    ];
+    const to = new Map(files.map((file) => [file, importsOf(file).map((one) => one.to)]));
     expect(cyclesOf(to)).toEqual([]);
     expect(
       cyclesOf(
@@ -252,12 +265,12 @@ describe('the rooms', () => {
   });
 
   test('there are no utils, helpers, commons or barrels', () => {
-    const files = ROOMS.flatMap(filesBelow);
+    const files = ROOMS.flatMap((room) => filesBelow(room));
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|commons?|index)(\.ts|\/)/.test(file))).toEqual([]);
   });
 
   test('no file is two ideas long', () => {
-    const files = ROOMS.flatMap(filesBelow);
+    const files = ROOMS.flatMap((room) => filesBelow(room));
     // The tables are data: their types, and the migrations, which are never edited once they were published.
     const code = files.filter((file) => !file.includes('/migrations/') && file !== 'broker/store/schema.ts');
     const long = code.filter((file) => readFileSync(join(ROOT, file), 'utf8').split('\n').length > 251);
@@ -267,7 +280,7 @@ describe('the rooms', () => {
 
 test('what is shipped imports the packages that the build bundles, and reads those that are installed with it', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const shipped = ROOMS.flatMap(filesBelow);
+  const shipped = ROOMS.flatMap((room) => filesBelow(room));
   const specifiers = shipped.flatMap(importsOf).map(({ specifier }) => specifier);
   const isOf = (name: string) => specifiers.some((one) => one === name || one.startsWith(`${name}/`));
   // The build writes their code into dist, with that of the packages that they depend on: each is a decision.

@@ -5,10 +5,12 @@ import { ERRORS, type ErrorCode } from '../../broker/http/errors.ts';
 import { errorsOf } from '../../broker/http/openapi-responses.ts';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
-import type { Answer } from './agent.ts';
 
 const addressOf = ({ path }: Route) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`);
 const ADDRESSES = ROUTES.map((route) => ({ route, address: addressOf(route) }));
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever came, parsed when it is JSON.
+type Answered = { status: number; headers: Headers; body: any; text: string };
 
 /** The route that answers this, if there is one; `path` may have a query. */
 export function routeOf(method: string, path: string): Route | undefined {
@@ -34,7 +36,7 @@ const ANYWHERE: readonly ErrorCode[] = [
  * An answer has everything that its declared schema wants, and nothing that the schema does not know; an error is one that
  * the route declares.
  */
-export function expectDeclared(method: string, path: string, { status, headers, body, text }: Answer): void {
+export function expectDeclared(method: string, path: string, { status, headers, body, text }: Answered): void {
   const route = routeOf(method, path);
   if (!route) return;
   if (typeof body?.error === 'string' && body.error in ERRORS)

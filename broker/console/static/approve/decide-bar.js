@@ -2,7 +2,7 @@
 /** @typedef {import('/console/html.js').Children} Children */
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Waits} Waits */
-/** @typedef {import('/console/approve/waiting.js').Verb} Verb */
+/** @typedef {import('/console/approve/ways.js').Verb} Verb */
 /** @typedef {import('/console/approve/ways.js').Ways} Ways */
 import { html } from '/console/html.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';

@@ -16,7 +16,7 @@ import { RequestView } from '/console/request-view/request-view.js';
 import { useSecondsLeft } from '/console/request-view/time-left.js';
 import { sendStanding } from '/console/standing/send.js';
 
-/** @typedef {'approve' | 'deny'} Verb */
+/** @typedef {import('/console/approve/ways.js').Verb} Verb */
 /** @type {Readonly<Record<Verb, Status>>} */
 const BECOMES = { approve: 'approved', deny: 'denied' };
 

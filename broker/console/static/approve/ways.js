@@ -1,6 +1,7 @@
 // In which ways whoever looks at a held call may decide it.
 /** @typedef {import('/console/approve/held.js').Me} Me */
 /** @typedef {import('/console/approve/held.js').Owner} Owner */
+/** @typedef {'approve' | 'deny'} Verb */
 import { withoutPasskeys } from '/console/passkeys/ceremony.js';
 
 /**

@@ -2,8 +2,8 @@
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {import('../../answers.ts').Tested} Tested */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
-/** @typedef {import('/console/connections/connect.js').Connected} Connected */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
+/** @typedef {import('/console/connections/way-fields.js').Registered} Registered */
 /** @typedef {import('/console/connections/ways.js').Way} Way */
 import { Field, secretOf } from '/console/connections/credential.js';
 import { Leave } from '/console/connections/leave.js';
@@ -17,7 +17,7 @@ import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 const NOTHING = { client_id: '', client_secret: '', app_id: '', installation_id: '', private_key: '' };
-/** @typedef {typeof NOTHING} Registered */
+/** @typedef {{ platform: string, connection: { id: string, label: string }, test: Tested }} Connected */
 
 /** `known`: the platform to which another account is connected. @param {{ builtIn: BuiltIn, known: WholePlatform | undefined, platforms: readonly Platform[], connected: (one: Connected) => void }} props */
 export function ConnectForm({ builtIn, known, platforms, connected }) {

@@ -1,7 +1,6 @@
 // One platform: by which way, where, with what; then what came of the test.
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').Platform} Platform */
-/** @typedef {import('../../answers.ts').Tested} Tested */
 import { ConnectForm } from '/console/connections/connect-form.js';
 import { Done } from '/console/connections/done.js';
 import { html, useState } from '/console/html.js';
@@ -11,7 +10,7 @@ import { mayChange, useOwner } from '/console/shell/owner.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
-/** @typedef {{ platform: string, connection: { id: string, label: string }, test: Tested }} Connected */
+/** @typedef {import('/console/connections/connect-form.js').Connected} Connected */
 
 /** @param {{ builtIn: BuiltIn, platforms: readonly Platform[], changed: () => void }} props */
 export function Connect({ builtIn, platforms, changed }) {

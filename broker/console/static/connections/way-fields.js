@@ -2,7 +2,6 @@
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').SecretPart} SecretPart */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
-/** @typedef {import('/console/connections/connect-form.js').Registered} Registered */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 /** @typedef {import('/console/connections/ways.js').Way} Way */
 import { CredentialFields, Field, FileField } from '/console/connections/credential.js';
@@ -10,6 +9,7 @@ import { html, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
 import { useOwner } from '/console/shell/owner.js';
 
+/** What is known of a registration at the platform. @typedef {Record<'client_id' | 'client_secret' | 'app_id' | 'installation_id' | 'private_key', string>} Registered */
 /**
  * @typedef {{
  *   builtIn: BuiltIn, known: WholePlatform | undefined, way: Way, parts: readonly SecretPart[] | null, written: Written,

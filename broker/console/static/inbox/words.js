@@ -5,7 +5,8 @@
 /** @typedef {import('../../answers.ts').ListedCall} ListedCall */
 /** @typedef {import('../../answers.ts').Registration} Registration */
 /** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
-/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('../../answers.ts').ListedAccessRequest} ListedAccessRequest */
+/** @typedef {import('../../answers.ts').ListedRegistration} ListedRegistration */
 import { platformAnswer } from '../request-view/answer.js';
 import { visibleLine } from '../visible.js';
 
@@ -58,7 +59,12 @@ export const namesOf = (/** @type {readonly (string | ScopesOn[number])[]} */ sc
   );
 
 /** What waits, in one line, for where there is no markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
-export const oneLine = (/** @type {Entry} */ { kind, item }) =>
+/**
+ * What waits, as it is listed, by its kind.
+ * @typedef {{ kind: 'approval', item: ListedCall } | { kind: 'access', item: ListedAccessRequest } | { kind: 'registration', item: ListedRegistration }} Listed
+ */
+
+export const oneLine = (/** @type {Listed} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
       ? `${item.agent_name} asks to become an agent`
@@ -175,7 +181,7 @@ function ofRegistration(asked) {
 /**
  * What became of one that waited: `kind` is good, wait, bad or nothing. Of one that is forgotten, nothing is known.
  *
- * @param {Entry['kind']} kind
+ * @param {Listed['kind']} kind
  * @param {Known} item
  * @returns {Became}
  */

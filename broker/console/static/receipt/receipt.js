@@ -1,5 +1,5 @@
 // A receipt, read and checked in the page.
-/** @typedef {import('/console/receipt/verify.js').Checked} Checked */
+/** @typedef {import('/console/receipt/verdict.js').Looked} Looked */
 import { asError, ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { ReceiptFacts } from '/console/receipt/facts.js';
@@ -12,8 +12,6 @@ import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** `row`: whether the row on record is the one that was signed; undefined: nobody looked. @typedef {{ jws: string, checked?: Checked, row?: boolean }} Looked */
 
 /** @param {{ place: URL }} props */
 export function ReceiptPage({ place }) {

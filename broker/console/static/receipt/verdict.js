@@ -1,9 +1,11 @@
 // Whether a receipt is genuine, by which key, and what that says and does not say.
-/** @typedef {import('/console/receipt/receipt.js').Looked} Looked */
+/** @typedef {import('/console/receipt/verify.js').Checked} Checked */
 import { html, useState } from '/console/html.js';
 import { inWords } from '/console/shell/duration.js';
 import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
+
+/** `row`: whether the row on record is the one that was signed; undefined: nobody looked. @typedef {{ jws: string, checked?: Checked, row?: boolean }} Looked */
 
 /** @param {{ looked: Looked }} props */
 export function Verdict({ looked: { jws, checked, row } }) {

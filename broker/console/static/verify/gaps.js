@@ -3,8 +3,14 @@
 import { bytesOfBase64 } from './note.js';
 import { TILE_WIDTH } from './tile-tree.js';
 
-/** @typedef {import('./log-export.js').LogProblem} LogProblem */
-/** @typedef {import('./log-export.js').Report} Report */
+/**
+ * What is wrong, and where: indexes of the first and last row. `changed`: what stands there is not what was logged. `unknown`: rows among
+ * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong.
+ *
+ * @typedef {'changed' | 'missing' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'malformed'} ProblemKind
+ * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
+ */
+/** @typedef {(kind: ProblemKind, detail: string, first?: number, last?: number) => void} Report */
 /** @typedef {Uint8Array} Bits of a tile: row `i` is bit `i % 8`, from the lowest, of byte `i / 8` */
 
 /** @param {Bits} bits @param {number} at */

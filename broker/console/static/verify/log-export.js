@@ -6,14 +6,12 @@ import { bytesOfBase64, bytesOfHex, hexOf, readCheckpoint } from './note.js';
 import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-tree.js';
 
 /**
- * What is wrong, and where: indexes of the first and last row. `changed`: what stands there is not what was logged. `unknown`: rows among
- * which it is not known which, because the hashes of the file are wrong as well. `hashes`: only the hashes of the file are wrong.
- *
- * @typedef {'changed' | 'missing' | 'inserted' | 'moved' | 'unknown' | 'hashes' | 'forked' | 'truncated' | 'unsigned' | 'receipt' | 'malformed'} ProblemKind
- * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
  * @typedef {{ ok: boolean, origin: string | undefined, size: number, rows: number, purged: number, receipts: number, problems: LogProblem[], more: number }} LogVerdict
  */
 
+/** @typedef {import('./gaps.js').LogProblem} LogProblem */
+/** @typedef {import('./gaps.js').ProblemKind} ProblemKind */
+/** @typedef {import('./gaps.js').Report} Report */
 /** @typedef {import('./note.js').VerifierKey} VerifierKey */
 /** @typedef {import('./note.js').Checkpoint} Checkpoint */
 /** @typedef {import('./tile-tree.js').Digest} Digest */
@@ -24,7 +22,6 @@ import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-
  *
  * @typedef {{ declared: readonly Uint8Array[], derived: (Uint8Array | undefined)[], root?: Uint8Array, absent?: Uint8Array }} Tile
  */
-/** @typedef {(kind: ProblemKind, detail: string, first?: number, last?: number) => void} Report */
 
 /** What is said of several rows. */
 const OF_ROWS = { missing: 'are missing', changed: 'are not what was logged', moved: 'stand where others should' };
