@@ -44,15 +44,17 @@ const table = new Map<string, string[]>();
 const world = givenWorld();
 const document = shared(() => servedDocument(world.running.baseUrl));
 beforeAll(() => {
-  type Layer = { route?: { path: string | string[]; methods: Record<string, boolean> } };
-  const { stack } = makeApp(world.running.services, servedRoutes()).router as unknown as { stack: Layer[] };
+  type Layer = { route?: { path: string | string[] | RegExp; methods: Record<string, boolean> } };
+  const declared = servedRoutes();
+  const { stack } = makeApp(world.running.services, declared).router as unknown as { stack: Layer[] };
   for (const { route } of stack) {
     if (!route) continue;
     // Of several the last has them all: what takes the rest of a path takes none of it, too.
-    const path = [route.path]
-      .flat()
-      .at(-1)!
-      .replaceAll(/[:*](\w+)/g, '{$1}');
+    const last = [route.path].flat().at(-1)!;
+    const path =
+      last instanceof RegExp
+        ? declared.find((one) => last.test(one.path))!.path
+        : last.replaceAll(/[:*](\w+)/g, '{$1}');
     const methods = Object.keys(route.methods).filter((method) => method !== 'options');
     // The one behind all others, which tells whoever came with another method.
     if (methods.includes('_all')) continue;
