@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import type { ConnectionUse } from '../admin/connection-use.ts';
 import type { ReadConnection } from '../admin/find-connection.ts';
+import type { Broker } from '../broker.ts';
 import { lacksConsent } from '../calls/connect.ts';
 import { IdleSeconds, WaitSeconds } from '../config-file/schema.ts';
 import { Secret } from '../crypto/secret.ts';
@@ -10,6 +11,7 @@ import { readFacts } from '../oauth-client/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { Instant } from '../policy/facts.ts';
+import { doorOf } from '../proxy/raw-target.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import { text } from '../wire/action.ts';
@@ -60,6 +62,10 @@ export const Connection = z
     wait_seconds: WaitSeconds.nullable().describe(
       'how long a request on /proxy waits for a person if it does not say; null: 25 seconds',
     ),
+    url: z
+      .url()
+      .nullable()
+      .describe('base URL for programs of the platform, in place of its own; null: an MCP server, which is at /mcp'),
     revision: z.int().describe('one more with each new secret'),
     last_test: z
       .object({
@@ -91,26 +97,29 @@ export const ListedConnection = Connection.extend({
 export const listedConnection = (
   read: ReadConnection,
   use: ConnectionUse | undefined,
-  now: Instant,
+  broker: Shower,
 ): z.output<typeof ListedConnection> => ({
-  ...connectionShown(read.connection, read.manifest, now),
+  ...connectionShown(read.connection, read.manifest, broker),
   last_use: use ? { at: new Date(use.at).toISOString(), ok: use.ok, upstream_status: use.upstreamStatus } : null,
 });
 
 const CONNECTS_BY: Partial<Record<Manifest['auth']['type'], 'oauth' | 'app'>> = { oauth2: 'oauth', app: 'app' };
 
+/** What it takes of the process. */
+type Shower = Pick<Broker, 'clock' | 'proxyUrl'>;
+
 /** A connection as its owners see it: all but the credential. */
 export const connectionShown = (
   one: ConnectionTable,
-  manifest: Pick<Manifest, 'auth' | 'needs'>,
-  now: Instant,
+  manifest: Pick<Manifest, 'auth' | 'needs' | 'kind'>,
+  { clock, proxyUrl }: Shower,
 ): z.output<typeof Connection> => ({
   id: one.id,
   platform: one.platform_id,
   label: one.label,
   default: one.is_default === 1,
   status: one.status,
-  state: stateOf(one, now),
+  state: stateOf(one, clock()),
   has_secret: one.credential !== null,
   connects_by: CONNECTS_BY[manifest.auth.type] ?? 'secret',
   oauth: oauthShown(one),
@@ -119,6 +128,7 @@ export const connectionShown = (
   lacks_consent_for: Object.keys(manifest.needs ?? {}).filter((scope) => lacksConsent(manifest, grantedTo(one), scope)),
   idle_seconds: one.idle_ms === null ? null : one.idle_ms / 1000,
   wait_seconds: one.wait_ms === null ? null : one.wait_ms / 1000,
+  url: manifest.kind === 'mcp' ? null : doorOf(proxyUrl, one.label),
   revision: one.revision,
   last_test: testShown(one),
   created_at: new Date(one.created_at).toISOString(),

@@ -6,7 +6,7 @@ import { type BodySigning, bodySigning } from '../egress/sign-request.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
 import type { Place } from '../proxy/links.ts';
-import { type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
+import { doorOf, type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
 import { Refusal } from './errors.ts';
 import { waitOf } from './proxy-request.ts';
 import type { Context } from './route.ts';
@@ -54,7 +54,7 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
       'invalid_token',
       `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
     );
-  const door = `${services.broker.proxyUrl}/proxy/${encodeURIComponent(target.connection)}`;
+  const door = doorOf(services.broker.proxyUrl, target.connection);
   const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
   const { platform_id: platform, connection_id: connectionId } = found;
   const waitMs = waitOf(request.headers, found.connection_wait_ms);

@@ -17,3 +17,7 @@ export function readRawTarget(target: string): RawTarget | undefined {
     return undefined;
   }
 }
+
+/** The base URL for clients of a platform, in place of its own. `connection`: its label or id. */
+export const doorOf = (proxyUrl: string, connection: string): string =>
+  `${proxyUrl}/proxy/${encodeURIComponent(connection)}`;

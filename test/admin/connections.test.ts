@@ -54,6 +54,7 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       upstream_scopes: null,
       idle_seconds: null,
       wait_seconds: null,
+      url: `${world.running.baseUrl}/proxy/main`,
       revision: 1,
       created_at: expect.any(String),
     });

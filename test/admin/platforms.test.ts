@@ -49,6 +49,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
             last_test: null,
             idle_seconds: null,
             wait_seconds: null,
+            url: `${world.running.baseUrl}/proxy/demo-main`,
             revision: 1,
             created_at: expect.any(String),
           },

@@ -140,6 +140,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('dialog') === null`);
       await tabTo(page, '.settings');
       await page.press('Enter');
+      await has(page, 'dialog .command', `${world.running.baseUrl}/proxy/s3`);
       await tabTo(page, '[data-setting="idle"]');
       await page.type('300');
       await page.press('Enter');

@@ -8,6 +8,7 @@ import { replaceTested, replaceUntested } from '/console/connections/steps.js';
 import { testInWords } from '/console/connections/words.js';
 import { html, useId, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { valueTo } from '/console/shell/fields.js';
@@ -60,7 +61,7 @@ const shown = (/** @type {number | null} */ seconds) => (seconds === null ? '' :
 const sent = (/** @type {string} */ text) => (text.trim() === '' ? null : Number(text));
 
 /** How long it may take: empty is what any connection has. @param {Props} props */
-export function Patience({ connection: { id, label, idle_seconds, wait_seconds }, onClose, onDone }) {
+export function Patience({ connection: { id, label, idle_seconds, wait_seconds, url }, onClose, onDone }) {
   const field = useId();
   const [idle, setIdle] = useState(shown(idle_seconds));
   const [wait, setWait] = useState(shown(wait_seconds));
@@ -75,6 +76,7 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds }
     });
   return html`<${Dialog} title="Settings of a connection" onClose=${onClose} onSubmit=${save}>
     <p><strong class="theirs">${visibleLine(label)}</strong></p>
+    ${url && html`<p>Programs of this platform that are not modified get this address instead of its own:</p><${Command} text=${url} />`}
     <div class="field">
       <label for="${field}-idle">How long an answer may be silent (seconds)</label>
       <input id="${field}-idle" data-setting="idle" type="number" min="1" max="600" step="1" placeholder="60" aria-describedby="${field}-idle-hint" value=${idle} onInput=${valueTo(setIdle)} />

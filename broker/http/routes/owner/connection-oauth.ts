@@ -79,7 +79,7 @@ export const disconnectOAuth = route({
           ? 'The tokens are forgotten here, and revoked at the authorization server.'
           : 'The tokens are forgotten here. The authorization server has no place to revoke them: take the access away at the platform, too.';
     return json(200, {
-      connection: connectionShown(connection, manifest, services.broker.clock()),
+      connection: connectionShown(connection, manifest, services.broker),
       revoked: revoked === true,
       detail,
     });

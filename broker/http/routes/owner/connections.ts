@@ -27,11 +27,10 @@ export const ownerConnections = route({
   },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
-    const now = broker.clock();
     const connections = await readConnections(broker.store.db, who.organisationId);
     const uses = await readUses(broker.store.db, who.organisationId);
     return json(200, {
-      connections: connections.map((one) => listedConnection(one, uses.get(one.connection.id), now)),
+      connections: connections.map((one) => listedConnection(one, uses.get(one.connection.id), broker)),
     });
   },
 });
@@ -64,7 +63,7 @@ export const connect = route({
     const { platform: platformId, label, secret, default: isDefault } = body;
     const command = { platformId, label, secret, isDefault };
     const { connection, manifest } = await createConnection(services, changingOwner(context), command);
-    return json(201, connectionShown(connection, manifest, services.broker.clock()));
+    return json(201, connectionShown(connection, manifest, services.broker));
   },
 });
 
@@ -87,7 +86,7 @@ export const replaceSecret = route({
     const { services, params, body } = context;
     const command = { id: storedUuid(params.id), secret: body.secret };
     const { connection, manifest } = await replace(services, changingOwner(context), command);
-    return json(200, connectionShown(connection, manifest, services.broker.clock()));
+    return json(200, connectionShown(connection, manifest, services.broker));
   },
 });
 
@@ -113,7 +112,7 @@ export const changeConnection = route({
     const inMs = (seconds: number | null | undefined) => (seconds == null ? seconds : seconds * 1000);
     const command = { id: storedUuid(params.id), idleMs: inMs(body.idle_seconds), waitMs: inMs(body.wait_seconds) };
     const { connection, manifest } = await change(services, changingOwner(context), command);
-    return json(200, connectionShown(connection, manifest, services.broker.clock()));
+    return json(200, connectionShown(connection, manifest, services.broker));
   },
 });
 

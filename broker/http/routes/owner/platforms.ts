@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { makePlatform as make, removePlatform as remove } from '../../../admin/make-platform.ts';
 import { type ReadPlatform, readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
+import type { Broker } from '../../../broker.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { BUILTIN_NAMES } from '../../../platforms/builtin-names.ts';
 import { PlatformId } from '../../../platforms/manifest-fields.ts';
 import { builtinOf, presetsOf } from '../../../platforms/presets.ts';
-import type { Instant } from '../../../policy/facts.ts';
 import { text } from '../../../wire/action.ts';
 import { Connection, connectionShown } from '../../owned-connection.ts';
 import { changingOwner } from '../../owner-change.ts';
@@ -42,7 +42,7 @@ const WholePlatform = Platform.extend({
   secret_parts: SecretParts,
 }).meta({ id: 'WholePlatform' });
 
-const shown = (one: ReadPlatform, now: Instant): z.output<typeof Platform> => ({
+const shown = (one: ReadPlatform, broker: Broker): z.output<typeof Platform> => ({
   platform_id: one.platform_id,
   name: one.manifest.name ?? one.platform_id,
   kind: one.manifest.kind,
@@ -51,11 +51,11 @@ const shown = (one: ReadPlatform, now: Instant): z.output<typeof Platform> => ({
   version: one.version,
   suspended: one.suspended === 1,
   created_at: new Date(one.created_at).toISOString(),
-  connections: one.connections.map((connection) => connectionShown(connection, one.manifest, now)),
+  connections: one.connections.map((connection) => connectionShown(connection, one.manifest, broker)),
 });
 
-const wholeShown = (one: ReadPlatform, now: Instant): z.output<typeof WholePlatform> => ({
-  ...shown(one, now),
+const wholeShown = (one: ReadPlatform, broker: Broker): z.output<typeof WholePlatform> => ({
+  ...shown(one, broker),
   manifest: one.manifest,
   scopes: Object.entries(one.manifest.scopes).map(([scope, rules]) => ({ scope, rules })),
   presets: presetsOf(one.manifest),
@@ -78,9 +78,8 @@ export const ownerPlatforms = route({
   },
   errors: [],
   handle: async ({ services: { broker }, who }) => {
-    const now = broker.clock();
     const platforms = await readPlatforms(broker.store.db, who.organisationId);
-    return json(200, { platforms: platforms.map((one) => shown(one, now)) });
+    return json(200, { platforms: platforms.map((one) => shown(one, broker)) });
   },
 });
 
@@ -98,7 +97,7 @@ export const ownerPlatform = route({
   answers: { 200: { description: 'The platform.', schema: WholePlatform } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) =>
-    json(200, wholeShown(await readPlatform(broker.store.db, who.organisationId, platform), broker.clock())),
+    json(200, wholeShown(await readPlatform(broker.store.db, who.organisationId, platform), broker)),
 });
 
 const PlatformSecret = text(64 * 1024).transform((value) => new Secret(value));
@@ -132,7 +131,7 @@ export const makePlatform = route({
     const { services, body } = context;
     const { platform: platformId, entry, secrets = {} } = body;
     const made = await make(services, changingOwner(context), { platformId, entry, secrets });
-    return json(201, wholeShown(made, services.broker.clock()));
+    return json(201, wholeShown(made, services.broker));
   },
 });
 
@@ -185,7 +184,7 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, summary }) =>
       const { services, params, body } = context;
       const command = { platformId: params.platform, suspended, detail: body.reason ?? null };
       const switched = await switchPlatform(services, changingOwner(context), command);
-      return json(200, wholeShown(switched, services.broker.clock()));
+      return json(200, wholeShown(switched, services.broker));
     },
   }),
 );
