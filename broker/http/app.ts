@@ -1,5 +1,5 @@
 /** The Express application: hardening, bodies, routes, and what was not found. */
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
 import { makeRefusalLog } from '../refusal-log.ts';
 import type { Services } from '../services.ts';
@@ -13,7 +13,7 @@ import { refusalIn } from './problem.ts';
 import { guardProxy } from './proxy-guard.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { countRefusedBearers } from './refused-bearers.ts';
-import { send } from './reply.ts';
+import { type Reply, send } from './reply.ts';
 import { echoRequestId } from './request-id.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
@@ -78,13 +78,18 @@ function refuseMethod(services: Services, routes: readonly Route[]): RequestHand
 /** What people type or follow a link to. */
 const PAGES = /^\/(?<section>console|docs|approve|me)(?:\/|$)/;
 
+/** Undefined: a program asks, which gets the envelope there as everywhere. */
+function pageFor({ path, headers }: Request): Reply | undefined {
+  const section = PAGES.exec(path)?.groups?.section;
+  if (section === undefined || !headers.accept?.includes('text/html')) return undefined;
+  return noSuchPage(section === 'docs' ? 'docs' : 'console');
+}
+
 function refuseUnknown(services: Services): RequestHandler {
   return (request, response) => {
     const id = correlationId();
-    const section = PAGES.exec(request.path)?.groups?.section;
-    // Programs that ask for nothing in particular get the envelope, there as everywhere.
-    if (section !== undefined && request.headers.accept?.includes('text/html'))
-      return send(response, noSuchPage(section === 'docs' ? 'docs' : 'console'), id);
+    const page = pageFor(request);
+    if (page) return send(response, page, id);
     const refusal = new Refusal('not_found', 'No such route.');
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
@@ -92,13 +97,15 @@ function refuseUnknown(services: Services): RequestHandler {
 
 /** Errors of the router itself, which come before any route. */
 function refuseBroken(services: Services): ErrorRequestHandler {
-  return (error: Error & { status?: number }, _request, response, next) => {
+  return (error: Error & { status?: number }, request, response, next) => {
     if (response.headersSent) return next(error);
     const id = correlationId();
-    const refusal =
-      error.status && error.status < 500
-        ? new Refusal('invalid_request', 'The request could not be parsed.')
-        : new Refusal('internal_error', 'Internal error. The operator finds it in the log by the correlation id.');
+    const isTheirs = error.status !== undefined && error.status < 500;
+    const page = isTheirs ? pageFor(request) : undefined;
+    if (page) return send(response, page, id);
+    const refusal = isTheirs
+      ? new Refusal('invalid_request', 'The request could not be parsed.')
+      : new Refusal('internal_error', 'Internal error. The operator finds it in the log by the correlation id.');
     if (refusal.code === 'internal_error')
       services.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
     send(response, errorReply(refusal, { services, correlationId: id }), id);

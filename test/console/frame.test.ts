@@ -26,6 +26,12 @@ describe('addresses and files of the console', () => {
     expect([program.status, program.body.error]).toEqual([404, 'not_found']);
   });
 
+  test('a link that cannot be decoded is such a page, too', async () => {
+    const page = await fetch(at('/approve/%zz'), { headers: HTML });
+    expect([page.status, await page.text()]).toEqual([404, expect.stringContaining('There is no such page')]);
+    expect(await send(at('/approve/%zz'), {})).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+  });
+
   test('an unknown address of the API is the envelope, whoever asks', async () => {
     for (const path of ['/v1/nope', '/owner/nope', '/consoles'])
       expect((await send(at(path), { headers: HTML })).body.error).toBe('not_found');
