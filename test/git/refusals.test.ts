@@ -173,6 +173,27 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(await reported.text()).toContain('ng refs/heads/main denied_by_policy');
   });
 
+  test('a probe by itself: git goes on to the push, which is told why; other clients get the error', async () => {
+    const agent = await given.agent({ rules: [{ effect: 'deny', methods: ['POST'] }, { effect: 'allow' }] });
+    const probe = async (userAgent: string, token = agent.token()) => {
+      const answer = await fetch(`${given.world.running.baseUrl}/git/acme/app/git-receive-pack`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${btoa(`x:${token}`)}`,
+          'content-type': 'application/x-git-receive-pack-request',
+          'user-agent': userAgent,
+        },
+        body: '0000',
+      });
+      return [answer.status, await answer.text()];
+    };
+    expect(await probe('git/2.39.5')).toEqual([200, '']);
+    expect(await lastRow(agent)).toMatchObject({ result: 'denied', reason: 'denied_by_policy', method: 'POST' });
+    expect(await probe('isomorphic-git/1')).toEqual([403, expect.stringMatching(/^agent-broker: denied_by_policy - /)]);
+    // Only that makes git ask for another password.
+    expect(await probe('git/2.39.5', 'none')).toEqual([401, expect.stringMatching(/^agent-broker: invalid_token - /)]);
+  });
+
   test('a halted agent', async () => {
     const agent = await given.organisation.agent({
       keys: makeKeyPair(),
