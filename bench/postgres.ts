@@ -15,17 +15,22 @@ import { stopper } from './process.ts';
 export type Postgres = {
   version: string;
   pid: number;
+  urlOf(database: string): string;
   /** Makes an empty database and answers its URL. */
   createDatabase(name: string): Promise<string>;
   /** Ends the server by a signal, and leaves its data where they are. */
   halt(signal: NodeJS.Signals): Promise<void>;
   /** Starts it again, on the same port and data. */
   resume(): Promise<void>;
+  /** Another server that follows this one (streaming replication): from now on a commit here is in both, or is not answered. */
+  addStandby(): Promise<Postgres>;
+  /** Makes a standby a server that writes. */
+  promote(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** `parent`: the folder that its own is made in; `settings`: further flags of the server. */
-type Options = { parent?: string; settings?: readonly string[] };
+/** `parent`: the folder that its own is made in; `settings`: further flags of the server; `standbyOf`: the server that it follows. */
+type Options = { parent?: string; settings?: readonly string[]; standbyOf?: { port: number; password: string } };
 
 /** Who runs the server: nothing for the present user. */
 type Account = { uid: number; gid: number } | Record<string, never>;
@@ -37,6 +42,7 @@ type Account = { uid: number; gid: number } | Record<string, never>;
 export async function startPostgres({
   parent = tmpdir(),
   settings: more = [],
+  standbyOf,
 }: Options = {}): Promise<Postgres | undefined> {
   const bin = binFolder();
   if (bin === undefined) return undefined;
@@ -49,8 +55,9 @@ export async function startPostgres({
     remove();
   };
   try {
-    const password = randomBytes(24).toString('hex');
-    initialise(bin, folder, password, account);
+    const password = standbyOf?.password ?? randomBytes(24).toString('hex');
+    if (standbyOf) copyServer(bin, folder, standbyOf, account);
+    else initialise(bin, folder, password, account);
     const port = await freePort();
     const settings = ['--listen_addresses=127.0.0.1', `--port=${port}`, '--unix_socket_directories=', ...more];
     const flags = ['-D', join(folder, 'data'), ...settings];
@@ -69,6 +76,7 @@ export async function startPostgres({
       get pid() {
         return present(child.pid, 'process');
       },
+      urlOf,
       stop,
       halt: async (signal) => {
         const gone = once(child, 'exit');
@@ -77,6 +85,15 @@ export async function startPostgres({
       },
       resume: async () => {
         ({ started: child, version } = await run());
+      },
+      addStandby: async () => {
+        const standby = present(await startPostgres({ parent, standbyOf: { port, password } }), 'standby');
+        await ask(urlOf('postgres'), "alter system set synchronous_standby_names = '*'");
+        await ask(urlOf('postgres'), 'select pg_reload_conf()');
+        return standby;
+      },
+      promote: async () => {
+        await ask(urlOf('postgres'), 'select pg_promote()');
       },
       async createDatabase(name) {
         await ask(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`);
@@ -97,6 +114,25 @@ function initialise(bin: string, folder: string, password: string, account: Acco
   const flags = [`--pgdata=${join(folder, 'data')}`, ...who, '--encoding=UTF8', '--no-locale'];
   execFileSync(join(bin, 'initdb'), flags, { ...account, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
   rmSync(passwordFile);
+}
+
+/** Copies the data of a server that runs, as a standby of it. */
+function copyServer(
+  bin: string,
+  folder: string,
+  { port, password }: { port: number; password: string },
+  account: Account,
+): void {
+  if ('uid' in account) chownSync(folder, account.uid, account.gid);
+  const from = ['--host=127.0.0.1', `--port=${port}`, '--username=bench', '--checkpoint=fast'];
+  const flags = [`--pgdata=${join(folder, 'data')}`, ...from, '--write-recovery-conf', '--no-password'];
+  const env = { ...process.env, PGPASSWORD: password };
+  execFileSync(join(bin, 'pg_basebackup'), flags, {
+    ...account,
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
 }
 
 async function ask(connectionString: string, sql: string): Promise<Record<string, string>[]> {
@@ -121,12 +157,14 @@ async function firstAnswer<T>(question: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Where initdb and postgres are: on the PATH, or where Debian keeps each version apart (the newest first). */
+const TOOLS = ['initdb', 'postgres', 'pg_basebackup'];
+
+/** Where they are: on the PATH, or where Debian keeps each version apart (the newest first). */
 function binFolder(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
   const folders = [...(process.env.PATH ?? '').split(delimiter), ...versions.map((one) => join(debian, one, 'bin'))];
-  return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
+  return folders.find((folder) => TOOLS.every((tool) => existsSync(join(folder, tool))));
 }
 
 function unprivilegedAccount(): { uid: number; gid: number } {

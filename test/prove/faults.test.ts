@@ -9,6 +9,7 @@ import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../bench/postgres.ts';
 import { afterFile } from '../world/after-file.ts';
+import { startCut } from '../world/cut.ts';
 import { makeRandom } from '../world/random.ts';
 import { newDatabase, newFolder, STORES, type StoreKind } from '../world/stores.ts';
 import { type Breaking, breakWork } from './break.ts';
@@ -65,6 +66,19 @@ function family(pid: number): number[] {
     })
     .map(Number);
   return [pid, ...children];
+}
+
+/** All of its processes, as when the machine loses its power, but for what the kernel has not written. */
+async function killAll(server: Postgres): Promise<void> {
+  const all = family(server.pid);
+  const gone = server.halt('SIGKILL');
+  for (const pid of all.slice(1))
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It ended with the server.
+    }
+  await gone;
 }
 
 /** A file system in memory of its own, of so many bytes and inodes. Only root may mount one. */
@@ -132,20 +146,32 @@ const FAULTS: Record<string, Fault> = {
     make: async () => {
       const { server, url } = await ownServer();
       const breaking = async () => {
-        // All of it, as when the machine loses its power, but for what the kernel has not written.
-        const all = family(server.pid);
-        const gone = server.halt('SIGKILL');
-        for (const pid of all.slice(1))
-          try {
-            process.kill(pid, 'SIGKILL');
-          } catch {
-            // It ended with the server.
-          }
-        await gone;
+        await killAll(server);
         await pause(500);
         return () => server.resume();
       };
       return { environment: { DATABASE_URL: url }, breaking };
+    },
+  },
+  promoted: {
+    store: 'postgres',
+    lastsMs: 3_000,
+    isTold: true,
+    make: async () => {
+      const { server, url } = await ownServer();
+      const standby = await server.addStandby();
+      afterFile(() => standby.stop());
+      // What a name or an address that moves is to the broker.
+      const wire = await startCut(url);
+      const breaking = async () => {
+        await killAll(server);
+        await wire.cut();
+        return async () => {
+          await standby.promote();
+          await wire.mend(standby.urlOf('broker'));
+        };
+      };
+      return { environment: { DATABASE_URL: wire.url }, breaking };
     },
   },
   paused: {

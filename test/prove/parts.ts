@@ -83,6 +83,11 @@ export const PARTS: readonly Part[] = [
   fault('stopped', 'PostgreSQL is shut down for 5 s', 'postgres'),
   fault('killed', 'PostgreSQL and all of its processes are killed with -9, and recover', 'postgres'),
   fault(
+    'promoted',
+    'PostgreSQL and all of its processes are killed with -9, and its synchronous standby is promoted and takes its address',
+    'postgres',
+  ),
+  fault(
     'paused',
     'PostgreSQL and all of its processes are stopped for 8 s (SIGSTOP): connections stay open',
     'postgres',

@@ -8,7 +8,8 @@ export type Cut = {
   url: string;
   /** Ends every connection, and refuses new ones. */
   cut(): Promise<void>;
-  mend(): Promise<void>;
+  /** Connections come through again; to another server, where a URL is given. */
+  mend(to?: string): Promise<void>;
   /** Keeps every connection open and passes nothing on, as a server that hangs; `thaw` passes everything on. */
   freeze(): void;
   thaw(): void;
@@ -16,7 +17,7 @@ export type Cut = {
 
 /** Lays a wire to the host and port of a URL. */
 export async function startCut(url: string): Promise<Cut> {
-  const target = new URL(url);
+  let target = new URL(url);
   const sockets = new Set<Socket>();
   let frozen = false;
   const server = net.createServer((near) => {
@@ -51,7 +52,10 @@ export async function startCut(url: string): Promise<Cut> {
   return {
     url: through.href,
     cut,
-    mend: () => listen(port),
+    mend: async (to) => {
+      if (to !== undefined) target = new URL(to);
+      await listen(port);
+    },
     freeze: () => {
       frozen = true;
       for (const socket of sockets) socket.pause();
