@@ -9,7 +9,10 @@ import { type Finding, type Problem, placeFindings, type Source } from './proble
 export type ToParseThread = { text: string; file: string } | { findings: readonly Finding[] };
 export type FromParseThread =
   | { problems: Problem[] }
-  | Pick<Governance, 'document' | 'manifests' | 'warnings' | 'keys'>;
+  | (Pick<Governance, 'document' | 'manifests' | 'warnings'> & {
+      /** As in Governance; without the key where it is the text itself, which is half of what is handed over. */
+      keys: ReadonlyMap<string, { pem?: string; fingerprint: string }>;
+    });
 
 const port = present(parentPort, 'parent of this thread');
 let source: Source | undefined;
@@ -20,7 +23,10 @@ function answer(message: ToParseThread): FromParseThread {
   if (!parsed.ok) return { problems: parsed.problems };
   const { document, manifests, warnings, keys } = parsed.governance;
   source = parsed.governance.source;
-  return { document, manifests, warnings, keys };
+  const short = [...keys].map(
+    ([text, { pem, fingerprint }]) => [text, pem === text ? { fingerprint } : { pem, fingerprint }] as const,
+  );
+  return { document, manifests, warnings, keys: new Map(short) };
 }
 
 port.on('message', (message: ToParseThread) => port.postMessage(answer(message)));

@@ -21,10 +21,16 @@ const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
  */
 export type Said = { remarks: string[]; comments: { path: Path; text: string }[] };
 
-export function exportAgents(present: Present, now: Instant): Said & { agents: Agents } {
+/** `rest`: awaited between agents. */
+export async function exportAgents(
+  present: Present,
+  now: Instant,
+  rest: () => Promise<void>,
+): Promise<Said & { agents: Agents }> {
   const agents: Agents = {};
   const notes: Said = { remarks: [], comments: [] };
   const { remarks } = notes;
+  const policies = new Map([...present.policies].map(([name, { id }]) => [id, name]));
   const shown = present.agents
     .filter((agent) => agent.status !== 'revoked' && agent.status !== 'deleted')
     .toSorted((a, b) => byText(a.name, b.name) || a.created_at - b.created_at);
@@ -32,15 +38,28 @@ export function exportAgents(present: Present, now: Instant): Said & { agents: A
     const said = `${JSON.stringify(agent.name)} (${agent.agent_id})`;
     if (!AgentNames.safeParse(agent.name).success) remarks.push(`${said} is not here: a file cannot have this name.`);
     else if (Object.hasOwn(agents, agent.name)) remarks.push(`${said} is not here: another agent has the same name.`);
-    else agents[agent.name] = exportAgent(present, agent, said, notes, now);
+    else
+      agents[agent.name] = exportAgent(
+        present,
+        { agent, policy: agent.policy_id === null ? undefined : policies.get(agent.policy_id) },
+        said,
+        notes,
+        now,
+      );
+    await rest();
   }
   return { agents, ...notes };
 }
 
-function exportAgent(present: Present, agent: AgentTable, said: string, notes: Said, now: Instant): Agents[string] {
+function exportAgent(
+  present: Present,
+  { agent, policy }: { agent: AgentTable; policy: string | undefined },
+  said: string,
+  notes: Said,
+  now: Instant,
+): Agents[string] {
   const { remarks } = notes;
   const owner = present.owners.find(({ id }) => id === agent.owner_id)?.email;
-  const policy = [...present.policies].find(([, { id }]) => id === agent.policy_id)?.[0];
   if (policy === undefined) remarks.push(`${said} is under no policy; applying this puts it under "default".`);
   const grants = exportGrants(present, agent, said, notes, now);
   // Elsewhere nobody could ever collect it.

@@ -2,6 +2,7 @@
 import { Document, isMap, isScalar, type Node, Scalar } from 'yaml';
 import { readOrganisationRow } from '../admin/organisation.ts';
 import type { Broker } from '../broker.ts';
+import { pacer } from '../config-file/pace.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';
 import { referenceOf } from '../config-file/secrets.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
@@ -35,7 +36,8 @@ export async function exportGovernance(
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
   const present = await loadPresent(broker.store.db, organisation);
-  const { agents, remarks, comments } = exportAgents(present, now);
+  const rest = pacer();
+  const { agents, remarks, comments } = await exportAgents(present, now, rest);
   const standing = await listStandingApprovals(broker.store.db, organisationId, { now, limit: 1 });
   remarks.push(...remarksOnOrganisation(present, standing.length > 0));
   const settings = readOrganisationRow(organisation);
@@ -58,20 +60,35 @@ export async function exportGovernance(
     channels: exportChannels(present),
     policies: exportPolicies(present),
     guardrails: present.guardrails as NonNullable<GovernanceDocumentInput['guardrails']>,
-    agents,
   };
-  // Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`).
-  const document = new Document(sections, { compat: 'yaml-1.1', aliasDuplicateObjects: false });
+  const document = new Document(sections, AS_YAML);
   commentOnConnections(document, present);
-  for (const { path, text } of comments) (document.getIn(path, true) as Node).comment = ` ${text}`;
-  for (const name of Object.keys(agents)) {
-    const key = document.getIn(['agents', name, 'public_key', 'pem'], true);
-    if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
+  const texts = [document.toString(ONE_LINE)];
+  const byAgent = Map.groupBy(comments, ({ path }) => path[1]);
+  const names = Object.keys(agents);
+  for (let at = 0; at === 0 || at < names.length; at += AGENTS_AT_ONCE) {
+    await rest();
+    const some = names.slice(at, at + AGENTS_AT_ONCE);
+    const part = new Document({ agents: Object.fromEntries(some.map((name) => [name, agents[name]])) }, AS_YAML);
+    for (const name of some) {
+      for (const { path, text } of byAgent.get(name) ?? []) (part.getIn(path, true) as Node).comment = ` ${text}`;
+      const key = part.getIn(['agents', name, 'public_key', 'pem'], true);
+      if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
+    }
+    const isLast = at + AGENTS_AT_ONCE >= names.length;
+    if (isLast && remarks.length > 0) part.comment = remarks.map((line) => ` ${line}`).join('\n');
+    const text = part.toString(ONE_LINE);
+    texts.push(at === 0 ? text : text.slice(text.indexOf('\n') + 1));
   }
-  if (remarks.length > 0) document.comment = remarks.map((line) => ` ${line}`).join('\n');
-  // A key is one line, so that a file of many agents stays readable.
-  return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
+  return texts.join('');
 }
+
+/** Agents that are written in one piece: thousands at once keep whoever else is asking for a second. */
+const AGENTS_AT_ONCE = 50;
+/** Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`). */
+const AS_YAML = { compat: 'yaml-1.1', aliasDuplicateObjects: false } as const;
+/** A key is one line, so that a file of many agents stays readable. */
+const ONE_LINE = { lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY };
 
 /** What decides and stands in no section of a file. */
 function remarksOnOrganisation({ organisation, platforms }: Present, hasStanding: boolean): string[] {

@@ -115,6 +115,7 @@ export async function planOn(
   planChannels(planning);
   checkDecideIn(planning);
   await planAgents(planning, rest);
+  await rest();
   planning.stepsOfAgents = planning.steps.length;
   planConnectionRemovals(planning);
   planPlatformRemovals(planning);
