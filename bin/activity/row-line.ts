@@ -1,6 +1,13 @@
 /** A row on record in one line, in the words of the console's activity. */
 import type { AuditRow } from '../../broker/console/answers.ts';
-import { actorOf, deedInWords, reasonInWords, resultOf, whoOf } from '../../broker/console/static/activity/words.js';
+import {
+  actorOf,
+  callInWords,
+  deedInWords,
+  reasonInWords,
+  resultOf,
+  whoOf,
+} from '../../broker/console/static/activity/words.js';
 import { badgeLine } from '../terminal/badge.ts';
 import { cut, type Line, line, padded, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
@@ -25,10 +32,8 @@ function whatOf(row: AuditRow, names: Names): Line {
   if (row.kind === 'event' && !row.method)
     return line`${agent}${deedInWords(row.reason)}${row.platform_name ? ` · ${row.platform_name}` : ''}`;
   // One without a template says no more than method and path.
-  const what = row.sentence?.template
-    ? `${who ? 'asked to ' : ''}${row.sentence.text}`
-    : `${row.method ?? ''} ${row.path ?? ''}`;
-  return line`${agent}${what} on ${row.platform_name ?? ''}`;
+  const what = row.sentence?.template ? `${who ? 'asked to ' : ''}${row.sentence.text}` : callInWords(row);
+  return line`${agent}${what}${row.platform_name ? ` on ${row.platform_name}` : ''}`;
 }
 
 /** Of a call why it was answered as it was, of a change or a decision who made it. */

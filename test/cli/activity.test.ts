@@ -42,6 +42,16 @@ describe('activity', () => {
     expect(found).toEqual(found.toSorted((a, b) => a - b));
   });
 
+  test('of a call that could not be read it says what is known', async () => {
+    await daily.act('reader', { endpoint: '/%zz' });
+    await daily.act('reader', { method: 'SEND' });
+    const shown = (await lines('--agent', 'reader')).slice(-2).map((each) => each.slice(each.indexOf('reader')));
+    expect(shown).toEqual([
+      'reader GET on GitHub: invalid endpoint',
+      'reader a call that was not read on GitHub: invalid request',
+    ]);
+  });
+
   test('takes only what fits, and says when nothing does', async () => {
     expect((await lines('--agent', 'reader', '--result', 'denied')).length).toBe(1);
     expect((await lines('--limit', '2')).length).toBe(2);

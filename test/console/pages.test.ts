@@ -138,6 +138,7 @@ describe.skipIf(withoutChromium)(
         await triage.act(READ);
         await triage.act({ ...READ, scope: 'demo:write' });
         await bot.act({ ...READ, scope: 'demo:nonsense' });
+        await bot.act({ ...READ, method: 'SEND' });
       });
       const results = () =>
         page.value<string[]>(
@@ -155,6 +156,9 @@ describe.skipIf(withoutChromium)(
       test('newest first, filtered by result and agent in the address, which reloads properly', async () => {
         await go('/console/activity');
         expect(await results()).toEqual(expect.arrayContaining(['Allowed', 'Refused', 'Failed']));
+        const words = await page.value<string>(`document.querySelector('#activity').innerText`);
+        expect(words).toContain('a call that was not read');
+        expect(words).not.toMatch(/\b(?:null|undefined)\b/);
         await choose('#by-result', 'denied');
         await page.until(
           `location.search === '?result=denied' && new Set([...document.querySelectorAll('#activity .badge')].map((one) => one.innerText)).size === 1`,

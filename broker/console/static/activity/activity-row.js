@@ -1,7 +1,7 @@
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { History, Trail } from '/console/activity/history.js';
 import { outcomeOf } from '/console/activity/steps.js';
-import { actorOf, deedInWords, reasonInWords, whoOf } from '/console/activity/words.js';
+import { actorOf, callInWords, deedInWords, reasonInWords, whoOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
 import { receiptPath } from '/console/receipt/facts.js';
 import { Sentence } from '/console/request-view/sentence.js';
@@ -45,9 +45,8 @@ function Line({ row, names }) {
   const by = actor && actor !== who ? html` <span class="quiet">by ${actor}</span>` : '';
   if (isEvent && !row.method)
     return html`${agent}${deedInWords(row.reason)}${row.platform_name && ` · ${visibleLine(row.platform_name)}`}${by}`;
-  const platform = html`<span class="quiet">on ${visibleLine(row.platform_name ?? '')}</span>`;
-  if (!row.sentence)
-    return html`${agent}<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code> ${platform}${by}`;
+  const platform = row.platform_name && html`<span class="quiet">on ${visibleLine(row.platform_name)}</span>`;
+  if (!row.sentence) return html`${agent}<code>${visibleLine(callInWords(row))}</code> ${platform}${by}`;
   return html`${agent}${agent && 'asked to '}<${Sentence} sentence=${row.sentence} /> ${platform}${by}`;
 }
 
@@ -66,7 +65,7 @@ function Details({ row, names }) {
     ['History', row.history && html`<${History} steps=${row.history} names=${names} />`],
     ['Changes', changesOf(row)],
     ['Detail', row.detail && visibleLine(row.detail)],
-    ['Call', row.method && html`<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code>`],
+    ['Call', row.method && html`<code>${visibleLine(callInWords(row))}</code>`],
     ['Platform', row.platform_id && html`<code>${visibleLine(row.platform_id)}</code>`],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
     ['Rules', rulesOf(row)],

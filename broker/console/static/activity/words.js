@@ -156,6 +156,13 @@ export function reasonInWords({ reason, flags }, actor) {
   return REASONS[reason] ?? readable(reason);
 }
 
+/**
+ * Method and path of a call, as far as they were read: of one that is malformed they may not be.
+ *
+ * @param {Pick<AuditRow, 'method' | 'path'>} row
+ */
+export const callInWords = ({ method, path }) => [method, path].filter(Boolean).join(' ') || 'a call that was not read';
+
 /** What an owner did, after the name of whom it was done to, if it was an agent. */
 export const deedInWords = (/** @type {string} */ reason) => DEEDS[reason] ?? readable(reason);
 
