@@ -125,6 +125,8 @@ describe.skipIf(withoutChromium)(
       await look('the line that makes an agent');
       await goTo(walk, '/agents');
       await use('.page-head .primary, .empty a.primary');
+      await there(page, '[data-invite]', 'triage');
+      expect(await page.value('document.body.innerText')).not.toContain('--invite');
       await use('[data-invite] button');
       await says(page, 'The invite for triage is revoked.');
     };
@@ -207,6 +209,8 @@ describe.skipIf(withoutChromium)(
       await look('a role', 'dialog');
       await use('#save-role');
       await closed(page);
+      await page.until(`document.querySelector('${ann}').dataset.role === 'admin'`);
+      await there(page, `[data-member="${organisation.owner.id}"]`, 'Nobody removes oneself');
       await use(`${ann} [data-verb="remove"]`);
       await look('removing a person', 'dialog');
       await use('#remove-member');
@@ -252,11 +256,15 @@ describe.skipIf(withoutChromium)(
     };
 
     const setUp = async (walk: Walk) => {
-      const { page, use, fill, look } = walk;
+      const { page, use, fill, look, organisation } = walk;
       await goTo(walk, '/settings');
       await fill('#ttl', '90');
+      await use('#verify');
       await use('#save-approvals');
       await says(page, 'The settings of approvals are changed.');
+      const settings = (await organisation.ask('GET', '/owner/organisation')).body;
+      expect(settings).toMatchObject({ approval_ttl_seconds: 5400, require_user_verification: true });
+      await there(page, '.settings', 'This installation');
       await use('#publish');
       await look('publishing', 'dialog');
       await page.press('Escape');

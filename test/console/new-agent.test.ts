@@ -5,7 +5,7 @@ import { CLIENTS } from '../../broker/console/static/new-agent/lines.js';
 import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, says } from '../world/console.ts';
+import { openConsole } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { newRsaPair } from '../world/rsa.ts';
 
@@ -70,41 +70,6 @@ describe.skipIf(withoutChromium)(
       await page.click('#bound a');
       await has(page, 'h1', 'triage bot Active');
       await has(page, '#grants', 'demo:read');
-      expect(page.complaints).toEqual([]);
-    });
-
-    test('by keyboard alone, without a platform; an open invite is listed and revoked', async () => {
-      const organisation = await world.organisation();
-      await organisation.policy([{ effect: 'allow' }], 'default');
-      const page = await openConsole(world, browser, organisation.owner);
-      await page.open(`${world.running.baseUrl}/console/agents`);
-      await isLive(page);
-      const tabTo = async (selector: string) => {
-        for (let step = 0; step < 60; step++) {
-          if (await page.value(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
-          await page.press('Tab');
-        }
-        throw new Error(`Tab never came to ${selector}`);
-      };
-      await page.until(`document.querySelector('.empty a.primary') !== null`);
-      await tabTo('.empty a.primary');
-      await page.press('Enter');
-      await page.until(`document.querySelector('#agent-name') !== null`);
-      await tabTo('#agent-name');
-      await page.type('helper');
-      await has(page, '#invite-form', 'There is no platform yet');
-      await page.press('Enter');
-      await page.until(`document.querySelector('#invited .command') !== null`);
-      const secret = (await line(page)).split('--invite ')[1] ?? '';
-      await page.open(`${world.running.baseUrl}/console/agents/new`);
-      await isLive(page);
-      await has(page, '[data-invite]', 'helper');
-      expect(await page.value('document.body.innerText')).not.toContain(secret);
-      await tabTo('[data-invite] button');
-      await page.press('Enter');
-      await says(page, 'The invite for helper is revoked.');
-      await page.until(`document.querySelector('[data-invite]') === null`);
-      expect((await organisation.ask('GET', '/owner/invites')).body.invites).toEqual([]);
       expect(page.complaints).toEqual([]);
     });
 

@@ -54,8 +54,7 @@ export function OnOwn({ platform, changed }) {
 
 /** `known`: the platform to which another account is connected. `taken`: ids of others. @param {{ kind: Kind, known?: WholePlatform, taken: readonly string[], changed: () => void }} props */
 export function OwnForm({ kind, known, taken, changed }) {
-  const [own, setOwn] = useState({ ...NOTHING, ...(kind === 'mcp' && { scopes: 'use\n  tool *' }) });
-  const [isNamed, setNamed] = useState(false);
+  const [own, setOwn] = useState({ ...NOTHING, isNamed: false, ...(kind === 'mcp' && { scopes: 'use\n  tool *' }) });
   const [label, setLabel] = useState('');
   const [written, write] = useState(/** @type {Written} */ ({}));
   const [refused, setRefused] = useState(/** @type {Tested | undefined} */ (undefined));
@@ -67,12 +66,13 @@ export function OwnForm({ kind, known, taken, changed }) {
   const parts = known?.secret_parts ?? null;
   const secret = isOAuth ? undefined : secretOf(parts, written);
   const id = known?.platform_id ?? own.id.trim();
-  const change = (/** @type {Partial<Own>} */ to) => {
-    if ('id' in to) setNamed(true);
-    const next = { ...own, ...to };
-    // Until somebody names it, its id follows from its name or its address.
-    setOwn(isNamed || 'id' in to ? next : { ...next, id: freeId(next, taken) });
-  };
+  const change = (/** @type {Partial<Own>} */ to) =>
+    setOwn((before) => {
+      const isNamed = before.isNamed || 'id' in to;
+      const next = { ...before, ...to, isNamed };
+      // Until somebody names it, its id follows from its name or its address.
+      return isNamed ? next : { ...next, id: freeId(next, taken) };
+    });
   const lacks = (!isOAuth && secret === undefined) || (!known && (!own.address.trim() || !id || !own.scopes.trim()));
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();

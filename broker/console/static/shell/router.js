@@ -1,6 +1,6 @@
 // Pages have real addresses: each can be opened, reloaded and shared.
 /** @typedef {import('/console/html.js').Children} Children */
-import { html, useEffect, useRef, useState } from '/console/html.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { isSigningIn } from '/console/place.js';
 
 const MOVED = 'svc-moved';
@@ -17,7 +17,8 @@ let asks;
 export function useLeaving(active, ask) {
   const latest = useRef(ask);
   latest.current = ask;
-  useEffect(() => {
+  // As soon as it is drawn: who steps back at once is asked, too.
+  useLayoutEffect(() => {
     if (!active) return;
     const mine = (/** @type {() => void} */ go) => latest.current(go);
     asks = mine;
@@ -37,6 +38,8 @@ export function useLeaving(active, ask) {
  */
 export function navigate(to, { replace = false, sure = false } = {}) {
   if (asks && !sure) return asks(() => navigate(to, { replace, sure: true }));
+  // Whoever said yes is asked no more, though the page is there until the next one is drawn.
+  if (sure) asks = undefined;
   if (replace) history.replaceState(null, '', to);
   else history.pushState(null, '', to);
   dispatchEvent(new Event(MOVED));
