@@ -31,6 +31,9 @@ const NO_FAILURES: ReadonlySet<string> = new Set([
   'redirected_again',
 ]);
 
+/** Whether a status is the platform's own failure, and no answer about the call (RFC 9110 section 15.6). */
+export const isFailureOf = (status: number): boolean => status >= 500;
+
 /** What became of a call that was forwarded, and what that means for the connection and the breakers. */
 export async function concludeCall(services: Services, call: Call, sent: Sent): Promise<Outcome> {
   const { trials, platform, connection, forwarded } = sent;
@@ -46,7 +49,7 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
     }
     case 'streamed': {
       const { status, streamed, followed } = forwarded;
-      const isFailure = status >= 500 || streamed.ended === 'upstream_closed' || streamed.ended === 'idle';
+      const isFailure = isFailureOf(status) || streamed.ended === 'upstream_closed' || streamed.ended === 'idle';
       await bestEffort(broker, async () => {
         if (isFailure) await countUpstreamFailure(services, call.who, call.action.platform, trials);
         else if (trials.length > 0) await closeByTrial(services, trials);
@@ -56,7 +59,7 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
     }
     case 'not_passed_on': {
       const { status, cause, sent: uploaded } = forwarded;
-      if (status >= 500)
+      if (isFailureOf(status))
         await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
       else if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));
       return { kind: 'not_passed_on', cause, upstreamStatus: status, sent: uploaded, call: call.record };
@@ -126,7 +129,7 @@ async function concludeAnswer(
     await bestEffort(broker, () => setCredentialStatus(broker.store.db, place, 'reauth_needed'));
     return { kind: 'reauth_needed', connectionId: connection.id, cause: 'refused', responsePii, call: record };
   }
-  if (status >= 500) await bestEffort(broker, () => countUpstreamFailure(services, who, action.platform, trials));
+  if (isFailureOf(status)) await bestEffort(broker, () => countUpstreamFailure(services, who, action.platform, trials));
   else {
     if (!isUnauthorized) await bestEffort(broker, () => markWorking(services, record, connection, lapsed));
     if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));

@@ -11,7 +11,7 @@ import { present } from '../policy/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
 import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
-import { concludeCall } from './conclude.ts';
+import { concludeCall, isFailureOf } from './conclude.ts';
 import type { Connected } from './connect.ts';
 import type { Memory } from './deeds.ts';
 import { isReadStep } from './git-request.ts';
@@ -107,7 +107,7 @@ const OURS = new Set(['bad_request', 'address_refused', 'busy', 'closed', 'clien
 /** Why an outcome is a failure of the platform, for the metrics; undefined: it is none. */
 function platformFailure(outcome: Outcome): string | undefined {
   if (outcome.kind === 'unreachable') return OURS.has(outcome.code) ? undefined : outcome.code;
-  return 'upstreamStatus' in outcome && outcome.upstreamStatus >= 500 ? 'status_5xx' : undefined;
+  return 'upstreamStatus' in outcome && isFailureOf(outcome.upstreamStatus) ? 'status_5xx' : undefined;
 }
 
 /** What belongs to an outcome that is put on record: what follows from it once it is stored, and what is remembered of the call. */

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { READ } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { JSON_TYPE, rawClient } from './raw-client.ts';
@@ -45,6 +46,24 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
       upstream_status: 203,
     });
     expect(receipt).toBeDefined();
+  });
+
+  test('20 answers with status 500 are passed on and open the breaker of the platform, 20 with 499 do not', async () => {
+    const other = await world.organisation();
+    await other.platform();
+    const failing = await other.agent({ rules: ALLOW_ALL });
+    const read = rawClient(() => failing);
+    let status = 499;
+    world.upstream.answer = (_, response) => response.writeHead(status).end('no');
+    for (const each of [499, 500]) {
+      status = each;
+      for (let i = 0; i < 20; i++) expect((await read('GET', '/proxy/demo-main/items/7')).status).toBe(each);
+    }
+    world.upstream.answer = undefined;
+    const sent = world.upstream.seen.length;
+    expect((await read('GET', '/proxy/demo-main/items/7')).status).toBe(403);
+    expect((await failing.act(READ)).body.reason).toBe('circuit_breaker_open');
+    expect(world.upstream.seen).toHaveLength(sent);
   });
 
   test.each(['POST', 'PATCH'])('the bytes of a %s are sent as they came', async (method) => {
