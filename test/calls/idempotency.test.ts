@@ -7,6 +7,7 @@ import { claimIdempotencyKey, purgeIdempotencyKeys } from '../../broker/store/id
 import type { Action } from '../../broker/wire/action.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -142,6 +143,22 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const again = await withoutCalls(world, () => agent.act(WRITE, key));
     expectEnvelope(again, 409, 'idempotency_outcome_unknown');
     expect(again.body.audit_id).toBe(auditIdOf(withheld));
+  });
+
+  test('a call that was made and could not be recorded keeps its key: it is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const mend = await refuseAuditRows(world, 'final');
+    try {
+      expectEnvelope(await agent.act(WRITE, key), 503, 'audit_unavailable');
+      expect(world.upstream.seen).toHaveLength(1);
+      const again = await agent.act(WRITE, key);
+      expect([again.status, again.body.error], again.text).toEqual([409, 'idempotency_in_progress']);
+    } finally {
+      await mend();
+    }
+    expect((await agent.act(WRITE, key)).status).toBe(409);
+    expect(world.upstream.seen).toHaveLength(1);
   });
 
   test('the answer of a GET is not kept: it is made again', async () => {
