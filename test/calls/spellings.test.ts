@@ -143,6 +143,8 @@ describe.each(DOORS)('by %s', (door) => {
   const act = (agent: TestAgent, call: DoorCall) => actThrough(door, agent, call);
 
   describe('endpoints in another form than the one', () => {
+    const caller = shared(() => agentUnder());
+
     test.each([
       '/%zz',
       '/%',
@@ -154,10 +156,9 @@ describe.each(DOORS)('by %s', (door) => {
       '//items',
       '/items?a=%zz',
     ])('%s is refused by the door, on record', async (endpoint) => {
-      const agent = await agentUnder();
-      const answer = await act(agent, { ...READ, endpoint });
+      const answer = await act(caller, { ...READ, endpoint });
       expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_endpoint']);
-      const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+      const { row } = await evidenceOf(world, caller, auditIdOf(answer));
       expect(row).toMatchObject({ result: 'errored', reason: 'invalid_endpoint', platform_id: 'demo' });
       expect(understood).toEqual([]);
     });
