@@ -69,12 +69,14 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
       await refuseWrongMasterKey(store, keys);
     }
     await refuseOlderStore(store, config);
+    const isNew = !(await isMigrated(store));
     const applied = await migrate(store, readBuild().version);
     const newer = await findNewerMigrations(store);
     if (newer.length > 0)
       log.warn({ migrations: newer }, 'a newer release has migrated the store; this one may run on it, too');
     await warnOfLostCommits(store, log);
-    if (applied.length > 0) log.info({ migrations: applied }, 'applied migrations');
+    // All of them make a new store, which says nothing to whoever starts the broker for the first time.
+    if (applied.length > 0) log[isNew ? 'debug' : 'info']({ migrations: applied }, 'applied migrations');
     return store;
   } catch (error) {
     await store.close();

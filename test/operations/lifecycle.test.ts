@@ -151,6 +151,14 @@ function launch(environment: Record<string, string>, within: readonly string[] =
   return { child, written: () => written, ended: once(child, 'exit') };
 }
 
+test('the first start says where it runs, and logs nothing before it', { timeout: 60_000 }, async () => {
+  const { child, written, ended } = launch({ AGENT_BROKER_DATA: newFolder() });
+  await until('it is told', () => written().includes('A new master key is in'), 20_000);
+  expect(written()).toMatch(/^\s*Agent Broker is running at http:/);
+  child.kill('SIGTERM');
+  expect(await ended, written()).toEqual([0, null]);
+});
+
 test('SIGTERM while it waits for its database is heard: it stops in order and never serves', {
   timeout: 60_000,
 }, async () => {
