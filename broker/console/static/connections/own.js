@@ -15,8 +15,8 @@ import { Auth, FromOpenApi, Place, Scopes } from '/console/connections/own-field
 import { connect } from '/console/connections/steps.js';
 import { testInWords } from '/console/connections/words.js';
 import { html, useState } from '/console/html.js';
-import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
+import { Question } from '/console/shell/question.js';
 import { navigate } from '/console/shell/router.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
@@ -29,15 +29,14 @@ export function OnOwn({ platform, changed }) {
     /** @type {const} */ (`/owner/platforms/${platform.platform_id}`),
     600_000,
   );
-  const { busy, problem, run } = useDoing();
-  const announce = useAnnounce();
-  const remove = () =>
-    run(async () => {
-      await ask('DELETE', /** @type {const} */ (`/owner/platforms/${platform.platform_id}`));
-      announce(`“${visibleLine(platform.name)}” is removed.`, 'good');
-      changed();
-      navigate('/console/connections/new');
-    });
+  const [asking, setAsking] = useState(false);
+  const name = visibleLine(platform.name);
+  const remove = async () => {
+    await ask('DELETE', /** @type {const} */ (`/owner/platforms/${platform.platform_id}`));
+    changed();
+    navigate('/console/connections/new');
+    return `“${name}” is removed.`;
+  };
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!answer) return html`<${Loading} />`;
   return html`
@@ -46,9 +45,14 @@ export function OnOwn({ platform, changed }) {
       <h2 id="scopes-of">What agents can be granted on it</h2>
       <dl class="facts">${answer.scopes.map(({ scope, rules }) => html`<dt><code class="theirs">${scope}</code></dt><dd class="small theirs">${rules.map(visibleLine).join(', ')}</dd>`)}</dl>
       <p class="quiet small">A platform to which nothing leads can be removed: take away its connections and grants first.</p>
-      <${Problem} problem=${problem} />
-      <div class="buttons"><button type="button" class="danger" id="remove-platform" disabled=${busy} onClick=${remove}>Remove this platform</button></div>
+      <div class="buttons"><button type="button" class="danger" id="remove-platform" onClick=${() => setAsking(true)}>Remove this platform…</button></div>
     </section>
+    ${
+      asking &&
+      html`<${Question} title="Remove this platform?" verb="Remove" kind="danger solid" work=${remove} onClose=${() => setAsking(false)}>
+        <p>The broker forgets <strong class="theirs">${name}</strong>, its address and its scopes. What is on record stays.</p>
+      <//>`
+    }
   `;
 }
 
@@ -66,6 +70,8 @@ export function OwnForm({ kind, known, taken, changed }) {
   const parts = known?.secret_parts ?? null;
   const secret = isOAuth ? undefined : secretOf(parts, written);
   const id = known?.platform_id ?? own.id.trim();
+  const others = known?.connections.length ?? 0;
+  const usual = others > 0 ? `${id}-${others + 1}` : id;
   const change = (/** @type {Partial<Own>} */ to) =>
     setOwn((before) => {
       const isNamed = before.isNamed || 'id' in to;
@@ -86,7 +92,7 @@ export function OwnForm({ kind, known, taken, changed }) {
         known: known !== undefined,
         entry: async () => entry,
         secrets: isOAuth && client_secret ? { client_secret } : {},
-        label: label.trim() || id,
+        label: label.trim() || usual,
         secret,
         way: isOAuth ? 'oauth' : 'token',
       });
@@ -111,15 +117,18 @@ export function OwnForm({ kind, known, taken, changed }) {
       html`${kind === 'rest' && html`<${FromOpenApi} change=${change} />`}
       <${Place} ...${common} /><${Auth} ...${common} />`
     }
-    ${!isOAuth && html`<${CredentialFields} parts=${parts} what=${type === 'basic' ? 'user:password' : 'its credential'} written=${written} write=${write} />`}
+    ${!isOAuth && html`<${CredentialFields} parts=${parts} what=${WHAT[type ?? ''] ?? 'its credential'} written=${written} write=${write} />`}
     ${!known && html`<${Scopes} ...${common} />`}
-    <${Field} name="label" open optional words="What to call this connection" hint=${`Empty: ${id || 'the id of the platform'}`} value=${label} hear=${setLabel} />
+    <${Field} name="label" open optional words="What to call this connection" hint=${`Empty: ${usual || 'the id of the platform'}`} value=${label} hear=${setLabel} />
     <${Problem} problem=${problem} />
     ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${testInWords(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> Nothing was kept.</p></div>`}
     <div class="buttons"><button type="submit" class="primary" id="connect" disabled=${busy || lacks}>${busy ? 'Asking the platform…' : isOAuth ? 'Continue to consent' : 'Connect and test'}</button></div>
-    ${leaving && html`<${Leave} connection=${{ label: label.trim() || id, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
+    ${leaving && html`<${Leave} connection=${{ label: label.trim() || usual, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
   </form>`;
 }
+
+/** What a credential of one text is called. @type {Record<string, string>} */
+const WHAT = { basic: 'user:password', app: 'the number of the installation' };
 
 /** Such as `crm` of https://api.crm.example/v2. @param {Own} own @param {readonly string[]} taken */
 function freeId({ name, address }, taken) {
