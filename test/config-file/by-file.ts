@@ -1,6 +1,6 @@
 /** An organisation of a whole broker that is governed by a file, and what its agents' real calls come to. */
 import { expect } from 'vitest';
-import { type Answer, type KeyPair, TestAgent } from '../world/agent.ts';
+import { type Answer, type KeyPair, send, TestAgent } from '../world/agent.ts';
 import type { Organisation, World } from '../world/world.ts';
 
 export type Change = { action: string; kind: string; name: string; details: string[] };
@@ -70,11 +70,20 @@ export class ByFile {
     );
   }
 
-  /** What a call of the agent of this name comes to: status, reason, and the credential that the platform saw. */
-  async call(name: string, action: Record<string, unknown>): Promise<Outcome> {
-    const agent = (await this.agents()).get(name);
+  /** `action`: a call, or the path of a request of git. What a call of the agent of this name comes to: status, reason, and the credential that the platform saw. */
+  async call(name: string, action: Record<string, unknown>, agents = this.agents()): Promise<Outcome> {
+    const agent = (await agents).get(name);
     if (!agent) return { status: 0, reason: 'no such agent', credential: undefined };
     const before = this.world.upstream.seen.length;
+    if (typeof action.git === 'string') {
+      const authorization = `Basic ${Buffer.from(`x:${agent.token()}`).toString('base64')}`;
+      const { status, text } = await send(agent.baseUrl + action.git, { headers: { authorization } });
+      return {
+        status,
+        reason: /[a-z]+(?:_[a-z]+)+/.exec(text)?.[0],
+        credential: this.world.upstream.seen[before]?.headers.authorization,
+      };
+    }
     const answer = await agent.act(action);
     const seen = this.world.upstream.seen.slice(before);
     expect(seen.length).toBeLessThan(2);

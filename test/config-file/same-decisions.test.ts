@@ -1,8 +1,10 @@
 /** What a file or an export says is what decides, whatever was there before: shown by real calls of random states. */
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
 import { makeKeyPair } from '../world/agent.ts';
-import { givenWorld } from '../world/given.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ByFile, type Outcome } from './by-file.ts';
 
@@ -14,8 +16,32 @@ const ACTIONS = [
   { platform: 'crm', endpoint: '/messages', method: 'POST', scope: 'crm:write', data: { to: 'x@evil.example', n: 5 } },
   { platform: 'codehost', endpoint: '/repos/acme/one', method: 'GET', scope: 'codehost:read' },
   { platform: 'codehost', endpoint: '/orgs/acme/repos', method: 'POST', scope: 'codehost:create', data: { name: 'n' } },
+  writing('refs/heads/agent/one'),
+  writing('refs/heads/main'),
+  { git: '/git/acme/one.git/info/refs?service=git-upload-pack' },
+  { git: '/git/other/one.git/info/refs?service=git-upload-pack' },
+  graphql('issues:read', 'query { issues { id } }'),
+  graphql('issues:write', 'mutation { issueCreate(title: "x") { id } }'),
+  tool('search', 'tools:read'),
+  tool('drop', 'tools:write'),
 ];
-const SCOPES = { crm: ['crm:read', 'crm:write'], codehost: ['codehost:read', 'codehost:create'] };
+const SCOPES = {
+  crm: ['crm:read', 'crm:write'],
+  codehost: ['codehost:read', 'codehost:create', 'codehost:write'],
+  issues: ['issues:read', 'issues:write'],
+  tools: ['tools:read', 'tools:write'],
+};
+
+function writing(ref: string) {
+  const endpoint = '/repos/acme/one/git/refs';
+  return { platform: 'codehost', endpoint, method: 'POST', scope: 'codehost:write', data: { ref } };
+}
+function graphql(scope: string, query: string) {
+  return { platform: 'issues', endpoint: '/', method: 'POST', scope, data: { query } };
+}
+function tool(name: string, scope: string) {
+  return { platform: 'tools', endpoint: `/tools/${name}`, method: 'POST', scope, data: { n: 1 } };
+}
 
 const often = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 3 });
 const termsOn = (platform: keyof typeof SCOPES, connections: readonly string[]) =>
@@ -37,7 +63,7 @@ const rule = (effects: readonly string[]) =>
   fc.record(
     {
       effect: fc.constantFrom(...effects),
-      scopes: fc.constantFrom(['*:read'], ['crm:*'], ['codehost:create']),
+      scopes: fc.constantFrom(['*:read'], ['crm:*'], ['codehost:create'], ['issues:*', 'tools:*'], ['codehost:*']),
       methods: fc.constantFrom(['GET'], ['POST']),
       when: fc.constantFrom('has(request.body.n) && request.body.n > 3', 'request.body.n > 3'),
     },
@@ -60,6 +86,8 @@ const documents = fc.record({
             own: fc.boolean(),
             crm: often(termsOn('crm', ['main', 'other'])),
             codehost: often(termsOn('codehost', ['hub'])),
+            issues: often(termsOn('issues', ['tracker'])),
+            tools: often(termsOn('tools', ['server'])),
           }),
         ),
       ]),
@@ -68,10 +96,10 @@ const documents = fc.record({
 });
 type Said = typeof documents extends fc.Arbitrary<infer One> ? One : never;
 
-function documentOf(url: string, said: Said, suspends: boolean) {
+function documentOf({ url, mcp }: { url: string; mcp: string }, said: Said, suspends: boolean) {
   const agents = Object.entries(said.agents).flatMap(([name, agent]) => {
     if (!agent) return [];
-    const { suspended, own, crm, codehost } = agent;
+    const { suspended, own, crm, codehost, issues, tools } = agent;
     return [
       [
         name,
@@ -79,7 +107,12 @@ function documentOf(url: string, said: Said, suspends: boolean) {
           policy: own ? 'own' : 'default',
           ...(suspends && suspended && { suspended: true }),
           public_key: { pem: KEYS.get(name)!.publicPem },
-          grants: { ...(crm && { crm }), ...(codehost && { codehost }) },
+          grants: {
+            ...(crm && { crm }),
+            ...(codehost && { codehost }),
+            ...(issues && { issues }),
+            ...(tools && { tools }),
+          },
         },
       ] as const,
     ];
@@ -96,13 +129,32 @@ function documentOf(url: string, said: Said, suspends: boolean) {
       },
       codehost: {
         ...platform,
-        scopes: { 'codehost:read': ['GET /repos/**'], 'codehost:create': ['POST /orgs/*/repos'] },
+        git_base_url: url,
+        scopes: {
+          'codehost:read': ['GET /repos/**', 'GET /git/*/*/info/refs', 'POST /git/*/*/git-upload-pack'],
+          'codehost:create': ['POST /orgs/*/repos'],
+          'codehost:write': ['POST /repos/*/*/git/refs'],
+        },
+        refs: { 'POST /repos/*/*/git/refs': [{ in: 'body', at: '/ref', action: 'create' }] },
+      },
+      issues: {
+        ...platform,
+        kind: 'graphql',
+        scopes: { 'issues:read': ['query *'], 'issues:write': ['mutation *'] },
+      },
+      tools: {
+        ...platform,
+        kind: 'mcp',
+        base_url: mcp,
+        scopes: { 'tools:read': ['tool search'], 'tools:write': ['tool drop'] },
       },
     },
     connections: {
       main: { platform: 'crm', secret: { env: said.swapped ? 'OTHER' : 'MAIN' }, default: !said.swapped },
       other: { platform: 'crm', secret: { env: said.swapped ? 'MAIN' : 'OTHER' }, default: said.swapped },
       hub: { platform: 'codehost', secret: { env: 'MAIN' } },
+      tracker: { platform: 'issues', secret: { env: said.swapped ? 'OTHER' : 'MAIN' } },
+      server: { platform: 'tools', secret: { env: 'MAIN' } },
     },
     policies: { own: { rules: said.rules } },
     guardrails: said.guardrails.map((one, i) => ({ name: `guardrail ${i}`, ...one })),
@@ -111,24 +163,33 @@ function documentOf(url: string, said: Said, suspends: boolean) {
 }
 
 describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
+  const mcp = shared(() => startMcpServer());
   const world = givenWorld(store);
+  beforeAll(async () => {
+    world.environment.AGENT_BROKER_ALLOW_PRIVATE += `,${mcp.address}`;
+    await world.restart();
+    mcp.tools = [{ name: 'search', annotations: { readOnlyHint: true } }, { name: 'drop' }];
+    afterFile(() => mcp.close());
+  });
 
   async function outcomes(governed: ByFile): Promise<Record<string, Outcome[]>> {
     const all: Record<string, Outcome[]> = {};
+    const agents = governed.agents();
     for (const name of NAMES) {
       all[name] = [];
-      for (const action of ACTIONS) all[name].push(await governed.call(name, action));
+      for (const action of ACTIONS) all[name].push(await governed.call(name, action, agents));
     }
     return all;
   }
-  /** One that was revoked and one that is not there are refused alike. */
+  /** One that was revoked and one that is not there are refused alike. Git tells a halt, and not why. */
   const revokedIsNone = (all: Record<string, Outcome[]>) =>
     JSON.parse(
       JSON.stringify(all, (_, value) =>
-        value?.reason === 'agent_revoked' || value?.reason === 'no such agent' ? 'nobody' : value,
+        ['agent_revoked', 'agent_halted', 'no such agent'].includes(value?.reason) ? 'nobody' : value,
       ),
     );
-  const document = (said: Said, suspends = false) => documentOf(world.upstream.url, said, suspends);
+  const document = (said: Said, suspends = false) =>
+    documentOf({ url: world.upstream.url, mcp: mcp.url }, said, suspends);
 
   /** What an owner does by hand. */
   async function meddle(governed: ByFile, hands: readonly Hand[]): Promise<void> {
@@ -167,7 +228,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
         expect(revokedIsNone(await outcomes(changed))).toEqual(revokedIsNone(await outcomes(fresh)));
         expect(await changed.apply(document(after))).toEqual([]);
       }),
-      { numRuns: 12, examples: [] },
+      { numRuns: 8, examples: [] },
     );
   });
 
@@ -188,7 +249,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
         expect(revokedIsNone(await outcomes(fresh))).toEqual(revokedIsNone(await outcomes(source)));
         expect((await fresh.export()).replace(/^organisation: .*\n/, '')).toContain('agents:');
       }),
-      { numRuns: 12 },
+      { numRuns: 8 },
     );
   });
 });
