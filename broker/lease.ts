@@ -68,7 +68,8 @@ export function keepLease(
     isFirst = false;
     if (fence === undefined) {
       const left = ((await leaseEnd(db, name)) ?? now) - clock() + AFTER_END_MS;
-      return Math.min(Math.max(left, AFTER_END_MS), RENEW_MS);
+      // Not as often as it is renewed: all other replicas ask, and it is free before its end only when its holder stops.
+      return Math.min(Math.max(left, AFTER_END_MS), LEASE_MS);
     }
     held = { fence, end };
     gained();
