@@ -113,7 +113,7 @@ describe.skipIf(withoutChromium)(
     };
 
     const inviteAgent = async (walk: Walk) => {
-      const { page, use, fill, choose, look } = walk;
+      const { page, use, fill, choose } = walk;
       await goTo(walk, '/agents');
       await use('.empty a.primary');
       await fill('#agent-name', 'triage');
@@ -122,7 +122,6 @@ describe.skipIf(withoutChromium)(
       await use('input[name="crm:read"]');
       await use('#invite');
       await there(page, '#invited .command');
-      await look('the line that makes an agent');
       await goTo(walk, '/agents');
       await use('.page-head .primary, .empty a.primary');
       await there(page, '[data-invite]', 'triage');
@@ -292,14 +291,11 @@ describe.skipIf(withoutChromium)(
       await goTo(walk, '/activity');
       await choose('#by-result', 'allowed');
       await use('#activity summary');
-      await look('an open line of the activity');
       await use('#activity [open] a[href^="/console/receipt"]');
       await there(page, 'main', 'Signature');
-      await look('a receipt');
       await goTo(walk, '/overview');
       await choose('#range', 'month');
       await page.until(`location.search === '?range=month'`);
-      await look('the overview');
       await goTo(walk, '/agents');
       await use('#to-clients');
       await goTo(walk, '/agents');
