@@ -104,7 +104,7 @@ export function recipientEntryKind(entry: string): 'address' | 'domain' | 'id' |
 
 /** An id is covered by the very same text, an address by itself and by its domain. */
 function covers(entry: string, who: Address | string): boolean {
-  if (typeof who === 'string') return entry === who && recipientEntryKind(entry) === 'id';
+  if (typeof who === 'string') return entry === who;
   if (entry.startsWith('@')) return entry.slice(1).toLowerCase() === who.domain;
   const address = readAddress(entry);
   return address !== undefined && address.domain === who.domain && address.local === who.local;
