@@ -29,10 +29,12 @@ export async function refuseOlderStore(store: Store, places: Places): Promise<vo
   const madeAt = await findBackupMark(store.db);
   if (madeAt !== undefined)
     throw new Error(`This store is a backup of ${madeAt}, and was put in place without being restored. ${RESTORE}`);
+  // Before the store is asked: a process that starts at this moment moves the store on, and then remembers that.
+  const seen = seenIn(places);
   const found = await findGeneration(store.db);
-  if (found && found.number < newestSeen(places, found.storeId))
+  if (found && found.number < seen(found.storeId))
     throw new Error(
-      `This store is older than it was: it is at generation ${found.number}, and ${newestSeen(places, found.storeId)} was seen of it. ${RESTORE}`,
+      `This store is older than it was: it is at generation ${found.number}, and ${seen(found.storeId)} was seen of it. ${RESTORE}`,
     );
 }
 
@@ -53,9 +55,14 @@ export function generationChore({ store, config, log }: { store: Store; config: 
   };
 }
 
+/** What is remembered here now: the highest generation of a store that was seen. 0: none was. */
+function seenIn(places: Places): (storeId: string) => number {
+  const remembered = filesOf(places).map(read);
+  return (storeId) => Math.max(...remembered.map((one) => one[storeId] ?? 0));
+}
+
 /** The highest generation of a store that was seen here. 0: none was. */
-export const newestSeen = (places: Places, storeId: string): number =>
-  Math.max(...filesOf(places).map((file) => read(file)[storeId] ?? 0));
+export const newestSeen = (places: Places, storeId: string): number => seenIn(places)(storeId);
 
 /** Remembers it in the data folder and beside the key file. */
 export function rememberGeneration(places: Places, { storeId, number }: Generation, log: Log): void {
