@@ -6,7 +6,7 @@ import { leaseEnd, releaseLease, renewLease, takeLease } from './store/leases.ts
 
 /** How long a process that died keeps the work from the others: who starts in its place is to tell owners within two seconds of being ready. */
 const LEASE_MS = 2_000;
-const RENEW_MS = 500;
+const RENEW_MS = 800;
 /** Of the end of a lease, for what was begun just before it. */
 const SPARE_MS = 400;
 /** What is asked for at the end of another's lease is asked for after it. */
@@ -68,7 +68,7 @@ export function keepLease(
     isFirst = false;
     if (fence === undefined) {
       const left = ((await leaseEnd(db, name)) ?? now) - clock() + AFTER_END_MS;
-      // Not as often as it is renewed: all other replicas ask, and it is free before its end only when its holder stops.
+      // Not at each beat: all other replicas ask, and it is free before its end only when its holder stops.
       return Math.min(Math.max(left, AFTER_END_MS), LEASE_MS);
     }
     held = { fence, end };

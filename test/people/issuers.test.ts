@@ -83,11 +83,11 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       release();
       await calls;
       expect(issuer.seen.filter((path) => path === 'GET /jwks')).toHaveLength(1);
-      // Down: with keys that are not an hour old yet.
+      // Down: with keys that are not five minutes old yet.
       issuer.answers.set('/jwks', (_request, response) => void response.socket?.destroy());
-      world.clock.skewMs += 30 * MINUTE_MS;
+      world.clock.skewMs += 4 * MINUTE_MS;
       await believed(await assertion());
-      world.clock.skewMs += 31 * MINUTE_MS;
+      world.clock.skewMs += 2 * MINUTE_MS;
       await refused(await assertion(), /cannot be fetched just now/);
     });
 
