@@ -241,6 +241,14 @@ describe('base64 of something longer', () => {
       text.slice(Math.ceil(((3 + before + SECRET.length) * 8) / 6)),
     ]);
   });
+  it.each([1, 2, 3])(
+    'that is no text, %i bytes before and behind it, is decoded with the groups that hold both',
+    (bytes) => {
+      const around = Buffer.alloc(bytes, 0xff);
+      const body = Buffer.concat([around, Buffer.from(encodeURIComponent(SECRET)), around]).toString('base64');
+      expect(read(body, 'text/plain')).toMatchObject({ kind: 'blocked' });
+    },
+  );
   it('with its padding', () => {
     expect(read(`a ${base64(SECRET)} b`, 'text/plain')).toMatchObject({ data: '"a [redacted] b"' });
     expect(read(`a ${base64(`x${SECRET}`)} b`, 'text/plain')).toMatchObject({
