@@ -184,12 +184,12 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     const found: string[] = [];
     let [next, pages] = [undefined as string | null | undefined, 0];
     while (next !== null) {
-      const { body } = await fresh.ask('GET', `/owner/audit?reason=rare${next ? `&before=${next}` : ''}`);
+      const { body } = await fresh.ask('GET', `/owner/audit?text=rare${next ? `&before=${next}` : ''}`);
       found.push(...body.rows.map(({ id }: Shown) => id));
       next = body.next;
       pages++;
     }
-    // Each page looks at 20,000 rows at most, and fewer on a slow machine.
+    // A text is looked for in 20,000 rows a page at most, and in fewer on a slow machine.
     expect(found).toEqual(wanted);
     expect(pages).toBeGreaterThan(1);
     expect((await fresh.ask('GET', '/owner/audit?limit=3')).body.rows.map(({ id }: Shown) => id)).toEqual(
