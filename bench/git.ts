@@ -16,6 +16,8 @@ export type GitFindings = {
   /** Bytes a second, of each side. */
   clone: { broker: number[]; nginx: number[] };
   push: { broker: number[]; nginx: number[] };
+  /** A push in chunks, after a probe, as git sends what is longer than its http.postBuffer. */
+  chunked: { broker: number[]; nginx: number[] };
   /** CLONES of CLONE_MIB at once: bytes a second of all together. */
   clones: { broker: number; nginx: number };
   /** Resident bytes of the broker: the most of a large clone and push, and of the clones at once, less those before. */
@@ -67,6 +69,7 @@ export async function watchGit(
   const found: GitFindings = {
     clone: { broker: [], nginx: [] },
     push: { broker: [], nginx: [] },
+    chunked: { broker: [], nginx: [] },
     clones: { broker: 0, nginx: 0 },
     grown: { large: 0, clones: 0 },
     refs: { broker: [], nginx: [] },
@@ -81,7 +84,8 @@ export async function watchGit(
     for (let round = 0; round < rounds; round++)
       for (const side of both) {
         found.clone[side].push(rate(LARGE_MIB, await timed(() => clone(sides[side], agent, LARGE_MIB))));
-        found.push[side].push(rate(LARGE_MIB, await timed(() => pushLarge(sides[side], agent))));
+        found.push[side].push(rate(LARGE_MIB, await timed(() => pushLarge(sides[side], agent, 'whole'))));
+        found.chunked[side].push(rate(LARGE_MIB, await timed(() => pushLarge(sides[side], agent, 'chunked'))));
       }
     found.grown.large = await large.end();
     const many = watchMemory(broker.pid);
@@ -95,7 +99,7 @@ export async function watchGit(
     agent.destroy();
   }
   tell(
-    `git: clone ${show(found.clone.broker)} of nginx's ${show(found.clone.nginx)}, push ${show(found.push.broker)} of ${show(found.push.nginx)}`,
+    `git: clone ${show(found.clone.broker)} of nginx's ${show(found.clone.nginx)}, push ${show(found.push.broker)} of ${show(found.push.nginx)}, in chunks ${show(found.chunked.broker)} of ${show(found.chunked.nginx)}`,
   );
   return found;
 }
@@ -163,15 +167,18 @@ const COMMAND = '7d1b31e74ee336d15cbd21741bc88a537ed063a0 refs/heads/agent/bench
 const HEAD = Buffer.from(`${(COMMAND.length + 45).toString(16).padStart(4, '0')}${'0'.repeat(40)} ${COMMAND}0000`);
 const PIECE = Buffer.alloc(MIB, 'PACK');
 
-async function pushLarge(side: GitSide, agent: Agent): Promise<void> {
+async function pushLarge(side: GitSide, agent: Agent, how: 'whole' | 'chunked'): Promise<void> {
   const pieces = function* () {
     yield HEAD;
     for (let at = 0; at < LARGE_MIB; at++) yield PIECE;
   };
+  const path = '/acme/1.git/git-receive-pack';
+  if (how === 'chunked') await send(side, agent, { at: 0, path, type: PUSH, body: PROBE });
   await send(side, agent, {
     at: 0,
-    path: '/acme/1.git/git-receive-pack',
+    path,
     type: PUSH,
+    isChunked: how === 'chunked',
     body: {
       length: HEAD.length + LARGE_MIB * MIB,
       stream: () => Readable.from(pieces(), { objectMode: true, highWaterMark: 1 }),
@@ -180,12 +187,14 @@ async function pushLarge(side: GitSide, agent: Agent): Promise<void> {
 }
 
 const PUSH = 'application/x-git-receive-pack-request';
+/** What git sends before a body in chunks, to be asked for a password in time. */
+const PROBE = Buffer.from('0000');
 
 async function pushSmall(side: GitSide, agent: Agent, body: Buffer, at: number): Promise<void> {
   await advertise(side, agent, at, 'git-receive-pack');
   const path = '/acme/1.git/git-receive-pack';
-  await send(side, agent, { at, path, type: PUSH, body: Buffer.from('0000') });
-  await send(side, agent, { at, path, type: PUSH, body });
+  await send(side, agent, { at, path, type: PUSH, body: PROBE });
+  await send(side, agent, { at, path, type: PUSH, body, isChunked: true });
 }
 
 type Streamed = { length: number; stream(): Readable };
@@ -194,19 +203,21 @@ type Asked = {
   path: string;
   type?: string;
   body?: Buffer | Streamed;
+  /** Without a length. */
+  isChunked?: boolean;
   /** Bytes of the answer, where they are counted. */
   expected?: number;
 };
 
 /** Sends one request and reads its answer to the end. Rejects when that is not a 200, or not of the expected length. */
-async function send(side: GitSide, agent: Agent, { at, path, type, body, expected }: Asked): Promise<void> {
+async function send(side: GitSide, agent: Agent, { at, path, type, body, isChunked, expected }: Asked): Promise<void> {
   const authorization = side.authorization(at);
   const length = body?.length;
   const headers = {
     'user-agent': 'git/2.39.5',
     ...(authorization !== undefined && { authorization }),
     ...(type !== undefined && { 'content-type': type }),
-    ...(length !== undefined && { 'content-length': length }),
+    ...(isChunked ? { 'transfer-encoding': 'chunked' } : length !== undefined && { 'content-length': length }),
   };
   const asked = request(`${side.base}${path}`, { agent, method: body ? 'POST' : 'GET', headers });
   const answered = new Promise<IncomingMessage>((resolve, reject) => {

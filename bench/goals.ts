@@ -175,7 +175,7 @@ export function judge(findings: Findings): Goal[] {
     }
     if (pushes) {
       const fast = `${thousands(quantile(pushes.latency, 0.5))} ms in the middle`;
-      const name = `pushes of 10 KB, recorded (${fast}), ${store}`;
+      const name = `pushes of 10 KB in chunks, recorded (${fast}), ${store}`;
       const kept = pushes.failed === 0 && pushes.rows === ROWS_OF_PUSHES;
       // The last ones end a moment after the time in which all begin.
       add(name, '≥ 99/s, no row missing', pushes.rate, (value) => `${value.toFixed(1)}/s`, pushes.rate >= 99 && kept);

@@ -102,17 +102,18 @@ function waitingFigures({ agents, bytes, load, statements, decided, shown }: Wai
   return table(['', ''], rows);
 }
 
-function gitFigures({ clone, push, clones, refs }: GitFindings): string {
+function gitFigures({ clone, push, chunked, clones, refs }: GitFindings): string {
   const megabytes = (rate: number) => `${(rate / 1e6).toFixed(0)} MB/s`;
   const p50 = (values: readonly number[]) => milliseconds(quantile(values, 0.5));
   const side = (name: string, of: 'broker' | 'nginx') => [
     name,
     megabytes(median(clone[of])),
     megabytes(median(push[of])),
+    megabytes(median(chunked[of])),
     megabytes(clones[of]),
     p50(refs[of]),
   ];
-  const header = ['', 'clone of 500 MiB', 'push of 500 MiB', '20 clones of 50 MiB', 'info/refs, p50'];
+  const header = ['', 'clone of 500 MiB', 'push of 500 MiB', 'in chunks', '20 clones of 50 MiB', 'info/refs, p50'];
   return table(header, [side('broker', 'broker'), side('nginx', 'nginx')]);
 }
 

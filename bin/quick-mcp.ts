@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { CallerProblem } from '../mcp/caller-problem.ts';
-import { type CallerOptions, configuredCaller } from '../mcp/stdio/configured-caller.ts';
+import { type CallerOptions, configuredCaller } from '../mcp/configured-caller.ts';
 import { packageVersion } from './package-version.ts';
 
 /** Limit of the broker's long polls; clients time out after 60 seconds (docs/clients/waiting.md). */

@@ -4,9 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import { CallerProblem } from '../mcp/caller-problem.ts';
 import { agentClient } from '../mcp/client/agent-client.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import { AgentKeyError, agentSigner } from '../mcp/client/signer.ts';
+import { type CallerOptions, callerHeader } from '../mcp/configured-caller.ts';
 import { ProfileError, readProfile } from '../mcp/profile.ts';
 import {
   type Chosen,
@@ -26,7 +28,7 @@ import { addressesOf } from './git-setup.ts';
 import { PROGRAM } from './program-name.ts';
 import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
 
-export type RunOptions = {
+export type RunOptions = CallerOptions & {
   connection: string[];
   port: string[];
   proxy?: boolean;
@@ -45,6 +47,7 @@ const CODE_HOST = new URL('https://github.com');
  */
 export async function run(words: readonly string[], options: RunOptions, say: (line: string) => void): Promise<number> {
   const broker = brokerOf(options.profile);
+  const caller = callerOf(options);
   const granted = named(await askGranted(broker), options.connection);
   const chosen = choose(granted);
   const isStrict = options.strict === true;
@@ -60,7 +63,7 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     const socket = socketIn(folder, codehost !== undefined);
     const connections = granted.map(({ name }) => name);
     const door = { ...broker, url: await doorAddress(broker.url) };
-    const served = { broker: door, placeholder, connections, codehost, socket, ports, proxy };
+    const served = { broker: door, placeholder, caller, connections, codehost, socket, ports, proxy };
     const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });
@@ -109,6 +112,14 @@ function brokerOf(file: string | undefined): Broker {
   } catch (error) {
     if (error instanceof ProfileError || error instanceof AgentKeyError) throw new CommandFailed(error.message);
     throw error;
+  }
+}
+
+function callerOf(options: CallerOptions): ReturnType<typeof callerHeader> {
+  try {
+    return callerHeader(options, process.env);
+  } catch (error) {
+    throw error instanceof CallerProblem ? new CommandFailed(error.message) : error;
   }
 }
 

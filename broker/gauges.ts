@@ -1,7 +1,7 @@
 /** Gauges: what a running broker is like at the moment at which somebody asks. */
 import { statfs } from 'node:fs/promises';
-import { SINK_KINDS } from './audit-push/settings.ts';
 import { readBuild } from './build.ts';
+import { SINK_KINDS } from './config-file/audit-sinks.ts';
 import { KEY_USES } from './keys.ts';
 import type { Listener } from './listener.ts';
 import type { Services } from './services.ts';

@@ -3,12 +3,18 @@
  * start, each stop and each hour: a store that is behind what stands outside was put back, and everything that was used or decided
  * since would be good again.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Config } from './config.ts';
 import type { Log } from './log.ts';
-import { advanceGeneration, findBackupMark, findGeneration, type Generation } from './store/generation.ts';
+import {
+  advanceGeneration,
+  findBackupMark,
+  findGeneration,
+  type Generation,
+  hasRestoreMark,
+} from './store/generation.ts';
 import { isMigrated } from './store/migrate.ts';
 import type { Store } from './store/store.ts';
 
@@ -23,8 +29,24 @@ const RESTORE =
   'Restore it with "npx agent-broker restore FILE", or, when it was brought back by other means, run "npx agent-broker restore --in-place": ' +
   'either ends what waited then and lets an admin review it. Nothing was started and nothing was changed.';
 
-/** Throws, in words, when the store is a backup, or older than it was. Changes nothing. */
+/** Where a store of SQLite is made ready before it is put in place. */
+export const restoringPlace = (dataFolder: string): string => join(dataFolder, 'store.restoring');
+
+/** Throws, in words, when a restore was killed before its store was in place. Makes nothing, so that it can be run again. */
+export function refuseCutRestore({ dataFolder, databaseUrl }: Pick<Config, 'dataFolder' | 'databaseUrl'>): void {
+  const place = restoringPlace(dataFolder);
+  if (databaseUrl === undefined && existsSync(place) && !existsSync(join(dataFolder, 'store', 'broker.db')))
+    throw new Error(
+      `A restore was cut off before its store was in place. Run "npx agent-broker restore FILE" again; or, to start without it, remove ${place}. Nothing was started.`,
+    );
+}
+
+/** Throws, in words, when the store is a backup, or older than it was, or a restore of it was cut off. Changes nothing. */
 export async function refuseOlderStore(store: Store, places: Places): Promise<void> {
+  if (store.dialect === 'postgres' && (await hasRestoreMark(store.db)))
+    throw new Error(
+      'A restore into this database was cut off, or is under way. Make an empty database, and run "npx agent-broker restore FILE" again. Nothing was started and nothing was changed.',
+    );
   if (!(await isMigrated(store))) return;
   const madeAt = await findBackupMark(store.db);
   if (madeAt !== undefined)

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { readBuild } from './build.ts';
 import type { Config } from './config.ts';
 import { readMasterKeys } from './crypto/master-key-file.ts';
-import { newestSeen, rememberGeneration } from './generation.ts';
+import { newestSeen, rememberGeneration, restoringPlace } from './generation.ts';
 import type { Log } from './log.ts';
 import { hasMasterKey, masterKeySource, refuseKeyOfOther, refuseWrongMasterKey } from './master-key-rotation.ts';
 import { openPlainStore } from './start.ts';
 import { type BackupManifest, hashFile, readManifest, synchronise } from './store/backup-manifest.ts';
 import { endWhatWaited } from './store/end-what-waited.ts';
-import { findGeneration, settleGeneration } from './store/generation.ts';
+import { findGeneration, markRestore, settleGeneration, unmarkRestore } from './store/generation.ts';
 import { refuseLiveInstances } from './store/instances.ts';
 import { lockFolder } from './store/lock.ts';
 import { isMigrated, migrate } from './store/migrate.ts';
@@ -42,9 +42,9 @@ export async function restoreBackup(
   const url = config.databaseUrl?.reveal();
   if (url !== undefined) {
     if (replace) throw new Error('A database is not replaced. Make an empty one, and name it in DATABASE_URL.');
-    await loadDump(url, file, manifest.rows, programs);
     const store = openPlainStore(config, log);
     try {
+      await loadDump(url, file, manifest.rows, programs, () => markRestore(store.db));
       await settle(store, { madeAt, number });
     } finally {
       await store.close();
@@ -57,7 +57,7 @@ export async function restoreBackup(
     throw new Error(`There is a store in ${place}. To put the backup in its place, and keep it beside, add --replace.`);
   const lock = existsSync(place) ? lockFolder(place) : undefined;
   try {
-    const next = `${place}.restoring`;
+    const next = restoringPlace(config.dataFolder);
     rmSync(next, { recursive: true, force: true });
     mkdirSync(next, { recursive: true, mode: 0o700 });
     copyFileSync(file, join(next, 'broker.db'), constants.COPYFILE_FICLONE);
@@ -142,5 +142,6 @@ async function settle(store: Store, { madeAt, number }: { madeAt: number | null;
   await store.db.transaction().execute(async (tx) => {
     await endWhatWaited(tx, { now: Math.floor(now), madeAt });
     await settleGeneration(tx, number);
+    if (store.dialect === 'postgres') await unmarkRestore(tx);
   });
 }

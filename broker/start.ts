@@ -10,7 +10,7 @@ import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from './crypto/master-key-file.ts';
 import { makeOutbound, type OutboundOptions } from './egress/dispatcher.ts';
 import { joinFleet } from './fleet-run.ts';
-import { nextGeneration, refuseOlderStore } from './generation.ts';
+import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
 import { loadKeys } from './keys.ts';
 import type { Log } from './log.ts';
 import {
@@ -60,6 +60,7 @@ function findMasterKeys(config: Config): MasterKeys | undefined {
  */
 export async function openStore(config: Config, log: Log): Promise<Store> {
   const masterKeys = findMasterKeys(config);
+  refuseCutRestore(config);
   const store = openPlainStore(config, log);
   try {
     if ((await isMigrated(store)) && (await hasMasterKey(store))) {

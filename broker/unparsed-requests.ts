@@ -10,12 +10,14 @@ const CODES = {
   413: 'payload_too_large',
   417: 'invalid_request',
   431: 'invalid_request',
+  505: 'invalid_request',
 } as const;
 
 /** What stands in an error of Node's HTTP parser, by its code (Node.js documentation, Event: 'clientError'). */
 const STATUS_BY_ERROR: Readonly<Record<string, keyof typeof CODES>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  HPE_PAUSED_H2_UPGRADE: 505,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
@@ -26,6 +28,7 @@ const DETAILS = {
   413: 'The chunk extensions of the body are too large.',
   417: 'The Expect header may say 100-continue and nothing else.',
   431: 'The headers of the request are larger than 16 KiB.',
+  505: 'HTTP/2 is not spoken here: use HTTP/1.1 (curl: --http1.1), or put a reverse proxy in front that speaks both.',
 } as const;
 
 /**

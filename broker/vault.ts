@@ -1,5 +1,5 @@
 /** Seals and opens what is stored secret, under the master keys that are in force now. */
-
+import { setImmediate } from 'node:timers/promises';
 import type { MasterKeys } from './crypto/master-key.ts';
 import { open, rewrap, SealError, seal, sealedWith } from './crypto/seal.ts';
 import { present } from './policy/present.ts';
@@ -90,6 +90,8 @@ async function rewrapOnce(store: Store, vault: Vault): Promise<Rewrapped> {
           if (sealedWith(row.sealed) === keys.current.id) continue;
           await replaceSealed(store.db, column, row, rewrap(keys, aad(place), row.sealed));
           done.wrapped++;
+          // SQLite answers within the turn: without a rest nobody is answered before all is done.
+          await setImmediate();
         } catch (error) {
           // One value that was tampered with must not keep all others under the old key.
           if (!(error instanceof SealError)) throw error;

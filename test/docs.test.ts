@@ -118,8 +118,8 @@ describe('what the pages name', () => {
     expect(rows.filter((code) => !known.has(code))).toEqual([]);
   });
 
-  test('the pages about governance, platforms and notices name every field of a governance file', () => {
-    const text = ['governance', 'platforms', 'notices'].map((page) => read(`docs/${page}.md`)).join('\n');
+  test('the pages about governance, platforms, notices and pushing the audit name every field of a governance file', () => {
+    const text = ['governance', 'platforms', 'notices', 'audit-push'].map((page) => read(`docs/${page}.md`)).join('\n');
     const fields = new Set<string>();
     const walk = (schema: unknown): void => {
       if (typeof schema !== 'object' || schema === null) return;

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { CallerProblem } from '../../mcp/caller-problem.ts';
-import { type CallerOptions, configuredCaller } from '../../mcp/stdio/configured-caller.ts';
+import { type CallerOptions, configuredCaller } from '../../mcp/configured-caller.ts';
 import { WrongUsage } from '../failure.ts';
 import { packageVersion } from '../package-version.ts';
 import { MOST_WAIT_SECONDS } from '../quick-mcp.ts';

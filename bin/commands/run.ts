@@ -24,6 +24,11 @@ export function addRunCommand(program: Command): void {
     )
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option(
+      '--caller <source:id>',
+      'person whom all requests are for, such as slack:U024BE7LH (or AGENT_BROKER_CALLER)',
+    )
+    .option('--caller-file <file>', 'file with an assertion about that person (or AGENT_BROKER_CALLER_FILE)')
+    .option(
       '--verbose',
       'say which connections are used, which variables may be credentials, and which hosts are not governed',
     )

@@ -5,28 +5,34 @@ import { deliverTo } from '../audit-push/kinds.ts';
 import { deliveringTo } from '../audit-push/pusher.ts';
 import {
   type Format,
+  MOST_SINKS,
   makesSecret,
   type SinkKindName,
   STORED_SETTINGS,
   settingsIn,
   sinkSecretProblem,
-} from '../audit-push/settings.ts';
+} from '../config-file/audit-sinks.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
-import { addSink, changeSink, deleteSink, findSink, listSinks, type SinkWithLog } from '../store/audit-sinks.ts';
+import {
+  addSink,
+  changeSink,
+  deleteSink,
+  findSink,
+  listSinks,
+  newSink,
+  type SinkWithLog,
+} from '../store/audit-sinks.ts';
 import { findReceiptLog } from '../store/receipt-logs.ts';
 import type { AuditSinkTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
 import { ChangeRefused } from './refused.ts';
 
-/** Each takes the log on its own. */
-const MOST_SINKS = 20;
-
 /** A sink as owners see it. */
 export type ReadSink = { sink: SinkWithLog; settings: Record<string, unknown> };
 
-/** As the form of its kind takes it; see audit-push/settings.ts. */
+/** As the form of its kind takes it; see config-file/audit-sinks.ts. */
 export type GivenSink = { kind: SinkKindName } & Record<string, unknown>;
 
 /** Where it begins: with rows from now on, with the first row of the log, or with the row of this index. */
@@ -94,7 +100,7 @@ export async function createSink(
   return await recordInTurn(services, by, { reason: 'audit_sink_created' }, async (tx, note) => {
     if ((await listSinks(tx, organisationId)).length >= MOST_SINKS)
       throw new ChangeRefused('conflict', `There are ${MOST_SINKS} audit sinks already: remove one first.`);
-    const sink: AuditSinkTable = {
+    const sink: AuditSinkTable = newSink({
       organisation_id: organisationId,
       id,
       name,
@@ -102,17 +108,9 @@ export async function createSink(
       format,
       settings: JSON.stringify(settings),
       secret: secret ? vault.seal({ table: 'audit_sinks', organisationId, rowId: id }, secret.reveal()) : null,
-      status: 'active',
       next_index: await indexOf(tx, organisationId, from),
-      batch_end: null,
-      rejected_rows: 0,
-      delivered_at: null,
-      failing_since: null,
-      failures: 0,
-      last_error: null,
-      retry_at: null,
       created_at: clock(),
-    };
+    });
     if (!(await addSink(tx, sink)))
       throw new ChangeRefused(
         'conflict',
@@ -156,7 +154,8 @@ export async function changeAuditSink(
       ...(format && { format }),
       ...(status && { status }),
       ...(next !== undefined && { next_index: next, batch_end: null }),
-      ...(secret && { secret: vault.seal(place, secret.reveal()) }),
+      // What a governance file names was another one.
+      ...(secret && { secret: vault.seal(place, secret.reveal()), secret_reference: null }),
       retry_at: null,
     });
     note({

@@ -1,14 +1,10 @@
 /** Owners make and remove platforms one by one; a governance file does the same with the same steps. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
-import { platformReferences } from '../config-file/secrets.ts';
-import type { Secret } from '../crypto/secret.ts';
-import { parsePlatformEntry } from '../platforms/builtin.ts';
-import type { Manifest } from '../platforms/manifest.ts';
 import { listGrants } from '../store/agents.ts';
 import { findPlatform, putPlatform } from '../store/governed-versions.ts';
 import { deletePlatform } from '../store/platforms.ts';
-import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
-import { storePlatformSecret, whyNotPlatformSecret } from './platform-secrets.ts';
+import { type GivenSecrets, readPlatformEntry, secretsFor } from './platform-entry.ts';
+import { writePlatformSecrets } from './platform-secrets.ts';
 import { type ReadPlatform, readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
 
@@ -16,7 +12,7 @@ import { ChangeRefused } from './refused.ts';
 export type NewPlatform = {
   platformId: string;
   entry: Readonly<Record<string, unknown>>;
-  secrets: { [name in PlatformSecretName]?: Secret | undefined };
+  secrets: GivenSecrets;
 };
 
 /**
@@ -31,8 +27,8 @@ export async function makePlatform(
 ): Promise<ReadPlatform> {
   const { vault, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
-  const manifest = readEntry(entry);
-  const given = secretsFor(manifest, secrets);
+  const manifest = readPlatformEntry(entry);
+  const given = secretsFor(manifest, secrets, []);
   const change = { reason: 'platform_created', platform: platformId };
   return await recordInTurn(services, by, change, async (tx, note) => {
     if (await findPlatform(tx, organisationId, platformId))
@@ -41,8 +37,8 @@ export async function makePlatform(
         `There is a platform "${platformId}" already: choose another id, or connect that one.`,
       );
     await putPlatform(tx, { organisationId, platformId, manifest: JSON.stringify(manifest) }, clock());
-    for (const [name, secret] of given)
-      await storePlatformSecret(tx, vault, { organisationId, platformId, name }, secret, clock());
+    const change = { organisationId, platformId, manifest: undefined, secrets: given };
+    await writePlatformSecrets(tx, vault, change, clock());
     const { kind, base_url, auth } = manifest;
     note({ kind, base_url, auth: auth.type });
     return await readPlatform(tx, organisationId, platformId);
@@ -67,31 +63,5 @@ export async function removePlatform(services: Changing, by: ChangingOwner, plat
         `This platform has ${connections.length > 0 ? 'connections' : 'grants'}. Remove them first.`,
       );
     await deletePlatform(tx, organisationId, platformId);
-  });
-}
-
-function readEntry(entry: Readonly<Record<string, unknown>>): Manifest {
-  const parsed = parsePlatformEntry(entry);
-  if (parsed.success) return parsed.data;
-  const [first] = parsed.error.issues;
-  const where = first?.path.map((part) => `.${String(part)}`).join('') ?? '';
-  throw new ChangeRefused('invalid_request', `entry${where}: ${first?.message ?? 'is no platform'}.`);
-}
-
-/** Each that is referenced, and no other. */
-function secretsFor(
-  manifest: Manifest,
-  secrets: NewPlatform['secrets'],
-): (readonly [name: PlatformSecretName, secret: Secret])[] {
-  const needed = platformReferences(manifest).map(([name]) => name);
-  const refused = (name: string, why: string) => new ChangeRefused('invalid_request', `secrets.${name}: ${why}.`);
-  for (const name of PLATFORM_SECRETS)
-    if (secrets[name] && !needed.includes(name)) throw refused(name, 'is not referenced in the auth of the entry');
-  return needed.map((name) => {
-    const secret = secrets[name];
-    if (!secret) throw refused(name, 'is missing, and the auth of the entry references it');
-    const problem = whyNotPlatformSecret(name, secret);
-    if (problem) throw refused(name, problem);
-    return [name, secret] as const;
   });
 }

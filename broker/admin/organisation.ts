@@ -4,6 +4,7 @@ import { type Changing, type ChangingOwner, recordChange } from '../audit/record
 import { type CallerIssuer, readCallerIssuers } from '../people/caller-issuer.ts';
 import type { AgentsStopped } from '../policy/agents-stopped.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
+import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { present } from '../policy/present.ts';
 import { KEEP_ALL, Retention } from '../policy/retention.ts';
 import type { StoreRestored } from '../policy/store-restored.ts';
@@ -25,6 +26,8 @@ export type Settings = {
   caller_issuers: CallerIssuer[];
   /** How long audit rows are kept. */
   retention: Retention;
+  /** Who decides by passkey without a session. */
+  passkey_deciders: PasskeyDeciders;
 };
 
 /** What is left out, or undefined, stays as it is. */
@@ -48,6 +51,7 @@ export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation =>
   auto_suspend: row.auto_suspend === null ? null : readStored(AutoSuspend, row.auto_suspend, 'auto_suspend'),
   caller_issuers: readCallerIssuers(row.caller_issuers),
   retention: row.retention === null ? KEEP_ALL : readStored(Retention, row.retention, 'retention'),
+  passkey_deciders: row.passkey_deciders,
   agents_stopped: readAgentsStopped(row.agents_stopped) ?? null,
   restored: readRestored(row.restored) ?? null,
   created_at: row.created_at,
@@ -87,12 +91,14 @@ export async function writeSettings(
 ): Promise<void> {
   const { name, approval_ttl_seconds: ttl, require_user_verification: verify } = settings;
   const { publish_identity_documents: publish, auto_suspend: rule, caller_issuers: issuers, retention } = settings;
+  const { passkey_deciders: deciders } = settings;
   await updateOrganisation(tx, organisationId, {
     ...(name !== undefined && { name }),
     ...(ttl !== undefined && { approval_ttl_ms: ttl * 1000 }),
     ...(verify !== undefined && { require_user_verification: verify ? 1 : 0 }),
     ...(publish !== undefined && { publish_identity_documents: publish ? 1 : 0 }),
     ...(rule !== undefined && { auto_suspend: rule && JSON.stringify(rule) }),
+    ...(deciders !== undefined && { passkey_deciders: deciders }),
     ...(issuers !== undefined && { caller_issuers: issuers.length === 0 ? null : JSON.stringify(issuers) }),
     ...(retention !== undefined && {
       retention: isDeepStrictEqual(retention, KEEP_ALL) ? null : JSON.stringify(retention),

@@ -1,12 +1,20 @@
 /** Client ids, client secrets and private keys of platforms, as whatever door stores them: sealed, and never told. */
+
 import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
-import { putPlatformSecret } from '../store/platform-secrets.ts';
+import { listConnections, storeResealed } from '../store/connections.ts';
+import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { Db } from '../store/store.ts';
+import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import type { PlatformSecretName } from '../token-source/platform-secret.ts';
 import { APP_KEY, readRsaKey } from '../token-source/rsa-key.ts';
 import type { Vault } from '../vault.ts';
+import type { FormerConnection } from './end-tokens.ts';
+
+type Sealing = Pick<Vault, 'seal' | 'open'>;
 
 /** Why a value is not taken, as a phrase that follows its name; undefined when it is. */
 export function whyNotPlatformSecret(name: PlatformSecretName, secret: Secret): string | undefined {
@@ -15,21 +23,69 @@ export function whyNotPlatformSecret(name: PlatformSecretName, secret: Secret): 
   return key?.ok === false ? key.problem : undefined;
 }
 
-/** Stores one, in place of the one of its name. */
-export async function storePlatformSecret(
+/** Of a platform: undefined stands for one that is no longer used. `manifest`: as it was before. */
+export type PlatformSecretChange = {
+  organisationId: string;
+  platformId: string;
+  manifest: Manifest | undefined;
+  secrets: readonly (readonly [PlatformSecretName, Secret | undefined])[];
+};
+
+/**
+ * Stores them, each in place of the one of its name. Answers the connections whose tokens were got with another key of an App, which are
+ * to be ended after the transaction (`endTokens`).
+ */
+export async function writePlatformSecrets(
   db: Db,
-  vault: Pick<Vault, 'seal'>,
-  { organisationId, platformId, name }: { organisationId: string; platformId: string; name: PlatformSecretName },
-  secret: Secret,
+  vault: Sealing,
+  change: PlatformSecretChange,
   now: Instant,
-): Promise<void> {
-  const id = uuidv4();
-  await putPlatformSecret(db, {
-    organisation_id: organisationId,
-    id,
-    platform_id: platformId,
-    name,
-    value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, secret.reveal()),
-    created_at: now,
-  });
+): Promise<FormerConnection[]> {
+  const { organisationId, platformId, secrets } = change;
+  const before = await listPlatformSecrets(db, organisationId, platformId);
+  for (const [name, secret] of secrets) {
+    if (!secret) {
+      await deleteNamedPlatformSecret(db, { organisationId, platformId, name });
+      continue;
+    }
+    const id = uuidv4();
+    const value = vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, secret.reveal());
+    await putPlatformSecret(db, {
+      organisation_id: organisationId,
+      id,
+      platform_id: platformId,
+      name,
+      value,
+      created_at: now,
+    });
+  }
+  return before.some(({ name }) => name === 'private_key') ? await endAppTokens(db, vault, change) : [];
+}
+
+/**
+ * What was got with another key of the App is revoked. Replicas keep tokens in memory for the credential as it is sealed (see
+ * `Installation.given`), so it is sealed again.
+ */
+async function endAppTokens(
+  db: Db,
+  vault: Sealing,
+  { organisationId, platformId, manifest }: PlatformSecretChange,
+): Promise<FormerConnection[]> {
+  const former: FormerConnection[] = [];
+  for (const connection of await listConnections(db, organisationId)) {
+    const { id, credential } = connection;
+    if (connection.platform_id !== platformId || credential === null || !manifest) continue;
+    const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
+    if (appTokens.length === 0) continue;
+    const place = { table: 'connections', organisationId, rowId: id } as const;
+    try {
+      const resealed = vault.seal(place, vault.open(place, credential).toString('utf8'));
+      await storeResealed(db, { organisationId, id }, resealed);
+    } catch (error) {
+      // Nobody can use it.
+      if (!(error instanceof SealError)) throw error;
+    }
+    former.push({ connection, manifest, removed: false, appTokens });
+  }
+  return former;
 }

@@ -79,11 +79,22 @@ export function requestHash(request: JsonObject): string {
   return sha256Hex(canonicalJson(request));
 }
 
+/**
+ * A request as it is sealed: with the address of the platform that it would be sent to. No part of its hash, which earlier versions made
+ * without it.
+ */
+export const withAddress = (request: JsonObject, address: string): JsonObject => ({ ...request, address });
+
+/** Where a sealed request was to be sent; undefined: an earlier version sealed it. */
+export const addressOf = ({ address }: JsonObject): string | undefined =>
+  typeof address === 'string' ? address : undefined;
+
+/** What is sealed, and no member of the action. */
+const BESIDE = new Set(['person', 'raw', 'address']);
+
 /** The action that a sealed request was made of: the other direction of `requestOf`. */
 export function actionOf(request: JsonObject): Action {
-  const present = Object.entries(request).filter(
-    ([name, value]) => value !== null && name !== 'person' && name !== 'raw',
-  );
+  const present = Object.entries(request).filter(([name, value]) => value !== null && !BESIDE.has(name));
   return Object.fromEntries(present) as Action;
 }
 

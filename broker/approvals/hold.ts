@@ -13,7 +13,7 @@ import { areLiving } from '../store/children.ts';
 import { putHeldJoin } from '../store/held-joins.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
-import { type HeldRaw, requestHash, requestOf } from './held-request.ts';
+import { type HeldRaw, requestHash, requestOf, withAddress } from './held-request.ts';
 import { writtenSentence } from './held-sentence.ts';
 import { sealBasis, sealRequest, sealSentence } from './sealed.ts';
 
@@ -26,6 +26,8 @@ type CallToHold = {
   action: Action;
   path: string;
   headers: Readonly<Record<string, string>>;
+  /** Of the platform, where it would be sent. */
+  address: string;
   record: CallRecord;
   /** What it does. */
   sentence: Sentence;
@@ -48,7 +50,7 @@ type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
  */
 export async function hold(
   { broker, recorder, changes }: Changing,
-  { who: { agent }, action, path, headers, record, sentence, given, raw, basis, decideIn }: CallToHold,
+  { who: { agent }, action, path, headers, address, record, sentence, given, raw, basis, decideIn }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();
   const request = requestOf({ action, headers, record, given, raw });
@@ -77,7 +79,7 @@ export async function hold(
         method: action.method,
         path,
         request_hash: requestHash(request),
-        action: sealRequest(broker, ref, request),
+        action: sealRequest(broker, ref, withAddress(request, address)),
         sentence: sealSentence(broker, ref, writtenSentence(sentence)),
         decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
         basis: basis ? sealBasis(broker, ref, basis) : null,

@@ -4,6 +4,7 @@ import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON 
 import { evidenceOfPasskey, statusAt } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
+import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
@@ -40,9 +41,17 @@ export async function beginSigning(
   });
 }
 
-/** Whether a pending call can be approved by passkey: which ones there are, and whose, it does not tell. */
-export const canSign = async (broker: Broker, approvalId: string): Promise<boolean> =>
-  (await signingPasskeys(broker, approvalId)).passkeys.length > 0;
+/**
+ * Whether a pending call can be approved by passkey (which ones there are, and whose, it does not tell), and who decides it by passkey
+ * without a session.
+ */
+export async function passkeysFor(
+  broker: Broker,
+  approvalId: string,
+): Promise<{ canSign: boolean; deciders: PasskeyDeciders }> {
+  const { approval, passkeys } = await signingPasskeys(broker, approvalId);
+  return { canSign: passkeys.length > 0, deciders: approval?.passkey_deciders ?? 'default' };
+}
 
 async function signingPasskeys({ store: { db } }: Broker, approvalId: string) {
   const approval = await findSignableApproval(db, approvalId);

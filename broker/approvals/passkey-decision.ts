@@ -2,6 +2,7 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
+import { passkeyDecidersIn } from '../policy/passkey-deciders.ts';
 import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { OwnerTable } from '../store/schema.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
@@ -25,8 +26,8 @@ export type DecidedByPasskey =
 
 /**
  * What is decided, and the note to the agent. `session`: of the owner whose passkey it has to be, for this approval, and for the
- * request with this hash if there is one; undefined: the passkey is all that says who it is. `onlyAgentsOwner`: without a session only
- * the agent's owner may, as where owners sign in at an identity provider.
+ * request with this hash if there is one; undefined: the passkey is all that says who it is. `elsewhere`: owners sign in at an identity
+ * provider; without a session the organisation says whether others than the agent's owner may.
  */
 export type DecidingBy = {
   purpose: 'approve' | 'deny';
@@ -34,7 +35,7 @@ export type DecidingBy = {
   /** What is approved beside this call: then the challenge has to be one for exactly that. */
   standing?: AskedStanding | undefined;
   session?: { owner: OwnerTable; approvalId: string; requestHash: string | undefined };
-  onlyAgentsOwner?: boolean;
+  elsewhere?: boolean;
 };
 
 const unverified = (detail: string): DecidedByPasskey => ({ kind: 'unverified', detail });
@@ -48,7 +49,7 @@ const NOT_FOR_THIS = 'The challenge is for another decision, request or note.';
 export async function decideByPasskey(
   services: Changing & Offering & { replays: Replays },
   response: AuthenticationResponseJSON,
-  { purpose, note, standing, session, onlyAgentsOwner = false }: DecidingBy,
+  { purpose, note, standing, session, elsewhere = false }: DecidingBy,
   ids: { correlationId: string },
 ): Promise<DecidedByPasskey> {
   const { broker } = services;
@@ -75,7 +76,8 @@ export async function decideByPasskey(
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified(NOT_FOR_THIS);
   if (!DECIDING.includes(owner.role)) return { kind: 'forbidden', why: 'role' };
-  if (!session && onlyAgentsOwner && approval.owner_id !== owner.id)
+  const deciders = passkeyDecidersIn(approval.passkey_deciders, elsewhere);
+  if (!session && deciders === 'agents_owner' && approval.owner_id !== owner.id)
     return { kind: 'forbidden', why: 'not_agents_owner' };
   const place = { organisationId, approvalId: id, byPasskey: true };
   const prepared = standing && (await prepareStanding(services, place, standing));

@@ -26,11 +26,11 @@ import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
 import { eventOfHeld, readHeldRequest, recordOfHeld } from './held-call.ts';
-import { actionOf, callerOf, type HeldCaller, rawOf } from './held-request.ts';
+import { actionOf, addressOf, callerOf, type HeldCaller, rawOf } from './held-request.ts';
 import { sealResult, summarise } from './sealed.ts';
 
 /**
- * An approved call. The approval replaces only a hold: not a refusal, not another request, not another connection.
+ * An approved call. The approval replaces only a hold: not a refusal, not another request, not another connection or address.
  */
 export type Replay = {
   approvalId: string;
@@ -39,6 +39,8 @@ export type Replay = {
   requestHash: string;
   /** The connection at the time of the hold. */
   connectionId: string | null;
+  /** Of the platform at the time of the hold; undefined: an earlier version held it. */
+  address: string | undefined;
   /** For whom it was held; undefined: for nobody in particular. */
   caller: HeldCaller | undefined;
   companion: Companion;
@@ -143,6 +145,7 @@ async function replayOnce(
     provenance,
     requestHash: held.request_hash,
     connectionId: held.connection_id,
+    address: addressOf(request),
     caller: callerOf(request),
     companion,
   };

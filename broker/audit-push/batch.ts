@@ -1,11 +1,11 @@
 /** The next batch of a sink: rows of the receipt log from its cursor on, as they are sent. */
 import { setImmediate } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
+import type { Format } from '../config-file/audit-sinks.ts';
 import { entriesFrom, logRow, type PlacedRow, rowsOfEntries } from '../receipt-log/log-rows.ts';
 import { originOf } from '../receipt-log/read-log.ts';
 import type { SinkWithLog } from '../store/audit-sinks.ts';
 import { type OcsfSource, ocsfEvent } from './ocsf.ts';
-import type { Format } from './settings.ts';
 import type { Batch, Line } from './sink.ts';
 
 const MOST_ROWS = 500;

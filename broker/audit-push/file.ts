@@ -4,7 +4,7 @@
  */
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SettingsOf } from './settings.ts';
+import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import type { Batch, Delivered, Delivering, Sink } from './sink.ts';
 
 type File = Delivering<SettingsOf<'file'>>;

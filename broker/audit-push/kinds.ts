@@ -1,9 +1,10 @@
-/** The kinds of sinks there are. What owners write of each is in settings.ts. */
+/** The kinds of sinks there are. What owners write of each is in config-file/audit-sinks.ts. */
+
+import { type SettingsOf, SINK_KINDS, type SinkKindName, STORED_SETTINGS } from '../config-file/audit-sinks.ts';
 import { readStored } from '../store/stored-json.ts';
 import { file } from './file.ts';
 import { otlp } from './otlp.ts';
 import { s3 } from './s3.ts';
-import { type SettingsOf, SINK_KINDS, type SinkKindName, STORED_SETTINGS } from './settings.ts';
 import type { Batch, Delivered, Delivering, Sink } from './sink.ts';
 import { webhook } from './webhook.ts';
 

@@ -1,7 +1,8 @@
 /** Rows as log records, by OTLP over HTTP in its JSON encoding (OpenTelemetry Protocol 1.x, "OTLP/HTTP"). */
+
+import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import { answeredJson } from '../notify/post.ts';
 import { postBatch } from './post-batch.ts';
-import type { SettingsOf } from './settings.ts';
 import type { Delivered, Delivering, Line, Sink } from './sink.ts';
 
 type Otlp = Delivering<SettingsOf<'otlp'>>;

@@ -4,6 +4,7 @@
  */
 
 import type { Broker } from '../broker.ts';
+import type { Format } from '../config-file/audit-sinks.ts';
 import { Secret } from '../crypto/secret.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
 import { entriesFrom } from '../receipt-log/log-rows.ts';
@@ -21,7 +22,6 @@ import {
 } from '../store/audit-sinks.ts';
 import { batchOf, nextBatch, UnreadableRow } from './batch.ts';
 import { deliverTo, type Stored } from './kinds.ts';
-import type { Format } from './settings.ts';
 import type { Batch, Delivered } from './sink.ts';
 
 const LEASE = 'audit push';

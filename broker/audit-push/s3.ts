@@ -1,9 +1,9 @@
 /** Batches as objects of an S3-compatible storage. A batch that is sent again is the same object under the same key. */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { type SettingsOf, s3Auth } from '../config-file/audit-sinks.ts';
 import { signRequest } from '../egress/sign-request.ts';
 import { postBatch } from './post-batch.ts';
-import { type SettingsOf, s3Auth } from './settings.ts';
 import type { Batch, Delivered, Delivering, Sink } from './sink.ts';
 
 type S3 = Delivering<SettingsOf<'s3'>>;

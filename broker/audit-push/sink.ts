@@ -1,8 +1,9 @@
-/** What a kind of sink is: one file in this folder that delivers batches. It is named in kinds.ts, and its settings in settings.ts. */
+/** What a kind of sink is: one file in this folder that delivers batches. It is named in kinds.ts, and its settings in config-file/audit-sinks.ts. */
+
+import type { Format } from '../config-file/audit-sinks.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
-import type { Format } from './settings.ts';
 
 /** A row of the audit as it is sent. */
 export type Line = {

@@ -1,7 +1,8 @@
 /** Batches posted to an address: JSON lines, or of OCSF an array; signed by Standard Webhooks, or with a header. */
+
+import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import { signWebhook } from '../notify/sign-webhook.ts';
 import { postBatch } from './post-batch.ts';
-import type { SettingsOf } from './settings.ts';
 import type { Delivered, Delivering, Sink } from './sink.ts';
 
 type Webhook = Delivering<SettingsOf<'webhook'>>;

@@ -108,6 +108,7 @@ type End =
         | 'invalid_headers'
         | 'invalid_request'
         | 'not_found'
+        | 'method_not_allowed'
         | 'payload_too_large'
         | 'git_request_too_large';
       detail: string;

@@ -23,6 +23,7 @@ import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts
 import { connect } from './connect.ts';
 import { consentHelps } from './consent-helps.ts';
 import { decideCall } from './decide-call.ts';
+import { baseUrlOf } from './forward.ts';
 import { type GitRequest, gitRecord } from './git-request.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
@@ -205,6 +206,15 @@ async function attemptCall(
   }
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await finish(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
+  const address = () => baseUrlOf(connected.platform, call);
+  if (replay?.address !== undefined && address() !== replay.address)
+    return await finish(
+      notAsApproved(
+        call,
+        'request_changed',
+        `It would be sent to ${address()} now, and was approved for ${replay.address}.`,
+      ),
+    );
   // Nothing was on file, and the preflight saw no reason to ask: what decides the call is another now.
   if (onFile?.isFirst && !isListed) return 'facts_changed';
   const quarantined =
@@ -215,7 +225,10 @@ async function attemptCall(
   if (verdict.kind === 'hold' && !replay) {
     const { basis, decideIn } = verdict;
     const sentence = sentenceOfCall(loaded, ask, onFile);
-    const held = await watch.record(() => hold(services, { ...call, basis, decideIn, sentence }), 'hold');
+    const held = await watch.record(
+      () => hold(services, { ...call, address: address(), basis, decideIn, sentence }),
+      'hold',
+    );
     if (!(held instanceof RolledBack)) return held;
     if (held.reason === 'agent_ended') return 'facts_changed';
     if (held.reason === 'joined') return 'joined';

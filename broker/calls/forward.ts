@@ -30,6 +30,12 @@ export function restPlatform(manifest: Manifest): RestPlatform {
   };
 }
 
+/** The address of the platform that a call is sent to: some operations have one of their own. */
+export const baseUrlOf = (
+  { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
+  { action: { method }, path }: Pick<Call, 'action' | 'path'>,
+): string => entryFor(rules.baseUrls, { method, path })?.baseUrl ?? manifest.base_url;
+
 /** Sends the call once. Whatever comes back, the credential is not in it. */
 export async function forward(
   broker: Broker,
@@ -40,7 +46,7 @@ export async function forward(
 ): Promise<Forwarded> {
   const { raw, taker, given } = call;
   const at = { method: call.action.method, path: call.path };
-  const baseUrl = entryFor(rules.baseUrls, at)?.baseUrl ?? manifest.base_url;
+  const baseUrl = baseUrlOf({ manifest, rules }, call);
   const built = await buildRequest(
     { ...restPlatform(manifest), baseUrl, ...(given && isInMembers(given.written) && { body: given.written.as }) },
     {

@@ -45,6 +45,14 @@ export function joinOf(
   };
 }
 
+/**
+ * The same request for another person is another call: its answer is of what that person may see.
+ *
+ * @param person what stands for the person whom the request names; undefined: it names nobody
+ */
+export const joinFor = (join: HeldJoin, person: string | undefined): HeldJoin =>
+  person === undefined ? join : { ...join, key: sha256Hex(JSON.stringify([join.key, person])) };
+
 /** RFC 2046 section 5.1.1. */
 function withoutBoundary({ 'content-type': type = '' }: RawRequest['bodyHeaders'], bytes: Buffer): Buffer {
   const boundary = /^multipart\/[^;]*;.*?\bboundary="?([^";]{1,70})"?/i.exec(type)?.[1];

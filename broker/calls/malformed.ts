@@ -22,6 +22,7 @@ export type Malformed = {
   code?:
     | 'invalid_request'
     | 'not_found'
+    | 'method_not_allowed'
     | 'payload_too_large'
     | 'git_request_too_large'
     | 'request_cut'
@@ -29,8 +30,14 @@ export type Malformed = {
   detail: string;
 };
 
-/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken is well-formed. */
-const NO_FAULT = new Set<string>(['request_cut', 'too_many_calls', 'payload_too_large', 'git_request_too_large']);
+/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken, and another method, are well-formed. */
+const NO_FAULT = new Set<string>([
+  'request_cut',
+  'too_many_calls',
+  'payload_too_large',
+  'git_request_too_large',
+  'method_not_allowed',
+]);
 
 /** Whether a request that is no call counts towards the breaker of the agent. */
 export const isStrike = (code: string): boolean => !NO_FAULT.has(code);

@@ -17,6 +17,7 @@ import { firstProblem } from '../wire/validation.ts';
 import { type Acted, act, type FromDoor } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
+import { joinFor } from './held-raw.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
@@ -103,12 +104,14 @@ export async function perform<Answer extends StoredResponse>(
   };
   const isHalted = isStopped(who, now);
   if (wait) {
-    const waiting = { wait, join: raw?.join, mayJoin: !isHalted, left, lease };
-    const ended = await makeOrWait(services, who, waiting, () => act(services, who, action, options));
+    const join = raw?.join && joinFor(raw.join, await personNamed(options.identify));
+    const waiting = { wait, join, mayJoin: !isHalted, left, lease };
+    const given = { ...options, raw: raw && { ...raw, join } };
+    const ended = await makeOrWait(services, who, waiting, () => act(services, who, action, given));
     return 'kind' in ended ? ended : answered(ended);
   }
   if (key.value === undefined || isHalted) return answered(unjoined(await act(services, who, action, options)));
-  const person = await personOfKey(options.identify);
+  const person = await personNamed(options.identify);
   const once = { ...action, ...(person !== undefined && { caller: person }) };
   return await onceForKey(services, who, key.value, once, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
@@ -133,10 +136,10 @@ function identifying(
 }
 
 /**
- * What stands for the caller in the request of an Idempotency-Key: the person, since another assertion of the same person makes no
- * other request.
+ * What stands for the caller where requests are compared, by an Idempotency-Key or to join a held one: the person, since another
+ * assertion of the same person makes no other request.
  */
-async function personOfKey(identify: (() => Promise<Identification>) | undefined): Promise<string | undefined> {
+async function personNamed(identify: (() => Promise<Identification>) | undefined): Promise<string | undefined> {
   const identified = await identify?.();
   return identified?.ok ? identified.who.hash : identified && 'unidentified';
 }

@@ -6,6 +6,7 @@ import { didYouMean, nearNames } from '../policy/did-you-mean.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import type { Checked } from './check-document.ts';
 import { entriesOf, termsOf } from './governance.ts';
+import { atOnce } from './pace.ts';
 import { listNames, type Path } from './problems.ts';
 import type { GovernanceDocument } from './schema.ts';
 import type { GrantTerms } from './terms.ts';
@@ -35,6 +36,11 @@ export function documentConnections(
 }
 
 export function checkReferences(document: GovernanceDocument, around: Surroundings): Checked {
+  return atOnce(referencesOf(document, around));
+}
+
+/** The same, which yields between policies and between agents: there may be thousands. */
+export function* referencesOf(document: GovernanceDocument, around: Surroundings): Generator<void, Checked> {
   const found: Checked = { problems: [], warnings: [] };
   const unknown = (path: Path, what: string, name: string, known: Iterable<string>, at?: 'key') => {
     const names = [...known];
@@ -48,8 +54,10 @@ export function checkReferences(document: GovernanceDocument, around: Surroundin
     if (around.platforms && !around.platforms.has(platform))
       unknown(['connections', name, 'platform'], 'platform', platform, around.platforms.keys());
   }
-  for (const [name, policy] of entriesOf(document.policies))
+  for (const [name, policy] of entriesOf(document.policies)) {
     checkRuleNames(policy.rules, ['policies', name, 'rules'], around, found);
+    yield;
+  }
   checkRuleNames(document.guardrails ?? [], ['guardrails'], around, found);
   for (const [name, agent] of entriesOf(document.agents)) {
     const path = ['agents', name];
@@ -67,6 +75,7 @@ export function checkReferences(document: GovernanceDocument, around: Surroundin
         if (manifest) checkTerms(terms, platform, manifest, [...here, ...below], found);
       }
     }
+    yield;
   }
   return found;
 }

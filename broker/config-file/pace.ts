@@ -13,3 +13,20 @@ export function pacer(): () => Promise<void> {
     since = performance.now();
   };
 }
+
+/** Does work that yields between its pieces, in slices. */
+export async function inSlices<Result>(work: Generator<void, Result>, rest = pacer()): Promise<Result> {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+    await rest();
+  }
+}
+
+/** Does work that yields between its pieces, in one piece. */
+export function atOnce<Result>(work: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}

@@ -1,10 +1,9 @@
 /** Reading a governance file without keeping the thread that answers: a large one is read in a thread of its own. */
 import { once } from 'node:events';
-import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Governance } from './governance.ts';
 import { type Parsed, parseGovernance } from './parse.ts';
-import type { FromParseThread, ToParseThread } from './parse-thread.ts';
+import type { FromParseThread, Head, Part, Problems, ToParseThread } from './parse-thread.ts';
 
 const THREAD = new URL(`./parse-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
@@ -24,28 +23,32 @@ export async function withGovernance<Result>(
 ): Promise<Result> {
   if (text.length <= SMALL) return await work(parseGovernance(text, file));
   const worker = new Worker(THREAD);
-  const ask = async (message: ToParseThread): Promise<FromParseThread> => {
+  const ask = async <Answer extends FromParseThread>(message: ToParseThread): Promise<Answer> => {
     worker.postMessage(message);
     const [answer] = await once(worker, 'message');
-    // To take it over takes a turn of its own, of some 15 ms for 5,000 agents with keys.
-    await setImmediate();
-    return answer as FromParseThread;
+    return answer as Answer;
   };
   try {
-    const read = await ask({ text, file });
+    const read = await ask<Problems | Head>({ text, file });
     if ('problems' in read) return await work({ ok: false, problems: read.problems });
+    const { document, manifests, warnings, parts } = read;
+    const agents: Part['agents'] = [];
+    const keys = new Map<string, { pem: string; fingerprint: string }>();
+    for (let part = 0; part < parts; part++) {
+      const more = await ask<Part>({ part });
+      agents.push(...more.agents);
+      for (const [text, { pem = text, fingerprint }] of more.keys) keys.set(text, { pem, fingerprint });
+    }
     const governance: Governance = {
-      ...read,
-      keys: new Map([...read.keys].map(([text, { pem = text, fingerprint }]) => [text, { pem, fingerprint }])),
+      document: { ...document, ...(document.agents && { agents: Object.fromEntries(agents) }) },
+      manifests,
+      warnings,
+      keys,
       source: { file, locate: () => undefined },
       origin: 'file',
-      place: async (findings) => {
-        if (findings.length === 0) return [];
-        const placed = await ask({ findings });
-        return 'problems' in placed ? placed.problems : [];
-      },
+      place: async (findings) => (findings.length === 0 ? [] : (await ask<Problems>({ findings })).problems),
     };
-    return await work({ ok: true, governance, warnings: read.warnings });
+    return await work({ ok: true, governance, warnings });
   } finally {
     await worker.terminate();
   }

@@ -7,7 +7,9 @@ import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
+import { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { Retention } from '../policy/retention.ts';
+import { SinkInFile, SinkName } from './audit-sinks.ts';
 import { ChannelInFile, ChannelName } from './channels.ts';
 import { name, spacedName } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';
@@ -190,6 +192,7 @@ export const GovernanceDocument = z
       .union([Retention, z.literal(false)])
       .optional()
       .describe('After how many days audit rows are deleted, by kind; false: never.'),
+    passkey_deciders: PasskeyDeciders.optional(),
     owners: z
       .array(Owner)
       .max(1000)
@@ -201,6 +204,7 @@ export const GovernanceDocument = z
     channels: recordOf(ChannelName, ChannelInFile)
       .optional()
       .describe('Channels on which owners are told what waits for them, by name.'),
+    audit_sinks: recordOf(SinkName, SinkInFile).optional().describe('Where the audit is pushed to, by name.'),
     policies: recordOf(PolicyName, Policy)
       .optional()
       .describe('Policies, by name. "default" is there without being listed.'),

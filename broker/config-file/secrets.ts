@@ -74,12 +74,10 @@ export function secretReferences(governance: Governance): Place[] {
   for (const [id, manifest] of governance.manifests)
     for (const [name, reference] of platformReferences(manifest))
       found.push({ path: ['platforms', id, 'auth', name], reference });
-  for (const [name, { secret }] of entriesOf(governance.document.connections))
-    for (const [below, reference] of secret ? referencesIn(secret) : [])
-      found.push({ path: ['connections', name, 'secret', ...below], reference });
-  for (const [name, { secret }] of entriesOf(governance.document.channels))
-    for (const [below, reference] of secret ? referencesIn(secret) : [])
-      found.push({ path: ['channels', name, 'secret', ...below], reference });
+  for (const section of ['connections', 'channels', 'audit_sinks'] as const)
+    for (const [name, { secret }] of entriesOf<{ secret?: SecretInParts | undefined }>(governance.document[section]))
+      for (const [below, reference] of secret ? referencesIn(secret) : [])
+        found.push({ path: [section, name, 'secret', ...below], reference });
   return found;
 }
 

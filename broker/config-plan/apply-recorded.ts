@@ -1,10 +1,10 @@
 /** Applying a governance file: the one way in which the broker does it, on record whoever asks. */
 
 import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
+import { listedChanges, MOST_LISTED } from '../admin/listed-changes.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
-import { sha256Hex } from '../crypto/canonical.ts';
 import { isEntitled } from '../entitlement.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { RolledBack } from '../store/transaction.ts';
@@ -60,25 +60,14 @@ async function endQuietly(services: Applying, former: FormerConnection): Promise
   }
 }
 
-const MOST_LISTED = 50;
 /** What rules over many comes first: among thousands of agents a changed policy must not be what is left out. */
 const rankOf = ({ kind }: Change): number =>
   kind === 'guardrails' || kind === 'policy' ? -1 : CHANGE_KINDS.indexOf(kind);
 
-/**
- * What goes on record and into the receipt: `update policy careful`; of an owner not the address. When that is not all, with the hash of
- * the whole list, a line feed after each, so that who has the file's plan can show what was left out.
- */
+/** What goes on record and into the receipt: `update policy careful`; of an owner not the address. */
 function listed(changes: readonly Change[], adopted: number) {
   const line = ({ action, kind, name }: Change) => `${action} ${kind}${kind === 'owner' ? '' : ` ${name}`}`;
   const isWhole = changes.length <= MOST_LISTED;
   const lines = (isWhole ? changes : changes.toSorted((a, b) => rankOf(a) - rankOf(b))).map(line);
-  return {
-    changes: lines.slice(0, MOST_LISTED),
-    ...(!isWhole && {
-      more: lines.length - MOST_LISTED,
-      all_sha256: sha256Hex(lines.map((one) => `${one}\n`).join('')),
-    }),
-    ...(adopted > 0 && { adopted }),
-  };
+  return { ...listedChanges(lines), ...(adopted > 0 && { adopted }) };
 }

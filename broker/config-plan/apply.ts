@@ -13,7 +13,7 @@ import { findOrganisation } from '../store/organisations.ts';
 import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
 import type { Db, Store } from '../store/store.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
-import { finish, planOn, UnknownOrganisation } from './plan.ts';
+import { finish, governanceVersion, planOn, UnknownOrganisation } from './plan.ts';
 import type { BootstrapToken, Made, Plan, Planning } from './planning.ts';
 import { writeTogether } from './write-together.ts';
 
@@ -29,7 +29,8 @@ export type ApplyResult =
       /** How many agents that were made by hand came under the file, which is no change of what is governed. */
       adopted: number;
     }
-  | { ok: false; problems: Problem[] };
+  /** `changed`: something else is in force than the plan that was shown was made for. */
+  | { ok: false; problems: Problem[]; changed?: true };
 
 export type ApplyOptions = {
   /**
@@ -39,6 +40,8 @@ export type ApplyOptions = {
   atStart?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
+  /** The version for which the plan was made that somebody agreed to (`planGovernance`); undefined: whatever is in force. */
+  plannedFor?: string | undefined;
 };
 
 /** What is applied, and to what. */
@@ -77,12 +80,18 @@ export async function applyFile(applying: Applying, transact: Transact): Promise
   }
   const done = await transact(async (db) => {
     const organisation = await lockOrganisation(db, applying.organisationId);
+    if (await isOvertaken(applying, db)) return rollback(OVERTAKEN);
     const planned = await plan(applying, db, organisation);
     if (!hasChange(planned)) return rollback(planned.result);
     return await make(db, planned, await prepareRows({ db, dialect: 'postgres' }, planned.planning));
   });
   return done instanceof RolledBack ? done.reason : done;
 }
+
+const OVERTAKEN: ApplyResult = { ok: false, problems: [], changed: true };
+
+const isOvertaken = async ({ organisationId, options }: Applying, db: Db): Promise<boolean> =>
+  options?.plannedFor !== undefined && options.plannedFor !== (await governanceVersion(db, organisationId));
 
 /** Whether applying it makes a difference that is to be recorded. */
 const hasChange = (planned: Planned): planned is Good =>
@@ -95,6 +104,7 @@ type Planned = Good | { planning: Planning; result: ApplyResult & { ok: false } 
 async function applyPlanned(applying: Applying, transact: Transact): Promise<ApplyResult | undefined> {
   const { store, organisationId } = applying;
   const { db } = store;
+  if (await isOvertaken(applying, db)) return OVERTAKEN;
   const version = await findGovernanceVersion(db, organisationId);
   const isCurrent = async (at: Db) => (await findGovernanceVersion(at, organisationId)) === version;
   const planned = await plan(applying, db, await findOrganisation(db, organisationId));

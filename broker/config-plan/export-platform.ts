@@ -1,21 +1,29 @@
 /** A stored manifest as a person would write it: a built-in one with its changes where that says the same. */
+import { sameJson } from '../config-file/differences.ts';
 import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../platforms/builtin.ts';
 import { BUILTIN_NAMES } from '../platforms/builtin-names.ts';
 import { type Manifest, MERGED_BY_ENTRY } from '../platforms/manifest.ts';
-import { sameJson } from './planning.ts';
 
 /** Fields that overrides change entry by entry. */
 const BY_ENTRY: ReadonlySet<string> = new Set(['headers', ...MERGED_BY_ENTRY]);
 
 /** What stands under the platform's id; read again, it is exactly this manifest. */
 export function exportPlatform(manifest: Manifest): Record<string, unknown> {
-  const forms = BUILTIN_NAMES.flatMap((use) => entriesOf(use, manifest)).flatMap((entry) => {
-    // Trying is dear for a large manifest, and another platform's one is never the shorter form.
-    if (JSON.stringify(entry).length >= JSON.stringify(manifest).length) return [];
-    const read = parsePlatformEntry(entry);
-    return read.success && sameJson(read.data, manifest) ? [entry] : [];
-  });
+  const uses = BUILTIN_NAMES.filter((use) => hasScopesOf(use, manifest));
+  const forms = uses
+    .flatMap((use) => entriesOf(use, manifest))
+    .flatMap((entry) => {
+      // Trying is dear for a large manifest.
+      if (JSON.stringify(entry).length >= JSON.stringify(manifest).length) return [];
+      const read = parsePlatformEntry(entry);
+      return read.success && sameJson(read.data, manifest) ? [entry] : [];
+    });
   return forms.toSorted((a, b) => JSON.stringify(a).length - JSON.stringify(b).length)[0] ?? { ...manifest };
+}
+
+/** An entry cannot take a scope of a built-in platform away, so a manifest without one is no form of it. */
+function hasScopesOf(use: (typeof BUILTIN_NAMES)[number], { scopes }: Manifest): boolean {
+  return Object.keys(BUILTIN_PLATFORMS[use].scopes).every((scope) => Object.hasOwn(scopes, scope));
 }
 
 /** Without `oauth` too: what another origin takes away of a built-in one need not be said. */

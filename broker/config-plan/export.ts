@@ -1,7 +1,9 @@
 /** The present state as a governance file. */
+
 import { Document, isMap, isScalar, type Node, Scalar } from 'yaml';
 import { readOrganisationRow } from '../admin/organisation.ts';
 import type { Broker } from '../broker.ts';
+import { sameJson } from '../config-file/differences.ts';
 import { pacer } from '../config-file/pace.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';
 import { referenceOf } from '../config-file/secrets.ts';
@@ -13,7 +15,6 @@ import { listStandingApprovals } from '../store/standing-approvals.ts';
 import { exportAgents } from './export-agents.ts';
 import { exportPlatform } from './export-platform.ts';
 import { UnknownOrganisation } from './plan.ts';
-import { sameJson } from './planning.ts';
 import { loadPresent, type Present } from './present.ts';
 
 const byName = <Value>(entries: Iterable<[string, Value]>): [string, Value][] =>
@@ -41,50 +42,75 @@ export async function exportGovernance(
   const standing = await listStandingApprovals(broker.store.db, organisationId, { now, limit: 1 });
   remarks.push(...remarksOnOrganisation(present, standing.length > 0));
   const settings = readOrganisationRow(organisation);
-  const sections: GovernanceDocumentInput = {
+  await rest();
+  const head: GovernanceDocumentInput = {
     organisation: organisation.name,
     publish_identity_documents: organisation.publish_identity_documents === 1,
     auto_suspend: settings.auto_suspend ?? false,
     retention: organisation.retention === null ? false : settings.retention,
+    passkey_deciders: settings.passkey_deciders,
     owners: present.owners
       .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
       .map(({ email, role }) => ({ email, role })),
-    platforms: Object.fromEntries(
-      byName(present.platforms).map(([id, manifest]) => [
-        id,
-        { ...exportPlatform(manifest), ...(present.suspendedPlatforms.has(id) && { suspended: true }) },
-      ]),
-    ) as NonNullable<GovernanceDocumentInput['platforms']>,
+    platforms: await exportPlatforms(present, rest),
     caller_issuers: readOrganisationRow(organisation).caller_issuers,
     connections: exportConnections(present),
     channels: exportChannels(present),
-    policies: exportPolicies(present),
-    guardrails: present.guardrails as NonNullable<GovernanceDocumentInput['guardrails']>,
+    audit_sinks: exportSinks(present),
   };
-  const document = new Document(sections, AS_YAML);
+  await rest();
+  const document = new Document(head, AS_YAML);
   commentOnConnections(document, present);
   const texts = [document.toString(ONE_LINE)];
+  await rest();
+  texts.push(...(await inParts('policies', exportPolicies(present), rest)));
+  texts.push(new Document({ guardrails: present.guardrails }, AS_YAML).toString(ONE_LINE));
   const byAgent = Map.groupBy(comments, ({ path }) => path[1]);
-  const names = Object.keys(agents);
-  for (let at = 0; at === 0 || at < names.length; at += AGENTS_AT_ONCE) {
-    await rest();
-    const some = names.slice(at, at + AGENTS_AT_ONCE);
-    const part = new Document({ agents: Object.fromEntries(some.map((name) => [name, agents[name]])) }, AS_YAML);
-    for (const name of some) {
-      for (const { path, text } of byAgent.get(name) ?? []) (part.getIn(path, true) as Node).comment = ` ${text}`;
-      const key = part.getIn(['agents', name, 'public_key', 'pem'], true);
-      if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
-    }
-    const isLast = at + AGENTS_AT_ONCE >= names.length;
-    if (isLast && remarks.length > 0) part.comment = remarks.map((line) => ` ${line}`).join('\n');
-    const text = part.toString(ONE_LINE);
-    texts.push(at === 0 ? text : text.slice(text.indexOf('\n') + 1));
-  }
+  const inAgents = await inParts('agents', agents, rest, (part, name) => {
+    for (const { path, text } of byAgent.get(name) ?? []) (part.getIn(path, true) as Node).comment = ` ${text}`;
+    const key = part.getIn(['agents', name, 'public_key', 'pem'], true);
+    if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
+  });
+  texts.push(...inAgents, ...remarks.map((line, i) => `${i === 0 ? '\n' : ''}# ${line}\n`));
   return texts.join('');
 }
 
-/** Agents that are written in one piece: thousands at once keep whoever else is asking for a second. */
-const AGENTS_AT_ONCE = 50;
+/** Entries that are written in one piece: thousands of agents at once keep whoever else is asking for a second. */
+const AT_ONCE = { agents: 25, policies: 5 };
+
+/** The text of a section in parts; `rest` is awaited between them, and `adorn` gets each entry with the part that it is in. */
+async function inParts(
+  section: keyof typeof AT_ONCE,
+  entries: Readonly<Record<string, unknown>>,
+  rest: () => Promise<void>,
+  adorn: (part: Document, name: string) => void = () => {},
+): Promise<string[]> {
+  const atOnce = AT_ONCE[section];
+  const texts: string[] = [];
+  const names = Object.keys(entries);
+  for (let at = 0; at === 0 || at < names.length; at += atOnce) {
+    const some = names.slice(at, at + atOnce);
+    const part = new Document({ [section]: Object.fromEntries(some.map((name) => [name, entries[name]])) }, AS_YAML);
+    for (const name of some) adorn(part, name);
+    const text = part.toString(ONE_LINE);
+    texts.push(at === 0 ? text : text.slice(text.indexOf('\n') + 1));
+    await rest();
+  }
+  return texts;
+}
+
+async function exportPlatforms(
+  { platforms, suspendedPlatforms }: Present,
+  rest: () => Promise<void>,
+): Promise<NonNullable<GovernanceDocumentInput['platforms']>> {
+  const exported: Record<string, object> = {};
+  for (const [id, manifest] of byName(platforms)) {
+    exported[id] = { ...exportPlatform(manifest), ...(suspendedPlatforms.has(id) && { suspended: true }) };
+    await rest();
+  }
+  return exported as NonNullable<GovernanceDocumentInput['platforms']>;
+}
+
 /** Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`). */
 const AS_YAML = { compat: 'yaml-1.1', aliasDuplicateObjects: false } as const;
 /** A key is one line, so that a file of many agents stays readable. */
@@ -148,6 +174,19 @@ function exportChannels({ channels }: Present): NonNullable<GovernanceDocumentIn
     },
   ]);
   return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['channels']>;
+}
+
+function exportSinks({ sinks }: Present): NonNullable<GovernanceDocumentInput['audit_sinks']> {
+  const exported = sinks.map(({ name, kind, format, settings, secret_reference: reference }): [string, object] => [
+    name,
+    {
+      kind,
+      ...(format !== 'ocsf' && { format }),
+      ...JSON.parse(settings),
+      ...(reference !== null && { secret: referenceOf(reference) }),
+    },
+  ]);
+  return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['audit_sinks']>;
 }
 
 function exportPolicies({ policies }: Present): NonNullable<GovernanceDocumentInput['policies']> {

@@ -1,6 +1,7 @@
 /** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
 
 import { setAgentStatus } from '../admin/change-agent-status.ts';
+import { difference } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
@@ -8,7 +9,7 @@ import type { AgentTable } from '../store/schema.ts';
 import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
-import { addConflict, addProblem, addStep, addTogether, difference, type Planning } from './planning.ts';
+import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
 import { REMOVED_DETAIL } from './write-together.ts';
 
 const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';

@@ -1,12 +1,14 @@
 /** Channels on which owners are told: their secrets are compared in memory and stored sealed. */
+
 import { type ChannelEntry, KINDS, secretProblem, settingsProblem, takeApart } from '../config-file/channels.ts';
+import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addChannel, changeChannel, deleteChannel } from '../store/notice-channels.ts';
 import type { NoticeChannelTable } from '../store/schema.ts';
-import { addProblem, addStep, difference, holdsSecret, type Planning, sameJson } from './planning.ts';
+import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
 
 /** The section is complete: what it does not list goes. Channels of one person stand in no file, and stay. */
 export function planChannels(planning: Planning): void {

@@ -3,6 +3,7 @@
 import { credentialOf, whyNotCredential } from '../admin/connection-credential.ts';
 import type { FormerConnection } from '../admin/end-tokens.ts';
 import { documentConnections } from '../config-file/check-references.ts';
+import { difference } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { ConnectionEntry } from '../config-file/schema.ts';
@@ -13,7 +14,7 @@ import type { Secret } from '../crypto/secret.ts';
 import { changeConnection, deleteConnection, endForConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
-import { addProblem, addStep, difference, holdsSecret, type Made, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, type Made, type Planning } from './planning.ts';
 
 export function planConnections(planning: Planning): void {
   const { governance, present } = planning;

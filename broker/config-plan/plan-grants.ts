@@ -1,6 +1,7 @@
 /** Grants of one agent: compared by platform and connection, so that changed terms are an update of the same grant. */
 
 import { limitsReposFirst } from '../admin/grant-terms.ts';
+import { difference, listDifference } from '../config-file/differences.ts';
 import { expiryOf } from '../config-file/expiry.ts';
 import { entriesOf, termsOf } from '../config-file/governance.ts';
 import { listNames, type Path } from '../config-file/problems.ts';
@@ -11,7 +12,7 @@ import { NOT_ON_PLAN } from '../entitlement.ts';
 import type { Constraints } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
-import { addNew, addTogether, difference, listDifference, type Planning } from './planning.ts';
+import { addNew, addTogether, type Planning } from './planning.ts';
 
 type Wanted = { platformId: string; terms: GrantTerms; connectionId: string | null; path: Path };
 

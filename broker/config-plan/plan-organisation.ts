@@ -2,13 +2,14 @@
 
 import { readOrganisationRow, writeSettings } from '../admin/organisation.ts';
 import { endOwner } from '../admin/owners.ts';
+import { difference, listDifference } from '../config-file/differences.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { KEEP_ALL } from '../policy/retention.ts';
 import { putOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
-import { addProblem, addStep, difference, listDifference, type Planning } from './planning.ts';
+import { addProblem, addStep, type Planning } from './planning.ts';
 
 /** One issuer in one line of a plan, with all that is said of it. */
 const shownIssuer = ({ issuer, ...terms }: CallerIssuer): string => `${issuer} ${JSON.stringify(terms)}`;
@@ -23,17 +24,18 @@ export function planOrganisation(planning: Planning): void {
     return;
   }
   const before = readOrganisationRow(organisation);
-  const { auto_suspend: rule, caller_issuers: issuers, retention } = document;
+  const { auto_suspend: rule, caller_issuers: issuers, retention, passkey_deciders } = document;
   const after = {
     name,
     publish_identity_documents: publish ?? before.publish_identity_documents,
     auto_suspend: rule === undefined ? before.auto_suspend : rule === false ? null : rule,
     caller_issuers: issuers ?? before.caller_issuers,
     retention: retention === false ? KEEP_ALL : (retention ?? before.retention),
+    passkey_deciders: passkey_deciders ?? before.passkey_deciders,
   };
-  const details = (['name', 'publish_identity_documents', 'auto_suspend', 'retention'] as const).flatMap((field) =>
-    difference(field, before[field] ?? false, after[field] ?? false),
-  );
+  const details = (
+    ['name', 'publish_identity_documents', 'auto_suspend', 'retention', 'passkey_deciders'] as const
+  ).flatMap((field) => difference(field, before[field] ?? false, after[field] ?? false));
   details.push(
     ...listDifference('caller_issuers', before.caller_issuers.map(shownIssuer), after.caller_issuers.map(shownIssuer)),
   );

@@ -1,22 +1,18 @@
 /** Client ids, client secrets and private keys that platforms name: compared in memory, stored sealed, and never told. */
 
-import { storePlatformSecret, whyNotPlatformSecret } from '../admin/platform-secrets.ts';
+import { whyNotPlatformSecret, writePlatformSecrets } from '../admin/platform-secrets.ts';
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
-import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { storeResealed } from '../store/connections.ts';
-import { deletePlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
-import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
-import { addProblem, addStep, holdsSecret, type Made, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
 
-type Move = { detail: string; make(db: Db): Promise<void> };
+/** `secret`: undefined: it is no longer used, or was not compared. */
+type Move = { name: PlatformSecretName; detail: string; secret: Secret | undefined };
 
 /** After the platforms, which have to be there before. */
 export function planPlatformSecrets(planning: Planning): void {
-  const { governance, present } = planning;
+  const { governance, present, organisationId, vault, now, comparesSecrets } = planning;
   for (const [platformId, manifest] of governance.manifests) {
     const known = present.platformSecrets.filter((secret) => secret.platform_id === platformId);
     const references = new Map(platformReferences(manifest));
@@ -24,48 +20,16 @@ export function planPlatformSecrets(planning: Planning): void {
       const reference = references.get(name);
       const before = known.find((one) => one.name === name);
       if (reference) return planSecret(planning, { platformId, name, before }, reference);
-      if (!before) return [];
-      const make = (db: Db) => deletePlatformSecret(db, planning.organisationId, before.id);
-      return [{ detail: `auth.${name}: removed`, make }];
+      return before ? [{ name, detail: `auth.${name}: removed`, secret: undefined }] : [];
     });
     if (moves.length === 0) continue;
     const details = moves.map(({ detail }) => detail);
-    const hadKey = known.some(({ name }) => name === 'private_key');
-    addStep(planning, { action: 'update', kind: 'platform', name: platformId, details }, async (db, made) => {
-      for (const { make } of moves) await make(db);
-      if (hadKey) await endAppTokens(planning, platformId, db, made);
+    const secrets = moves.map(({ name, secret }) => [name, secret] as const);
+    const change = { organisationId, platformId, manifest: present.platforms.get(platformId), secrets };
+    addStep(planning, { action: 'update', kind: 'platform', name: platformId, details }, async (db, { former }) => {
+      if (!comparesSecrets) throw new Error('A plan that does not compare secrets cannot be applied.');
+      former.push(...(await writePlatformSecrets(db, vault, change, now)));
     });
-  }
-}
-
-/**
- * What was got with another key of the App is revoked. Replicas keep tokens in memory for the credential as it is sealed (see
- * `Installation.given`), so it is sealed again.
- */
-async function endAppTokens(
-  { organisationId, present, vault }: Planning,
-  platformId: string,
-  db: Db,
-  { former }: Made,
-): Promise<void> {
-  const manifest = present.platforms.get(platformId);
-  for (const connection of present.connections) {
-    const { id, credential } = connection;
-    if (connection.platform_id !== platformId || credential === null || !manifest) continue;
-    const appTokens = await deleteUpstreamTokens(db, { organisationId, connectionId: id });
-    if (appTokens.length === 0) continue;
-    const place = { table: 'connections', organisationId, rowId: id } as const;
-    try {
-      await storeResealed(
-        db,
-        { organisationId, id },
-        vault.seal(place, vault.open(place, credential).toString('utf8')),
-      );
-    } catch (error) {
-      // Nobody can use it.
-      if (!(error instanceof SealError)) throw error;
-    }
-    former.push({ connection, manifest, removed: false, appTokens });
   }
 }
 
@@ -78,8 +42,7 @@ function planSecret(
   }: { platformId: string; name: PlatformSecretName; before: PlatformSecretTable | undefined },
   reference: Reference,
 ): Move[] {
-  const { organisationId, vault, now } = planning;
-  if (!planning.comparesSecrets) return before ? [] : [{ detail: `auth.${name}: given`, make: notCompared }];
+  if (!planning.comparesSecrets) return before ? [] : [{ name, detail: `auth.${name}: given`, secret: undefined }];
   const key = referenceKey(reference);
   const secret = planning.resolved.get(key);
   const problem = secret ? whyNotPlatformSecret(name, secret) : 'was not given with the file';
@@ -88,14 +51,8 @@ function planSecret(
     return [];
   }
   if (before && holds(planning, before, secret)) return [];
-  const place = { organisationId, platformId, name };
-  const make = (db: Db) => storePlatformSecret(db, vault, place, secret, now);
-  return [{ detail: `auth.${name}: ${before ? 'changed' : 'given'}`, make }];
+  return [{ name, detail: `auth.${name}: ${before ? 'changed' : 'given'}`, secret }];
 }
-
-const notCompared = async (): Promise<never> => {
-  throw new Error('A plan that does not compare secrets cannot be applied.');
-};
 
 /** Whether the stored one is this. One that cannot be opened is none: the new one takes its place. */
 const holds = ({ vault, organisationId }: Planning, { id, value }: PlatformSecretTable, secret: Secret): boolean =>

@@ -1,10 +1,12 @@
 /** Platforms: a new version of a manifest whenever it says something else. */
 
+import { manifestDifference } from '../admin/manifest-difference.ts';
+import { difference, sameJson } from '../config-file/differences.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { putPlatform } from '../store/governed-versions.ts';
 import { deletePlatform, switchPlatform } from '../store/platforms.ts';
-import { addProblem, addStep, difference, listDifference, type Planning, sameJson } from './planning.ts';
+import { addProblem, addStep, type Planning } from './planning.ts';
 
 export function planPlatforms(planning: Planning): void {
   const { governance, present, organisationId, now } = planning;
@@ -65,35 +67,4 @@ function summary(manifest: Manifest): string[] {
     `auth: ${manifest.auth.type}`,
     `scopes: ${Object.keys(manifest.scopes).length}`,
   ];
-}
-
-function manifestDifference(before: Manifest, after: Manifest): string[] {
-  const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Manifest)[]);
-  fields.delete('scopes');
-  fields.delete('sentences');
-  const details = [...fields].flatMap((field) =>
-    sameJson(before[field] ?? null, after[field] ?? null) ? [] : difference(field, before[field], after[field]),
-  );
-  const scopes = new Set([...Object.keys(before.scopes), ...Object.keys(after.scopes)]);
-  return [
-    ...details,
-    ...[...scopes].flatMap((scope) => scopeDifference(scope, before.scopes[scope], after.scopes[scope])),
-    ...sentencesDifference(before.sentences, after.sentences),
-  ];
-}
-
-/** So many are told one by one: a built-in platform has hundreds. */
-const FEW_SENTENCES = 5;
-
-function sentencesDifference(before: Manifest['sentences'] = {}, after: Manifest['sentences'] = {}): string[] {
-  const operations = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const changed = operations.filter((operation) => before[operation] !== after[operation]);
-  if (changed.length > FEW_SENTENCES) return [`sentences: ${changed.length} changed`];
-  return changed.flatMap((operation) => difference(`sentence ${operation}`, before[operation], after[operation]));
-}
-
-function scopeDifference(scope: string, before: readonly string[] | undefined, after: readonly string[] | undefined) {
-  if (before === undefined) return [`scope ${scope}: added (${after?.join(', ')})`];
-  if (after === undefined) return [`scope ${scope}: removed`];
-  return listDifference(`scope ${scope}`, before, after);
 }

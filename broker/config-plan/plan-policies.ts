@@ -1,5 +1,6 @@
 /** Policies and guardrails: a new version only when the rules differ. */
 
+import { sameJson } from '../config-file/differences.ts';
 import { entriesOf, ruleSources } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -7,7 +8,7 @@ import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.t
 import type { RuleSource } from '../policy/facts.ts';
 import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
 import { deletePolicy } from '../store/policies.ts';
-import { addNew, addProblem, addStep, type Planning, sameJson } from './planning.ts';
+import { addNew, addProblem, addStep, type Planning } from './planning.ts';
 
 /** The policies that the file wants: `default` goes back to its built-in rules when the section leaves it out. */
 function wantedPolicies(planning: Planning): Map<string, RuleSource[]> {
@@ -19,10 +20,12 @@ function wantedPolicies(planning: Planning): Map<string, RuleSource[]> {
   return wanted;
 }
 
-export function planPolicies(planning: Planning): void {
+/** `rest` is awaited between policies. */
+export async function planPolicies(planning: Planning, rest: () => Promise<void>): Promise<void> {
   const { present, organisationId, now } = planning;
   for (const [name, known] of present.policies) planning.policyIds.set(name, known.id);
   for (const [name, rules] of wantedPolicies(planning)) {
+    await rest();
     const known = present.policies.get(name);
     if (known && sameJson(known.rules, rules)) continue;
     const details = rulesDifference(known?.rules ?? [], rules);

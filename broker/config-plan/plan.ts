@@ -1,17 +1,19 @@
 /** The difference between a governance file and the store, in the order in which `apply` makes it. */
 import type { Broker } from '../broker.ts';
-import { checkReferences, documentConnections, type Surroundings } from '../config-file/check-references.ts';
+import { documentConnections, referencesOf, type Surroundings } from '../config-file/check-references.ts';
 import type { Governance } from '../config-file/governance.ts';
-import { pacer } from '../config-file/pace.ts';
+import { inSlices, pacer } from '../config-file/pace.ts';
 import { type Problem, placeFindings } from '../config-file/problems.ts';
 import { type Resolved, secretReferences } from '../config-file/secrets.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
+import { findGovernanceVersion } from '../store/governance.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { checkDecideIn } from './check-decide-in.ts';
 import { planAgents } from './plan-agents.ts';
+import { planAuditSinks } from './plan-audit-sinks.ts';
 import { planChannels } from './plan-channels.ts';
 import { planConnectionRemovals, planConnections } from './plan-connections.ts';
 import { planOrganisation, planOwnerRemovals, planOwners } from './plan-organisation.ts';
@@ -22,6 +24,13 @@ import type { Plan, Planning } from './planning.ts';
 import { loadPresent, type Present } from './present.ts';
 
 export type PlanResult = { ok: true; plan: Plan } | { ok: false; problems: Problem[] };
+
+/** `version`: of what is governed now; what applies the plan says it, so that nothing else is made than was shown. */
+export type ShownPlan = { ok: true; plan: Plan; version: string } | { ok: false; problems: Problem[] };
+
+/** The version of all that a file speaks of, as it goes out; '': nothing of it was changed yet. */
+export const governanceVersion = async (db: Db, organisationId: string): Promise<string> =>
+  (await findGovernanceVersion(db, organisationId)) ?? '';
 
 /** The organisation is not in the store; whoever asked was let in by a session of one that was. */
 export class UnknownOrganisation extends Error {
@@ -57,10 +66,14 @@ export async function planGovernance(
   resolved: Resolved,
   now: Instant,
   options: Omit<PlanOptions, 'atStart'> = {},
-): Promise<PlanResult> {
+): Promise<ShownPlan> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  return await finish(await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, options));
+  // Before the rest is read: what changes meanwhile makes the plan one of an earlier version.
+  const version = await governanceVersion(broker.store.db, organisationId);
+  const planning = await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, options);
+  const result = await finish(planning);
+  return result.ok ? { ...result, version } : result;
 }
 
 /** The same with its steps, on a database or in a transaction. */
@@ -103,16 +116,17 @@ export async function planOn(
   await rest();
   planOrganisation(planning);
   planOwners(planning);
-  checkNames(planning, present);
+  await checkNames(planning, present, rest);
   await rest();
   planPlatforms(planning);
   planPlatformSecrets(planning);
   if (!comparesSecrets) warnOfSecrets(planning);
-  planPolicies(planning);
+  await planPolicies(planning, rest);
   await rest();
   planGuardrails(planning);
   planConnections(planning);
   planChannels(planning);
+  planAuditSinks(planning);
   checkDecideIn(planning);
   await planAgents(planning, rest);
   await rest();
@@ -141,7 +155,7 @@ function warnOfSecrets(planning: Planning): void {
 }
 
 /** Names that sections of the file use, looked up in the file where it has the section and in the store where not. */
-function checkNames(planning: Planning, present: Present): void {
+async function checkNames(planning: Planning, present: Present, rest: () => Promise<void>): Promise<void> {
   const { document, manifests } = planning.governance;
   const platforms: ReadonlyMap<string, Manifest> = document.platforms ? manifests : present.platforms;
   const stored = present.connections.map(
@@ -154,7 +168,7 @@ function checkNames(planning: Planning, present: Present): void {
     policies: new Set(document.policies ? Object.keys(document.policies) : present.policies.keys()),
     owners: new Set(planning.ownerIds.keys()),
   };
-  const references = checkReferences(document, around);
+  const references = await inSlices(referencesOf(document, around), rest);
   planning.problems.push(...references.problems);
   planning.warnings.push(...references.warnings);
 }

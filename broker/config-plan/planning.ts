@@ -4,7 +4,6 @@ import type { FormerConnection } from '../admin/end-tokens.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Finding, Path, Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
-import { canonicalJson } from '../crypto/canonical.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -20,6 +19,7 @@ export const CHANGE_KINDS = [
   'platform',
   'connection',
   'channel',
+  'audit_sink',
   'policy',
   'guardrails',
   'agent',
@@ -170,28 +170,4 @@ export function holdsSecret(
     if (!(error instanceof SealError)) throw error;
     return 'unreadable';
   }
-}
-
-/** Whether two values are the same JSON, whatever the order of their members. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  return canonicalJson(a) === canonicalJson(b);
-}
-
-/** `field: before → after`, or nothing when they are the same. */
-export function difference(field: string, before: unknown, after: unknown): string[] {
-  const [old, now] = [show(before), show(after)];
-  return old === now ? [] : [`${field}: ${old} → ${now}`];
-}
-
-/** What a list loses and gains: `scopes: − a, + b`; nothing when the same entries are in both. */
-export function listDifference(field: string, before: readonly string[], after: readonly string[]): string[] {
-  const lost = before.filter((entry) => !after.includes(entry)).map((entry) => `− ${entry}`);
-  const gained = after.filter((entry) => !before.includes(entry)).map((entry) => `+ ${entry}`);
-  return lost.length + gained.length === 0 ? [] : [`${field}: ${[...lost, ...gained].join(', ')}`];
-}
-
-function show(value: unknown): string {
-  if (value === undefined || value === null) return 'none';
-  if (Array.isArray(value)) return value.length === 0 ? 'nobody' : value.join(', ');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

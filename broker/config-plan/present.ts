@@ -6,7 +6,8 @@ import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { listFormerKeys } from '../store/agent-keys.ts';
-import { listAgents, listGrants } from '../store/agents.ts';
+import { listAgentsAfter, listGrantsAfter } from '../store/agents.ts';
+import { listSinks, type SinkWithLog } from '../store/audit-sinks.ts';
 import { listConnections } from '../store/connections.ts';
 import { listChannels } from '../store/notice-channels.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
@@ -44,10 +45,31 @@ export type Present = {
   connections: readonly ConnectionTable[];
   /** Without those of one person. */
   channels: readonly NoticeChannelTable[];
+  sinks: readonly SinkWithLog[];
   platformSecrets: readonly PlatformSecretTable[];
   policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
   guardrails: RuleSource[];
 };
+
+/** Rows that SQLite reads in some 3 ms. */
+const PAGE = 1_000;
+
+async function inPages<Row extends { id: string }>(
+  read: (page: { after: string; limit: number }) => Promise<Row[]>,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (let after = ''; ; ) {
+    const page = await read({ after, limit: PAGE });
+    rows.push(...page);
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return rows;
+    after = last.id;
+  }
+}
+
+type Created = { id: string; created_at: number };
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const byCreation = (a: Created, b: Created): number => a.created_at - b.created_at || byText(a.id, b.id);
 
 /** Reads it all; in a transaction, what the transaction sees. */
 export async function loadPresent(db: Db, organisation: OrganisationTable): Promise<Present> {
@@ -60,29 +82,43 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     return answer;
   };
   const organisations = await listOrganisations(db);
+  await rest();
   const platforms = await reading(listPlatforms(db, id));
-  const policies = await reading(listPolicies(db, id));
-  const agents = await reading(listAgents(db, id, { deleted: true }));
-  const grants = await reading(listGrants(db, id));
+  const storedPolicies = await reading(listPolicies(db, id));
+  const agents = await inPages((page) => reading(listAgentsAfter(db, id, page)));
+  agents.sort(byCreation);
+  await rest();
+  const grants = await inPages((page) => reading(listGrantsAfter(db, id, page)));
+  grants.sort((a, b) => byText(a.platform_id, b.platform_id) || byCreation(a, b));
+  await rest();
   const formerKeys = await reading(listFormerKeys(db, id));
+  const agentsByKey = new Map<string, AgentTable>();
+  for (const agent of agents.toReversed()) {
+    if (agent.key_fingerprint !== null) agentsByKey.set(agent.key_fingerprint, agent);
+    await rest();
+  }
+  const grantsByAgent = Map.groupBy(grants, (grant) => grant.agent_id);
+  await rest();
+  const policies = new Map<string, { id: string; rules: RuleSource[] }>();
+  for (const { id, name, rules } of storedPolicies) {
+    policies.set(name, { id, rules: readStoredRules(rules, `rules of policy ${id}`) });
+    await rest();
+  }
   return {
     organisation,
     takenNames: new Set(organisations.filter((other) => other.id !== id).map((other) => other.name)),
     owners: await listOwners(db, id),
     agents,
-    agentsByKey: new Map(
-      agents.toReversed().flatMap((agent) => (agent.key_fingerprint === null ? [] : [[agent.key_fingerprint, agent]])),
-    ),
+    agentsByKey,
     formerKeys: new Set(formerKeys.map(({ fingerprint }) => fingerprint)),
-    grants: Map.groupBy(grants, (grant) => grant.agent_id),
+    grants: grantsByAgent,
     platforms: new Map(platforms.map((platform) => [platform.platform_id, readManifest(platform)])),
     suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
     connections: await listConnections(db, id),
     channels: (await listChannels(db, id)).filter(({ owner_id }) => owner_id === null),
+    sinks: await listSinks(db, id),
     platformSecrets: await listPlatformSecrets(db, id),
-    policies: new Map(
-      policies.map(({ id, name, rules }) => [name, { id, rules: readStoredRules(rules, `rules of policy ${id}`) }]),
-    ),
+    policies,
     guardrails: (await guardrailsOf(db, organisation)).guardrails,
   };
 }

@@ -25,6 +25,7 @@ import type {
 } from '../http/routes/owner/caller-issuers.ts';
 import type { connectOAuth, disconnectOAuth } from '../http/routes/owner/connection-oauth.ts';
 import type * as connections from '../http/routes/owner/connections.ts';
+import type * as governance from '../http/routes/owner/governance.ts';
 import type { changeOwnerGrant, ownerGrants, removeOwnerGrants } from '../http/routes/owner/grants.ts';
 import type { changeGuardrails, guardrailsVersions, ownerGuardrails } from '../http/routes/owner/guardrails.ts';
 import type { inviteAgent, ownerInvites, removeOwnerInvite } from '../http/routes/owner/invites.ts';
@@ -134,6 +135,9 @@ export type Asked = NoticesAsked & {
   'GET /owner/caller-issuers': typeof ownerCallerIssuers;
   'POST /owner/caller-issuers': typeof trustCallerIssuer;
   'POST /owner/caller-issuers/remove': typeof distrustCallerIssuer;
+  'GET /owner/governance': typeof governance.governanceExport;
+  'POST /owner/governance/plan': typeof governance.governancePlan;
+  'POST /owner/governance/apply': typeof governance.governanceApply;
   'GET /owner/organisation': typeof ownerOrganisation;
   'POST /owner/organisation': typeof changeOrganisation;
   'GET /owner/restored': typeof ownerRestored;
@@ -171,5 +175,6 @@ export type AskedWhole = {
   'POST /owner/agents/{id}/{verb}': (typeof ownerAgentMoves)[number];
   'GET /owner/agents/{id}': typeof ownerAgent;
   'GET /owner/platforms/{platform}': typeof platforms.ownerPlatform;
+  'POST /owner/platforms/{platform}': typeof platforms.changePlatform;
   'DELETE /owner/platforms/{platform}': typeof platforms.removePlatform;
 };

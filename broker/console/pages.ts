@@ -25,6 +25,7 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console/people', file: 'console.html', summary: 'The console: people who gave tokens of their own.' },
   { path: '/console/notices', file: 'console.html', summary: 'The console: where owners are told.' },
   { path: '/console/audit-sinks', file: 'console.html', summary: 'The console: where the audit is pushed to.' },
+  { path: '/console/governance', file: 'console.html', summary: 'The console: the governance file.' },
   { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },
   {
     path: '/console/standing-approvals',

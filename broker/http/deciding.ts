@@ -92,5 +92,5 @@ export async function afterDeciding(services: Services, decided: Decided | Decid
 const FORBIDDEN = {
   role: 'Your role is viewer: an approver or an admin decides.',
   not_agents_owner:
-    "Without a session only the agent's owner decides by passkey here, because owners sign in at an identity provider. Sign in first.",
+    "Without a session only the agent's owner decides by passkey in this organisation (passkey_deciders). Sign in first.",
 } as const;

@@ -34,9 +34,7 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
   const { request, services, who } = context;
   const target = readRawTarget(request.url ?? '');
   if (target === undefined) return { missing: 'No such address: use /proxy/<connection>/<path of the platform>.' };
-  const found = grantedOf(who.rows).find(
-    (row) => row.connection_label === target.connection || row.connection_id === target.connection,
-  );
+  const found = connectionNamed(who.rows, target.connection);
   const notIts = who.staticKey && notForKey(who.staticKey, target.connection, found?.connection_id);
   if (notIts !== undefined) return { missing: notIts };
   if (found?.platform_id == null || found.connection_id === null) {
@@ -68,6 +66,10 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
 type Rows = AgentPrincipal['rows'];
 
 const grantedOf = (rows: Rows): Rows => rows.filter((row) => row.grant_id !== null && row.connection_id !== null);
+
+/** The row of the connection with this label or id that the agent has a grant on. */
+export const connectionNamed = (rows: Rows, name: string): Rows[number] | undefined =>
+  grantedOf(rows).find((row) => row.connection_label === name || row.connection_id === name);
 
 function unknown(granted: Rows): string {
   const labels = [...new Set(granted.map((row) => row.connection_label))].sort();

@@ -15,8 +15,9 @@ import { asRefusal, Refusal } from './errors.ts';
 import { leftEarly, linger } from './leaving.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
 import { heldRefusal, openFor, waitWithin, writeMade } from './proxy-held.ts';
-import { outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
+import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
 import { type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
+import { askedByLabel } from './proxy-shape.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
@@ -43,9 +44,11 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
   try {
     const found = await findAsked(context);
     asked = 'missing' in found ? undefined : found;
-    const refusal = asked
-      ? await answer({ ...context, left }, response, lease, asked)
-      : await refuseMissing(context, lease, found as Missing);
+    const refusal = !asked
+      ? await refuseUncalled(context, lease, { code: 'not_found', detail: (found as Missing).missing })
+      : isMethod(request.method)
+        ? await answer({ ...context, left }, response, lease, asked)
+        : await refuseMethod(context, lease, asked);
     if (refusal) send(response, refusedReply(refusal, context, askedFor(context, asked)), correlationId);
   } catch (error) {
     fail(context, response, error, asked);
@@ -55,10 +58,24 @@ export async function serveProxy(context: RawContext, response: ServerResponse):
   }
 }
 
-/** A request for a connection that the agent cannot use is on record like any other that is refused. */
-async function refuseMissing(context: RawContext, lease: CallLease, { missing }: Missing): Promise<RawRefusal> {
+const ALLOWED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const isMethod = (method = ''): boolean => ALLOWED.includes(method);
+
+/** OPTIONS, TRACE and the methods of WebDAV: no rule could judge them. */
+async function refuseMethod(context: RawContext, lease: CallLease, { platform }: Asked): Promise<RawRefusal> {
+  const detail = `The method ${context.request.method} is not passed on. Allowed: ${ALLOWED.join(', ')}.`;
+  const refusal = await refuseUncalled(context, lease, { platform, code: 'method_not_allowed', detail });
+  return { ...refusal, headers: { ...refusal.headers, Allow: ALLOWED.join(', ') } };
+}
+
+/** A request for a connection that the agent cannot use, or by no method of a call, is on record like any other that is refused. */
+async function refuseUncalled(
+  context: RawContext,
+  lease: CallLease,
+  { platform, ...why }: { platform?: string; code: 'not_found' | 'method_not_allowed'; detail: string },
+): Promise<RawRefusal> {
   const { services, request, correlationId, who } = context;
-  const asked = { ok: false, body: { method: request.method }, code: 'not_found', detail: missing } as const;
+  const asked = { ok: false, body: { platform, method: request.method }, ...why } as const;
   let outcome: Outcome | undefined;
   await perform(services, who, { asked, correlationId, lease }, (ended) => {
     outcome = ended;
@@ -185,8 +202,10 @@ async function answerHeld(
   return await heldRefusal(context, { ...held, end: { kind: 'not_kept', auditId: end.auditId } });
 }
 
-const askedFor = ({ request: { method = '' } }: RawContext, asked: Asked | undefined) =>
-  asked && { platform: asked.loaded.platform, method, endpoint: asked.target.endpoint };
+const askedFor = ({ request }: RawContext, asked: Asked | undefined): AskedFor | undefined =>
+  asked
+    ? { platform: asked.loaded.platform, method: request.method ?? '', endpoint: asked.target.endpoint }
+    : askedByLabel(request);
 
 /** What is changed in the platform's answer; undefined: nothing. */
 const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buffer) => Buffer) | undefined =>

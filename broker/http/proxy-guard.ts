@@ -7,6 +7,8 @@ import { SANDBOX } from '../proxy/answer-headers.ts';
 import type { Services } from '../services.ts';
 import { Refusal } from './errors.ts';
 import { refusalIn } from './problem.ts';
+import { refusedReply, thrownRefusal } from './proxy-refusal.ts';
+import { askedByLabel } from './proxy-shape.ts';
 import { send } from './reply.ts';
 
 /** Whether what is answered there is a platform's, or a refusal of this door. */
@@ -20,7 +22,11 @@ export function guardProxy(services: Services): RequestHandler {
     const refusal = refuse(request, services.broker.baseUrl);
     if (refusal === undefined) return next();
     const id = correlationId();
-    send(response, refusalIn('problem', refusal, { services, correlationId: id }), id);
+    const reply =
+      refusal.code === 'not_implemented'
+        ? refusedReply(thrownRefusal(refusal), { correlationId: id }, askedByLabel(request))
+        : refusalIn('problem', refusal, { services, correlationId: id });
+    send(response, reply, id);
   };
 }
 

@@ -3,9 +3,10 @@ import { STATUS_CODES } from 'node:http';
 import type { JsonValue } from '../../json/json-value.ts';
 import { BLOCKED_DETAIL, type Outcome } from '../audit/outcome.ts';
 import { hasSign } from '../calls/failed-answer.ts';
-import type { LoadedFacts } from '../facts/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { entryFor } from '../policy/by-operation.ts';
 import type { Method } from '../policy/facts.ts';
+import type { PlatformRules } from '../policy/platform-rules.ts';
 import { errorBody } from '../proxy/error-body.ts';
 import { ERRORS, type ErrorCode, type Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
@@ -39,8 +40,14 @@ export type RawRefusal = {
   retry?: boolean;
 };
 
+/** What a platform says of its errors. */
+export type Shape = {
+  manifest: Partial<Pick<Manifest, 'error_body' | 'failed_if'>>;
+  rules: Pick<PlatformRules, 'errorStatus'>;
+};
+
 /** What was asked for, where it is known. `endpoint`: path and query. */
-type AskedFor = { platform: LoadedFacts['platform']; method: string; endpoint: string };
+export type AskedFor = { platform: Shape | undefined; method: string; endpoint: string };
 
 /** A refusal as an answer. */
 export function refusedReply(

@@ -124,8 +124,14 @@ export type Route<
   facts?: typeof ALL_PLATFORMS | typeof GIT_PLATFORM;
   /** The same, where the address says it. */
   factsOf?: (request: IncomingMessage) => string;
-  /** A refusal that came before the handler, as whoever asked can read it. */
-  told?: (request: IncomingMessage, reply: Reply) => Reply;
+  /** A refusal that came before the handler, as whoever asked can read it. `who`: where it was known. Never throws. */
+  told?: (
+    request: IncomingMessage,
+    reply: Reply,
+    by: { services: Services; who: Principal | undefined },
+  ) => Reply | Promise<Reply>;
+  /** The handler is given requests with any other method, too, and refuses them in its own way. */
+  anyMethod?: true;
   /** Where the body names the platform whose facts come along, if not in `platform`. */
   platformIn?: (body: JsonObject) => unknown;
   /**

@@ -77,7 +77,8 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
     if (reply.status === 429) logRefused(limits, route, reply, who, clientKey(addressOf(request)));
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
-    send(response, route.told?.(request, reply) ?? reply, correlationId);
+    if (route.told && reply.status >= 400) reply = await route.told(request, reply, { services, who });
+    send(response, reply, correlationId);
   };
 }
 

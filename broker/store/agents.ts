@@ -15,6 +15,23 @@ export async function listAgents(db: Db, organisationId: string, options = { del
   return await query.orderBy('created_at').orderBy('id').execute();
 }
 
+/** The next agents by uuid, deleted ones too, without children: for who reads thousands of them in pieces. */
+export async function listAgentsAfter(
+  db: Db,
+  organisationId: string,
+  { after, limit }: { after: string; limit: number },
+): Promise<AgentTable[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('parent_id', 'is', null)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
 /**
  * The agents that owners see, oldest first: all that are not deleted, without children that had expired by `endedBy`, of
  * which there may be very many.
@@ -150,6 +167,22 @@ export async function listGrants(db: Db, organisationId: string, agentUuid?: str
   let query = db.selectFrom('grants').selectAll().where('organisation_id', '=', organisationId);
   if (agentUuid) query = query.where('agent_id', '=', agentUuid);
   return await query.orderBy('platform_id').orderBy('created_at').orderBy('id').execute();
+}
+
+/** The next grants by id: for who reads thousands of them in pieces. */
+export async function listGrantsAfter(
+  db: Db,
+  organisationId: string,
+  { after, limit }: { after: string; limit: number },
+): Promise<GrantTable[]> {
+  return await db
+    .selectFrom('grants')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
 }
 
 /** Writes a grant: a new one, or the new terms of one with the same id. */

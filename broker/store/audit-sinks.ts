@@ -54,6 +54,21 @@ export async function pushedTo(db: Db, organisationId: string): Promise<number |
   return next === null ? undefined : Number(next);
 }
 
+/** What every new sink begins with. */
+export const newSink = <Given extends Partial<AuditSinkTable>>(given: Given) => ({
+  secret: null,
+  secret_reference: null,
+  status: 'active' as const,
+  batch_end: null,
+  rejected_rows: 0,
+  delivered_at: null,
+  failing_since: null,
+  failures: 0,
+  last_error: null,
+  retry_at: null,
+  ...given,
+});
+
 /** Stores a new sink. Answers false when the organisation has one of that name. */
 export async function addSink(db: Db, sink: AuditSinkTable): Promise<boolean> {
   const added = await db

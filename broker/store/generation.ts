@@ -40,3 +40,24 @@ export async function settleGeneration(db: Db, number: number): Promise<void> {
 export async function findBackupMark(db: Db): Promise<string | undefined> {
   return await findMeta(db, BACKUP);
 }
+
+/**
+ * On PostgreSQL, a table that is there from before a dump is loaded until what waited in it was ended: the dump itself is whole from its
+ * commit on, and a broker on another machine remembers nothing of it.
+ */
+export const RESTORE_MARK = 'restore_under_way';
+
+/** Marks an empty database. */
+export async function markRestore(db: Db): Promise<void> {
+  await sql`create table if not exists ${sql.table(RESTORE_MARK)} ()`.execute(db);
+}
+
+export async function hasRestoreMark(db: Db): Promise<boolean> {
+  const { rows } = await sql<{ found: boolean }>`select to_regclass(${RESTORE_MARK}) is not null as found`.execute(db);
+  return rows[0]?.found === true;
+}
+
+/** Takes the mark away, in the transaction that ends what waited. */
+export async function unmarkRestore(db: Db): Promise<void> {
+  await sql`drop table if exists ${sql.table(RESTORE_MARK)}`.execute(db);
+}

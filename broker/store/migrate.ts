@@ -40,6 +40,8 @@ import { auditSinks } from './migrations/0045-audit-sinks.ts';
 import { rateCounts } from './migrations/0046-rate-counts.ts';
 import { retention } from './migrations/0047-retention.ts';
 import { auditPartitions, boundAuditRows } from './migrations/0048-audit-partitions.ts';
+import { sinksInFiles } from './migrations/0049-sinks-in-files.ts';
+import { passkeyDeciders } from './migrations/0050-passkey-deciders.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -92,6 +94,8 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
     prepare: boundAuditRows,
     up: (db: Kysely<unknown>) => auditPartitions(db, dialect),
   },
+  '0049-sinks-in-files': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => sinksInFiles(db, dialect) },
+  '0050-passkey-deciders': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => passkeyDeciders(db, dialect) },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

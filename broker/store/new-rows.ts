@@ -100,10 +100,12 @@ async function stage(
   const onConflict = replaced.length > 0 ? sql`on conflict (organisation_id, id) do update set ${set}` : sql``;
   await sql`create temporary table if not exists ${sql.table(staged)} as
     select '' as batch, * from ${sql.table(table)} where false`.execute(db);
+  await rest();
   // In the order of the primary key SQLite finds the place of the next row beside that of the last.
-  const ordered = [...rows]
-    .sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
-    .map((row, at) => ({ batch: batches[Math.floor(at / ROWS_A_COPY)], ...row }));
+  const byId = rows.map((row) => ({ id: idOf(row), row })).sort((a, b) => (a.id < b.id ? -1 : 1));
+  await rest();
+  const ordered = byId.map(({ row }, at) => ({ batch: batches[Math.floor(at / ROWS_A_COPY)], ...row }));
+  await rest();
   for (const statement of await compile(db, staged, ordered, rest)) {
     await db.executeQuery(statement);
     await rest();
@@ -117,7 +119,10 @@ async function stage(
       }
     },
     forget: async () => {
-      await sql`delete from ${sql.table(staged)} where batch in (${sql.join(batches)})`.execute(db);
+      for (const batch of batches) {
+        await sql`delete from ${sql.table(staged)} where batch = ${batch}`.execute(db);
+        await rest();
+      }
     },
   };
 }

@@ -30,6 +30,7 @@ export async function updateOrganisation(
       | 'auto_suspend'
       | 'caller_issuers'
       | 'retention'
+      | 'passkey_deciders'
     >
   >,
 ): Promise<void> {

@@ -13,7 +13,7 @@ export type SignableApproval = Pick<
   ApprovalTable,
   'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash'
 > &
-  Pick<OrganisationTable, 'require_user_verification'> & {
+  Pick<OrganisationTable, 'require_user_verification' | 'passkey_deciders'> & {
     agent_public_id: string;
     owner_id: string;
     owner_role: OwnerTable['role'];
@@ -32,7 +32,7 @@ export async function findSignableApproval(db: Db, id: string): Promise<Signable
     .innerJoin('organisations as g', 'g.id', 'p.organisation_id')
     .select(['p.organisation_id', 'p.id', 'p.agent_id', 'p.status', 'p.expires_at', 'p.request_hash'])
     .select(['a.agent_id as agent_public_id', 'o.id as owner_id', 'o.role as owner_role'])
-    .select('g.require_user_verification')
+    .select(['g.require_user_verification', 'g.passkey_deciders'])
     .where('p.id', '=', id)
     .executeTakeFirst();
 }

@@ -35,8 +35,3 @@ export async function deleteNamedPlatformSecret(
     .where('name', '=', name)
     .execute();
 }
-
-/** Deletes one. */
-export async function deletePlatformSecret(db: Db, organisationId: string, id: string): Promise<void> {
-  await db.deleteFrom('platform_secrets').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
-}

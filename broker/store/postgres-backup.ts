@@ -1,6 +1,7 @@
 /** Backup of the PostgreSQL store, by PostgreSQL's own programs. */
 import pg from 'pg';
 import type { CopiedState } from './backup-manifest.ts';
+import { RESTORE_MARK } from './generation.ts';
 
 /** PostgreSQL's own programs on the machine. */
 export type PostgresPrograms = {
@@ -29,6 +30,7 @@ export async function dumpPostgres(databaseUrl: string, to: string, programs: Po
       '--no-owner',
       '--no-privileges',
       '--no-unlogged-table-data',
+      `--exclude-table=${RESTORE_MARK}`,
       `--snapshot=${rows[0]?.id}`,
       `--file=${to}`,
     ];
@@ -42,21 +44,26 @@ export async function dumpPostgres(databaseUrl: string, to: string, programs: Po
 }
 
 /**
- * Loads a dump into an empty database, all of it or nothing, and counts its rows. Throws, in words; then the database is as empty as
- * before, unless the count was another.
+ * Loads a dump into an empty database, all of it or nothing, and counts its rows; `mark` says there before that it is no store yet. Throws, in
+ * words; then the database has no more than the mark, unless the count was another.
  */
 export async function loadDump(
   databaseUrl: string,
   file: string,
   rows: CopiedState['rows'],
   programs: PostgresPrograms,
+  mark: () => Promise<void>,
 ): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
     await programs.require('pg_restore', await majorOf(client));
-    const { rowCount } = await client.query('select from pg_tables where schemaname = current_schema() limit 1');
+    const { rowCount } = await client.query(
+      'select from pg_tables where schemaname = current_schema() and tablename <> $1 limit 1',
+      [RESTORE_MARK],
+    );
     if (rowCount !== 0) throw new Error('The database is not empty. Make an empty one, and name it in DATABASE_URL.');
+    await mark();
     const load = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges', file];
     await programs.run('pg_restore', databaseUrl, load);
     const loaded = await countRows(client, Object.keys(rows));
@@ -79,7 +86,7 @@ async function stateOf(client: pg.Client): Promise<CopiedState> {
   const column = (statement: string) => readColumn(client, statement);
   const tables = await column(
     `select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and not relispartition
-     and relpersistence = 'p' order by relname`,
+     and relpersistence = 'p' and relname <> '${RESTORE_MARK}' order by relname`,
   );
   if (!tables.includes('meta')) throw new Error('There is no store of a broker in this database.');
   const [checkValue] = await column(`select value from meta where name = 'master_key_check_value'`);

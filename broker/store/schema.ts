@@ -6,6 +6,7 @@
 import type { ColumnType } from 'kysely';
 import type { DeedKind } from '../policy/call-ask.ts';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
+import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import type { RetainedKind } from '../policy/retention.ts';
 import type { ToolEffect } from '../policy/tool.ts';
 import type { AuditTable } from './audit-columns.ts';
@@ -33,6 +34,8 @@ export type OrganisationTable = {
   restored: string | null;
   /** JSON: a Retention; null: everything is kept. */
   retention: string | null;
+  /** Who decides by passkey without a session. */
+  passkey_deciders: PasskeyDeciders;
 };
 
 export type OwnerTable = {
@@ -334,7 +337,8 @@ type DefaultedOrganisationColumns =
   | 'caller_issuers'
   | 'agents_stopped'
   | 'restored'
-  | 'retention';
+  | 'retention'
+  | 'passkey_deciders';
 
 export type NewOrganisation = Omit<OrganisationTable, DefaultedOrganisationColumns>;
 export type NewOwner = Omit<OwnerTable, 'oidc_subject'>;
@@ -910,7 +914,7 @@ export type AuditSinkTable = {
   name: string;
   kind: string;
   format: string;
-  /** JSON, by kind (audit-push/settings.ts): nothing secret. */
+  /** JSON, by kind (config-file/audit-sinks.ts): nothing secret. */
   settings: string;
   /** Sealed. */
   secret: Uint8Array | null;
@@ -930,6 +934,8 @@ export type AuditSinkTable = {
   /** Nothing is sent before. */
   retry_at: number | null;
   created_at: number;
+  /** Where the secret came from, as a governance file names it. */
+  secret_reference: string | null;
 };
 
 /** One message of a notice on one channel. */

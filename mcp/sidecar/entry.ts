@@ -1,5 +1,6 @@
 /** A way in to the sidecar: who is served there, and what a request leads to. */
 import type { IncomingMessage, RequestListener } from 'node:http';
+import { CallerProblem } from '../caller-problem.ts';
 import { type Forward, refuse } from './forward.ts';
 import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
 import { doorOf, type Route } from './routes.ts';
@@ -15,14 +16,15 @@ export type Entry = {
   unknown: string;
 };
 
-type Sidecar = { broker: string; placeholder: string; forward: Forward };
+/** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. */
+type Sidecar = { broker: string; placeholder: string; forward: Forward; caller: (() => string) | undefined };
 
 const WRONG_PLACEHOLDER =
   'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.';
 
 /** Answers what comes in by an entry. */
 export const answerAt =
-  (entry: Entry, { broker, placeholder, forward }: Sidecar): RequestListener =>
+  (entry: Entry, { broker, placeholder, forward, caller }: Sidecar): RequestListener =>
   (request, response) => {
     const refusal = refusedSender(request, entry.hosts);
     if (refusal) return void refuse(response, 403, 'not_served', refusal);
@@ -36,9 +38,12 @@ export const answerAt =
     const origin = `http://${host}${inPath === undefined ? '' : `/~${inPath}`}`;
     const route = entry.routeOf(inPath === undefined ? target : rest, { host, origin });
     if (route === undefined) return void refuse(response, 404, 'not_found', entry.unknown);
+    const person = personOf(request, caller);
+    if ('error' in person) return void refuse(response, 403, person.error, person.detail);
+    const headers = entry.isShown ? withoutCredentials(found.headers) : found.headers;
     forward(request, response, {
       path: route.path,
-      headers: entry.isShown ? withoutCredentials(found.headers) : found.headers,
+      headers: person.caller === undefined ? headers : withHeader(headers, CALLER, person.caller),
       authorization: (token) =>
         route.isGit
           ? ['Authorization', `Basic ${basic(`connection.${route.connection}:${token}`)}`]
@@ -46,6 +51,37 @@ export const answerAt =
       back: (value) => value.replaceAll(doorOf(broker, route.connection), () => route.back),
     });
   };
+
+const CALLER = 'X-Svc-Caller';
+
+/**
+ * For whom a request is. A run that is for one person sends nothing for anybody else, whatever the command says: what a text made it
+ * say would act for another person. `caller` undefined: the command says for whom, or nobody does.
+ */
+function personOf(
+  { headersDistinct }: IncomingMessage,
+  configured: Sidecar['caller'],
+): { caller: string | undefined } | { error: string; detail: string } {
+  if (configured === undefined) return { caller: undefined };
+  let caller: string;
+  try {
+    caller = configured();
+  } catch (error) {
+    if (!(error instanceof CallerProblem)) throw error;
+    return { error: 'caller_unreadable', detail: `${error.message} Nothing was sent.` };
+  }
+  const named = headersDistinct[CALLER.toLowerCase()] ?? [];
+  if (named.every((one) => one === caller)) return { caller };
+  const detail =
+    'This run is for one person, and the request names another one. Leave X-Svc-Caller out. Nothing was sent.';
+  return { error: 'caller_differs', detail };
+}
+
+/** `headers`: names and values in turn. */
+function withHeader(headers: readonly string[], name: string, value: string): string[] {
+  const others = headers.filter((_, at) => headers[at - (at % 2)]?.toLowerCase() !== name.toLowerCase());
+  return [...others, name, value];
+}
 
 /** Node's own fetch sends Sec-Fetch-Mode; only browsers say from which site. */
 export const isOfBrowser = ({ headers }: IncomingMessage): boolean =>

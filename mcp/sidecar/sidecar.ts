@@ -16,6 +16,8 @@ import { refuseUnparsed } from './unparsed.ts';
 export type Served = Connections & {
   broker: Broker;
   placeholder: string;
+  /** The value of `X-Svc-Caller` on every request, of a run for one person; throws CallerProblem. */
+  caller?: (() => string) | undefined;
   /** A Unix socket to make, for clients that send requests for any host to one. */
   socket: string | undefined;
   /** Ports on which everything is one connection's. 0: any that is free. */
@@ -40,7 +42,7 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
     for (const part of parts) part.close();
   };
   const answer = (entry: Entry) =>
-    answerAt(entry, { broker: served.broker.url, placeholder: served.placeholder, forward });
+    answerAt(entry, { broker: served.broker.url, placeholder: served.placeholder, forward, caller: served.caller });
   const open = async (at: { host: string; port: number } | { path: string }): Promise<Server> => {
     const server = await listen(at);
     parts.push({

@@ -102,6 +102,21 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(JSON.stringify([payload, row])).not.toMatch(/CANARY|secret\.person/);
   });
 
+  test('applies nothing but what was shown: another version of what is governed is a conflict, and no event', async () => {
+    const plan = async () => (await organisation.ask('POST', '/owner/governance/plan', body())).body.governance_version;
+    const apply = (governance_version: string) =>
+      organisation.ask('POST', '/owner/governance/apply', { ...body(), governance_version });
+    const first = await plan();
+    expect(await plan()).toBe(first);
+    await organisation.ask('POST', '/owner/policies', { name: 'other', rules: [{ effect: 'deny' }] });
+    expectEnvelope(await apply(first), 409, 'conflict');
+    expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
+    const answers = await Promise.all([await plan(), await plan()].map(apply));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    const reasons = (await events()).map(({ reason }: { reason: string }) => reason);
+    expect(reasons).toEqual(['governance_applied', 'policy_created']);
+  });
+
   test('a viewer plans as an admin does, but learns nothing of secrets, and applies nothing', async () => {
     const vera = await organisation.addOwner('viewer');
     const plan = async (asked: object, by = organisation.owner) => {

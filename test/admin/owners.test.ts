@@ -239,6 +239,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       name: expect.any(String),
       approval_ttl_seconds: 86_400,
       require_user_verification: false,
+      passkey_deciders: 'default',
       publish_identity_documents: false,
       auto_suspend: null,
       caller_issuers: [],

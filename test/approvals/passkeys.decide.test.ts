@@ -142,6 +142,23 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
     await refused(id, () => decideWith(world, 'deny', id, key), 400, 'verification_failed');
   });
 
+  test('where the organisation lets only the agent’s owner, an approver’s passkey decides with a session alone', async () => {
+    const set = (passkey_deciders: string) => organisation.ask('POST', '/owner/organisation', { passkey_deciders });
+    expect((await set('agents_owner')).body).toMatchObject({ passkey_deciders: 'agents_owner' });
+    const id = await hold();
+    const page = await fetch(`${world.running.baseUrl}/approve/${id}/request`);
+    expect(await page.json()).toMatchObject({ passkey_deciders: 'agents_owner' });
+    await refused(id, () => decideWith(world, 'approve', id, key), 403, 'forbidden');
+    await refused(id, () => decideWith(world, 'deny', id, key), 403, 'forbidden');
+    const response = await assertion(world, 'deny', key, { id });
+    const stepped = await organisation.ask('POST', `/owner/approvals/${id}/deny`, { assertion: response }, approver);
+    expect(stepped.body, stepped.text).toMatchObject({ status: 'denied', how: 'passkey' });
+    const own = await enrol(world, organisation);
+    expect((await decideWith(world, 'deny', await hold(), own)).body).toMatchObject({ status: 'denied' });
+    await set('default');
+    expect((await decideWith(world, 'deny', await hold(), key)).body).toMatchObject({ status: 'denied' });
+  });
+
   test('a decision that cannot be recorded is not made, and uses nothing up', async () => {
     const id = await hold();
     const response = await assertion(world, 'deny', key, { id });
@@ -169,10 +186,13 @@ describe('where owners sign in at an identity provider', () => {
     const id = await hold();
     const answer = await decideWith(world, 'deny', id, theirs);
     expectEnvelope(answer, 403, 'forbidden');
-    expect(answer.body.detail).toContain('identity provider');
+    expect(answer.body.detail).toContain('passkey_deciders');
     const response = await assertion(world, 'deny', theirs, { id });
     const stepped = await organisation.ask('POST', `/owner/approvals/${id}/deny`, { assertion: response }, approver);
     expect(stepped.body, stepped.text).toMatchObject({ status: 'denied', how: 'passkey' });
     expect((await decideWith(world, 'deny', await hold(), own)).body).toMatchObject({ status: 'denied' });
+    // The organisation may let them all the same.
+    await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
+    expect((await decideWith(world, 'deny', await hold(), theirs)).body).toMatchObject({ status: 'denied' });
   });
 });

@@ -166,6 +166,16 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       () => changeManifest({ auth: { type: 'header', name: 'X-Kept' } }),
     ],
     [
+      'the platform is at another address now',
+      'request_changed',
+      () => changeManifest({ base_url: 'https://moved.example' }),
+    ],
+    [
+      'the operation has an address of its own now',
+      'request_changed',
+      () => changeManifest({ base_urls: { 'POST /items': 'https://uploads.example' } }),
+    ],
+    [
       'the platform holds one token per person now',
       'consent_required',
       () =>

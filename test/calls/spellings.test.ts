@@ -29,6 +29,14 @@ beforeAll(async () => {
     id: 'mail',
     manifest: { scopes: { 'mail:send': ['POST /messages'] }, recipients: { 'POST /messages': ['/emailAddress'] } },
   });
+  await organisation.platform({
+    id: 'post',
+    manifest: {
+      encoded_slash: true,
+      scopes: { 'mail:send': ['POST /**'] },
+      recipients: { 'POST /v1/messages': ['/emailAddress'] },
+    },
+  });
   await organisation.platform({ id: 'wide', manifest: { scopes: { 'demo:read': ['GET /**'] } } });
   const scopes = { 'demo:read': ['GET /projects/**'], 'demo:secrets': ['GET /projects/*/variables'] };
   await organisation.platform({ id: 'forge', manifest: { scopes } });
@@ -198,7 +206,22 @@ describe.each(DOORS)('by %s', (door) => {
     let agent: TestAgent;
     beforeAll(async () => {
       const constraints = JSON.stringify({ recipients: ['@acme.com'] });
-      agent = await agentUnder([], { mail: { scopeList: ['mail:send'], constraints } });
+      const terms = { scopeList: ['mail:send'], constraints };
+      agent = await agentUnder([], { mail: terms, post: terms });
+    });
+
+    test.each([
+      '/v1/messages',
+      '/V1/Messages',
+      '/v1/messages.',
+      '/v1/messages.json',
+      '/v1%2Fmessages',
+      '/v1%2Fmessages.json',
+    ])('%s is judged as what it means to lenient servers, where the scope is wider', async (endpoint) => {
+      const sent = { ...SEND, platform: 'post', endpoint };
+      const answer = await act(agent, { ...sent, data: { emailAddress: 'x@evil.com' } });
+      expect(answer.body).toMatchObject({ reason: 'recipient_not_allowed' });
+      expect((await act(agent, { ...sent, data: { emailAddress: 'a@acme.com' } })).status).toBe(200);
     });
 
     test.each(['email_address', 'EmailAddress', 'email-address', 'email.address', 'ｅmailAddress'])(

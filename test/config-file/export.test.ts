@@ -49,6 +49,7 @@ agents:
 publish_identity_documents: false
 auto_suspend: false
 retention: false
+passkey_deciders: default
 owners:
   - email: ann@acme.example
     role: admin
@@ -89,6 +90,7 @@ connections:
     idle_seconds: 600
     wait_seconds: 0
 channels: {}
+audit_sinks: {}
 policies:
   careful:
     rules:
@@ -211,7 +213,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     const world = await governed();
     const text = await exportGovernance(broker, world.id, world.now);
     expect(text.slice(text.indexOf('platforms'))).toBe(
-      'platforms: {}\ncaller_issuers: []\nconnections: {}\nchannels: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
+      'platforms: {}\ncaller_issuers: []\nconnections: {}\nchannels: {}\naudit_sinks: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
     );
     const other = await governed();
     await other.apply(
@@ -366,50 +368,66 @@ const documents = fc
     ),
     published: fc.boolean(),
     suspending: fc.constantFrom(false, { refusals: 3, within_seconds: 10 }),
+    deciders: fc.constantFrom('default', 'approvers', 'agents_owner'),
     retention: fc.constantFrom(false, { reads_days: 31, calls_days: null, events_days: 400 }),
   })
-  .map(({ platform, hub, connections, owners, policies, guardrails, agents, published, suspending, retention }) => {
-    const policyNames = ['default', ...Object.keys(policies)];
-    const people = [ANN, ...owners];
-    return {
-      publish_identity_documents: published,
-      auto_suspend: suspending,
+  .map(
+    ({
+      platform,
+      hub,
+      connections,
+      owners,
+      policies,
+      guardrails,
+      agents,
+      published,
+      suspending,
       retention,
-      owners: owners.map((email) => ({ email, role: 'approver' })),
-      platforms: {
-        crm: {
-          kind: 'rest',
-          base_url: 'https://crm.example',
-          auth: { type: 'bearer' },
-          scopes: { [SCOPES[0]!]: ['GET /contacts'], [SCOPES[1]!]: ['POST /contacts'] },
-          ...platform,
-        },
-        ...(hub && { codehost: { use: 'github', ...hub } }),
-      },
-      connections: Object.fromEntries(
-        connections.map((name, i) => [
-          name,
-          { platform: 'crm', secret: { env: 'CRM_TOKEN' }, ...(i === 1 && { default: true }) },
-        ]),
-      ),
-      policies: Object.fromEntries(Object.entries(policies).map(([name, list]) => [name, { rules: list }])),
-      guardrails: guardrails.map((rule, i) => ({ name: `guardrail ${i}`, ...rule })),
-      agents: Object.fromEntries(
-        Object.entries(agents).map(([name, { pick, key, grants }], i) => [
-          name,
-          {
-            owner: people[pick % people.length],
-            policy: policyNames[pick % policyNames.length],
-            ...(key && { public_key: { pem: PEMS[i]! } }),
-            grants: {
-              ...(grants.length > 0 && {
-                crm: grants
-                  .slice(0, connections.length + 1)
-                  .map((one, i) => ({ ...one, ...(i > 0 && { connection: connections[i - 1] }) })),
-              }),
-            },
+      deciders,
+    }) => {
+      const policyNames = ['default', ...Object.keys(policies)];
+      const people = [ANN, ...owners];
+      return {
+        publish_identity_documents: published,
+        auto_suspend: suspending,
+        retention,
+        passkey_deciders: deciders,
+        owners: owners.map((email) => ({ email, role: 'approver' })),
+        platforms: {
+          crm: {
+            kind: 'rest',
+            base_url: 'https://crm.example',
+            auth: { type: 'bearer' },
+            scopes: { [SCOPES[0]!]: ['GET /contacts'], [SCOPES[1]!]: ['POST /contacts'] },
+            ...platform,
           },
-        ]),
-      ),
-    };
-  });
+          ...(hub && { codehost: { use: 'github', ...hub } }),
+        },
+        connections: Object.fromEntries(
+          connections.map((name, i) => [
+            name,
+            { platform: 'crm', secret: { env: 'CRM_TOKEN' }, ...(i === 1 && { default: true }) },
+          ]),
+        ),
+        policies: Object.fromEntries(Object.entries(policies).map(([name, list]) => [name, { rules: list }])),
+        guardrails: guardrails.map((rule, i) => ({ name: `guardrail ${i}`, ...rule })),
+        agents: Object.fromEntries(
+          Object.entries(agents).map(([name, { pick, key, grants }], i) => [
+            name,
+            {
+              owner: people[pick % people.length],
+              policy: policyNames[pick % policyNames.length],
+              ...(key && { public_key: { pem: PEMS[i]! } }),
+              grants: {
+                ...(grants.length > 0 && {
+                  crm: grants
+                    .slice(0, connections.length + 1)
+                    .map((one, i) => ({ ...one, ...(i > 0 && { connection: connections[i - 1] }) })),
+                }),
+              },
+            },
+          ]),
+        ),
+      };
+    },
+  );

@@ -10,8 +10,11 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 
 const AGENTS = 5_000;
-/** In units of `machineMs`: half of one. Read, planned or applied in one piece these files take 40 and more. */
-const LONGEST_TURN = 3;
+/**
+ * In units of `machineMs`: 0.2 to 0.6, and 1.5 at most where a full garbage collection falls into the turn. Read, planned or applied
+ * in one piece these files take 10 and more.
+ */
+const LONGEST_TURN = 2;
 /** In units of `machineMs`: 10,400 rows take 1.5. One by one they take 40 and more. */
 const LONGEST_TRANSACTION = 6;
 

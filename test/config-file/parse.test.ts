@@ -79,7 +79,7 @@ describe('a governance file', () => {
     [
       'an unknown section',
       'platfroms: {}',
-      '1:1: platfroms: "platfroms" is not known here. Did you mean "platforms"? Allowed: organisation, publish_identity_documents, auto_suspend, retention, owners, platforms, caller_issuers, connections, channels, policies, guardrails, agents.',
+      '1:1: platfroms: "platfroms" is not known here. Did you mean "platforms"? Allowed: organisation, publish_identity_documents, auto_suspend, retention, passkey_deciders, owners, platforms, caller_issuers, connections, channels, audit_sinks, policies, guardrails, agents.',
     ],
     [
       'an empty section',

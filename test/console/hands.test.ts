@@ -97,6 +97,28 @@ describe.skipIf(withoutChromium)(
       await closed(page);
     };
 
+    const changeManifest = async (walk: Walk) => {
+      const { page, use, fill, look } = walk;
+      await goTo(walk, '/connections');
+      await use('#to-gallery');
+      await use('[data-own="crm"]');
+      await use('#change-manifest');
+      await page.until(`document.querySelector('[data-field="manifest"]')?.value.includes('X-Api-Key')`);
+      await look('a manifest', 'dialog');
+      const manifest = await page.value<string>(`document.querySelector('[data-field="manifest"]').value`);
+      await fill('[data-field="manifest"]', 'kind: rest');
+      await use('#look-at-changes');
+      await there(page, '#manifest-wrong', 'entry.base_url');
+      await look('a manifest that is none', 'dialog');
+      await fill('[data-field="manifest"]', `name: The CRM\n${manifest}`);
+      await use('#look-at-changes');
+      await there(page, '#manifest-changes', 'name: none → The CRM');
+      await look('what a manifest changes', 'dialog');
+      await use('#save-manifest');
+      await says(page, 'has version 2 of its manifest');
+      await closed(page);
+    };
+
     const writePolicy = async (walk: Walk) => {
       const { page, use, fill, look } = walk;
       await goTo(walk, '/policies');
@@ -255,14 +277,20 @@ describe.skipIf(withoutChromium)(
     };
 
     const setUp = async (walk: Walk) => {
-      const { page, use, fill, look, organisation } = walk;
+      const { page, use, fill, choose, look, organisation } = walk;
       await goTo(walk, '/settings');
       await fill('#ttl', '90');
+      await choose('#deciders', 'agents_owner');
       await use('#verify');
       await use('#save-approvals');
       await says(page, 'The settings of approvals are changed.');
       const settings = (await organisation.ask('GET', '/owner/organisation')).body;
-      expect(settings).toMatchObject({ approval_ttl_seconds: 5400, require_user_verification: true });
+      expect(settings).toMatchObject({
+        approval_ttl_seconds: 5400,
+        require_user_verification: true,
+        passkey_deciders: 'agents_owner',
+      });
+      await there(page, '.settings', 'decided with a passkey by the agent’s owner alone');
       await there(page, '.settings', 'This installation');
       await use('#publish');
       await look('publishing', 'dialog');
@@ -284,6 +312,26 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#all-stopped') === null`);
       if (await page.value(`document.querySelector('dialog') !== null`)) await page.press('Escape');
       await closed(page);
+    };
+
+    const keepFile = async (walk: Walk) => {
+      const { page, use, fill, look } = walk;
+      await goTo(walk, '/settings');
+      await use('#to-governance');
+      await use('#take-present');
+      await page.until(`document.querySelector('#governance-text').value.includes('crm')`);
+      await fill('#governance-text', 'guardrails: [{ name: freeze, effect: permit }]');
+      await use('#show-plan');
+      await there(page, '#file-wrong', 'permit');
+      await look('a governance file that is none');
+      await fill('#governance-text', 'guardrails: [{ name: freeze, effect: deny, methods: [DELETE] }]');
+      await use('#show-plan');
+      await there(page, '#changes', 'the guardrails');
+      await look('what a governance file changes');
+      await use('#apply');
+      await look('applying a governance file', 'dialog');
+      await use('#apply-now');
+      await there(page, '#applied', 'In force');
     };
 
     const lookAround = async (walk: Walk) => {
@@ -334,6 +382,7 @@ describe.skipIf(withoutChromium)(
         };
         const walk: Walk = { ...(by === 'keyboard' ? keyboard : mouse)(page), organisation, look };
         await connect(walk);
+        await changeManifest(walk);
         await writePolicy(walk);
         await inviteAgent(walk);
         const policy = (await organisation.ask('GET', '/owner/policies')).body.policies[0].id;
@@ -343,6 +392,7 @@ describe.skipIf(withoutChromium)(
         await keepTeam(walk);
         await beTold(walk);
         await setUp(walk);
+        await keepFile(walk);
         await lookAround(walk);
         expect(page.complaints.filter((one) => !/40[013]|400/.test(one))).toEqual([]);
       },

@@ -195,12 +195,17 @@ describe.skipIf(withoutChromium)(
       });
 
       test('what owners did is there, too', async () => {
+        const stopped = await organisation.agent({ name: 'stopped' });
+        await go('/console/agents');
+        await page.click(`${row(stopped)} .suspend`);
+        await page.click('#move');
+        await says(page, 'stopped is suspended.');
         await go('/console/activity?result=event');
-        await page.until(`document.querySelector('#activity')?.innerText.includes('triage was suspended')`);
+        await page.until(`document.querySelector('#activity')?.innerText.includes('stopped was suspended')`);
         // What the broker did by itself stands between.
-        const row = `[...document.querySelectorAll('#activity .row')].find((one) => one.innerText.includes('triage was suspended'))`;
-        await page.value(`${row}.querySelector('summary').click()`);
-        await page.until(`${row}.innerText.includes('${organisation.owner.email}, in the console')`);
+        const line = `[...document.querySelectorAll('#activity .row')].find((one) => one.innerText.includes('stopped was suspended'))`;
+        await page.value(`${line}.querySelector('summary').click()`);
+        await page.until(`${line}.innerText.includes('${organisation.owner.email}, in the console')`);
       });
 
       test('older lines come when they are asked for, and none twice', async () => {

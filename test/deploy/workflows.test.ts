@@ -54,5 +54,5 @@ test('the package, the image and the chart are of one version, and of the Node t
   const named = FILES.flatMap((file) => [
     ...readFileSync(join(FOLDER, file), 'utf8').matchAll(/\bnode(?:-version)?: ?(\d[\d.]*)/g),
   ]);
-  expect(named.map(([, one]) => one)).toEqual([node, node, node]);
+  expect(named.map(([, one]) => one)).toEqual([node, node, node, node]);
 });

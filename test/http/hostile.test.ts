@@ -188,6 +188,12 @@ describe('hostile HTTP', () => {
       expect((await ask([line, host, bearer(), 'Connection: close'])).status).toBe(status);
     });
 
+    test('a client that begins with HTTP/2 is told what is spoken', async () => {
+      const answer = await exchange(port, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+      expect([answer.status, errorOf(answer)]).toEqual([505, 'invalid_request']);
+      expect(answer.body).toContain('use HTTP/1.1');
+    });
+
     test('AZ-12 no address gives a page from elsewhere leave to ask or to read', async () => {
       const origin = ['Origin: https://evil.test', 'Access-Control-Request-Headers: authorization, x-svc-csrf'];
       for (const [method, path] of [

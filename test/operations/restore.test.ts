@@ -3,6 +3,7 @@ import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync,
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { decideHeldCall } from '../../broker/store/approvals.ts';
+import { markRestore } from '../../broker/store/generation.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
@@ -343,5 +344,59 @@ describe('agent-broker restore', () => {
     const why = await notStarted(place);
     expect(why).toContain('was put in place without being restored');
     expect(why).toContain('agent-broker restore FILE');
+  });
+
+  test('that was killed before its store was in place is said at the start, and can be made again', async () => {
+    const place = await empty();
+    const data = place.AGENT_BROKER_DATA!;
+    mkdirSync(join(data, 'store.restoring'), { mode: 0o700 });
+    const why = await notStarted(place);
+    expect(why).toContain('A restore was cut off before its store was in place');
+    expect(why).toContain('agent-broker restore FILE');
+    expect(readdirSync(data)).not.toContain('store');
+    await run(place, 'restore', file);
+    await started(place);
+    expect(readdirSync(data)).not.toContain('store.restoring');
+  });
+});
+
+describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cut off${postgresNote}`, () => {
+  test('after its dump was loaded is started nowhere, and a database where it only began can be restored into', async () => {
+    const world = await startWorld('postgres');
+    const agent = await (await world.demoOrganisation()).agent();
+    const file = join(newFolder(), 'backup');
+    await run(world.environment, 'backup', file);
+    const place = await emptyMachine(world, 'postgres');
+    const database = async (url: string) => await openPostgres(url, { connections: 1, onError: () => {} });
+    const mark = async (url: string) => {
+      const { db, close } = await database(url);
+      await markRestore(db);
+      await close();
+    };
+    await mark(place.DATABASE_URL!);
+    expect(await notStarted(place)).toContain('A restore into this database was cut off');
+    await run(place, 'restore', file);
+    expect(await query(place, `select to_regclass('restore_under_way') as mark`)).toEqual([{ mark: null }]);
+
+    // As one is that was killed between the commit of the dump and the end of what waited in it.
+    const loaded = { ...(await emptyMachine(world, 'postgres')), DATABASE_URL: '' };
+    loaded.DATABASE_URL = await newDatabase({ template: place.DATABASE_URL! });
+    await mark(loaded.DATABASE_URL);
+    expect(await notStarted(loaded)).toContain('A restore into this database was cut off');
+    expect(await refused(loaded, 'restore', file)).toContain('The database is not empty');
+    // Nothing of the mark is in a backup.
+    const again = join(newFolder(), 'backup');
+    await run(loaded, 'backup', again);
+    const last = await emptyMachine(world, 'postgres');
+    await run(last, 'restore', again);
+    await run(loaded, 'restore', '--in-place');
+    await world.running.stop();
+    const port = { PORT: new URL(agent.baseUrl).port };
+    for (const restored of [last, loaded]) {
+      const child = await started({ ...restored, ...port });
+      expect((await agent.act(READ)).body.error).toBe('store_restored');
+      child.signal('SIGKILL');
+      await child.ended;
+    }
   });
 });

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { hideTables, startCut } from '../world/cut.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
@@ -11,6 +11,18 @@ import { startWorld, type World } from '../world/world.ts';
 const readinessIs = ({ running }: World, status: number) =>
   vi.waitUntil(async () => (await send(`${running.baseUrl}/readyz`, {})).status === status, { timeout: 5_000 });
 
+/** What the log says from now on, without what it says of it. */
+function linesOf({ running: { broker } }: World): string[] {
+  const lines: string[] = [];
+  for (const level of ['error', 'warn', 'info'] as const) {
+    const spy = vi.spyOn(broker.log, level).mockImplementation((...said: unknown[]) => {
+      lines.push(`${level}: ${said.at(-1)}`);
+    });
+    onTestFinished(() => spy.mockRestore());
+  }
+  return lines;
+}
+
 describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
   test('ST-01 every route says so, nothing is sent, and all is well when it is back', async () => {
     const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
@@ -20,6 +32,7 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent();
     expect((await agent.act(READ)).status).toBe(200);
     const { db } = world.running.broker.store;
+    const lines = linesOf(world);
     await cut?.cut();
     const show = cut ? cut.mend : await hideTables(db);
     for (const answer of [
@@ -35,6 +48,12 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     await show();
     expect((await agent.act(READ)).status).toBe(200);
     await readinessIs(world, 200);
+    if (!cut) return;
+    const about = lines.filter((line) => /the store (does|answers)|unforeseen/.test(line));
+    expect(about, 'however many calls it failed').toEqual([
+      'error: the store does not answer',
+      'info: the store answers again',
+    ]);
   });
 });
 

@@ -1,5 +1,6 @@
 /** Git for a person: each request goes to the code host with the token that this person gave, and for nobody with none. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { profileOf, run, sh } from '../sidecar/run-world.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
 import { startGitHost } from '../world/git-host.ts';
@@ -71,6 +72,11 @@ describe.each(ONE_STORE)(`git for people on %s${postgresNote}`, (store) => {
       '',
     ]);
     expect(await whose()).toEqual(['ann', 'bob']);
+    host.seen.length = 0;
+    const url = `https://github.com/acme/app-${store}`;
+    const ran = await run(profileOf(agent), ['--caller', 'slack:U-BOB', ...sh(`git clone -q ${url} "$HOME/clone"`)]);
+    expect(ran, ran.stderr).toMatchObject({ code: 0 });
+    expect(await whose()).toEqual(['bob']);
     // Over: it is refreshed first.
     host.seen.length = 0;
     await outlivePerson(world, organisation, 'ann@docs.example');

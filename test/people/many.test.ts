@@ -1,5 +1,6 @@
-/** Many people, agents, connections and replicas at once: each call arrives with the token of its own person, every time. */
+/** Many people, agents, connections, doors and replicas at once: each call arrives with the token of its own person, every time. */
 import { describe, expect, test } from 'vitest';
+import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { agentOfPeople, consentAsserted, documentOf } from '../world/people.ts';
@@ -9,7 +10,7 @@ import { givenReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 
 /** The whole run is PEOPLE_CALLS=10000, of 100 people. */
-const CALLS = Number(process.env.PEOPLE_CALLS ?? 2_000);
+const CALLS = Number(process.env.PEOPLE_CALLS ?? 1_000);
 const PEOPLE = Math.min(100, CALLS / 80);
 const SEED = Number(process.env.PEOPLE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const AT_ONCE = 24;
@@ -51,6 +52,19 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
         caller: slack(one.id),
         ...(one.place.id && { connection_id: one.place.id }),
       });
+    /** Both doors, and whose token each says that the platform got. */
+    const doors = [
+      async (agent: TestAgent, one: (typeof given)[number]) => {
+        const { status, text, body } = await call(agent, one);
+        return { status, text, who: body.data?.who };
+      },
+      async (agent: TestAgent, one: (typeof given)[number]) => {
+        const path = `/proxy/${one.place.label}/items?of=${accountOf(one)}`;
+        const headers = { 'x-svc-caller': `id slack:${one.id}` };
+        const { status, text, body } = await rawClient(() => agent)('GET', path, { headers });
+        return { status, text, who: body.who };
+      },
+    ];
     await inTurns(given, 8, async (one) => {
       const { body } = await call(pick(agents), one);
       const done = await consentAsserted(server, body.consent_url, accountOf(one));
@@ -61,11 +75,14 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     server.asked.length = 0;
     const everywhere = [...agents, ...agents.map((agent) => replica.asks(agent))];
     const wrong: unknown[] = [];
-    const calls = Array.from({ length: CALLS }, () => ({ agent: pick(everywhere), one: pick(given) }));
-    await inTurns(calls, AT_ONCE, async ({ agent, one }) => {
-      const answer = await call(agent, one);
-      if (answer.status !== 200 || answer.body.data.who !== accountOf(one))
-        wrong.push([accountOf(one), answer.status, answer.text]);
+    const calls = Array.from({ length: CALLS }, () => ({
+      agent: pick(everywhere),
+      door: pick(doors),
+      one: pick(given),
+    }));
+    await inTurns(calls, AT_ONCE, async ({ agent, door, one }) => {
+      const { status, text, who } = await door(agent, one);
+      if (status !== 200 || who !== accountOf(one)) wrong.push([accountOf(one), status, text]);
     });
     expect(wrong).toEqual([]);
     // What the platform says of it: the account of the token is the one that the call was for.

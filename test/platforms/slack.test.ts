@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { bodyKinds } from '../../broker/policy/body-kinds.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
 import { refuseRecipients } from '../../broker/policy/recipients.ts';
-import { classifierOf, rulesOf } from './classified.ts';
+import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('slack');
 
@@ -74,6 +75,22 @@ test.each([
   'POST /api/chat.postMessage',
 ])('in no scope: %s', (operation) => {
   expect(ask(operation)).toBe('unclassified');
+});
+
+test.each([
+  'files.getUploadURLExternal',
+  'files.completeUploadExternal',
+  'files.remote.add',
+  'files.remote.update',
+  'files.remote.remove',
+  'dnd.setSnooze',
+])('%s takes a form, of which Slack takes no JSON', (method) => {
+  expect(bodyKinds(rulesOf('slack'), { method: 'POST', path: `/${method}` })).toEqual(['form']);
+});
+
+test('what is not listed is sent as JSON', () => {
+  expect(manifestOf('slack').body).toBeUndefined();
+  expect(bodyKinds(rulesOf('slack'), { method: 'POST', path: '/chat.postMessage' })).toBeUndefined();
 });
 
 describe('whom a call reaches, by id', () => {

@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CallAsk, Method } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { compilePattern } from '../../broker/policy/pattern.ts';
 import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
 
 const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
@@ -27,8 +29,41 @@ describe('recipient rules', () => {
     expect(recipientRulesFor(mail, call('GET', '/messages'))).toEqual([]);
   });
 
-  test('another spelling of the endpoint has them too', () => {
-    expect(recipientRulesFor(mail, call('POST', '/Messages/'))).toMatchObject([{ pointers, subject: {} }]);
+  test.each([
+    '/Messages/',
+    '/messages.',
+    '/messages;v=1',
+    '/%6Dessages',
+    '/messages.json',
+    '/Messages.JSON/',
+    '/messages.v1%20',
+  ])('another spelling of the endpoint has them too: %s', (path) => {
+    expect(recipientRulesFor(mail, call('POST', path))).toMatchObject([{ pointers, subject: {} }]);
+  });
+
+  test('a call has the rule of a path exactly when a rule that denies this path would be about the call', () => {
+    const source = { kind: 'rest' as const, scopes: {}, recipients: { 'POST /v1/users/*/send': ['/to'] } };
+    const rules = compilePlatformRules(source);
+    const denied = compilePattern('/v1/users/*/send', 'path');
+    const slash = fc.constantFrom('/', '/', '/', '%2F', '%2f', '//');
+    const word = fc.constantFrom('v1', 'V1', '%761', 'users', 'Users', 'ann', 'send', 'Send', 's%65nd', 'sent', '');
+    const tail = fc.constantFrom('', '', '.json', '.JSON', '.', '%20', ';a=b', '%3Fa', '/', '.json/', '.v1.json');
+    const pieces = fc.tuple(fc.array(fc.tuple(slash, word), { minLength: 2, maxLength: 4 }), tail);
+    const near = fc.tuple(slash, slash, slash, fc.constantFrom('send', 'Send', 's%65nd'), tail);
+    const path = fc.oneof(
+      near.map(([a, b, c, send, end]) => `/v1${a}users${b}ann${c}${send}${end}`),
+      pieces.map(([segments, end]) => `/v1${segments.flat().join('')}${end}`),
+    );
+    let found = 0;
+    fc.assert(
+      fc.property(path, (path) => {
+        const applies = recipientRulesFor(rules, call('POST', path)).length > 0;
+        expect(applies).toBe(denied.matchesAnySpelling(path));
+        if (applies && !denied.matches(path)) found++;
+      }),
+      { numRuns: 500 },
+    );
+    expect(found).toBeGreaterThan(50);
   });
 
   test('a recipient in the query string counts beside the body', () => {

@@ -171,6 +171,7 @@ describe('what a manifest says', () => {
       'POST /merge': 'its target is not in the call',
       'GET /branches/**/touch': [{ in: 'path', prefix: 'refs/heads/', action: 'update' }],
       'POST /issues/**': [],
+      'POST /issues/*/branch': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' }],
     },
   });
   const refused = (
@@ -220,6 +221,14 @@ describe('what a manifest says', () => {
     expect(refused('GET', '/branches/main')).toBeUndefined();
     for (const path of ['/branches/agent/x/file/', '/branches/agent/x/File', '/branches/agent/x/file.json'])
       expect(refused('PUT', path), path).toBeDefined();
+  });
+
+  test('what a lenient server takes for a path that writes, beside a wider rule that writes nothing', () => {
+    for (const end of ['', '/', '.', '.json', '.JSON', ';v=1']) {
+      const path = `/issues/7/branch${end}`;
+      expect(refused('POST', path, { branch: 'main' })?.violating, path).toEqual(['refs/heads/main']);
+      expect(refused('POST', path, { branch: 'agent/x' }), path).toBeUndefined();
+    }
   });
 
   test('a sentence, an empty list, and nothing', () => {

@@ -11,7 +11,9 @@ import { Ledger } from './ledger.ts';
 import { type Scene, setScene, type Work } from './scene.ts';
 import { applies } from './works/applies.ts';
 import { approvals } from './works/approvals.ts';
+import { cutBackups } from './works/backups.ts';
 import { calls } from './works/calls.ts';
+import { cutMasterKey } from './works/master-key.ts';
 import { cutMigrations } from './works/migrations.ts';
 import { notices } from './works/notices.ts';
 import { pushes } from './works/pushes.ts';
@@ -33,6 +35,8 @@ const WORKS: Record<string, (scene: Scene, invariants: () => Invariants) => Prom
 /** What is cut otherwise than `cutWork` does it. */
 const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number) => Promise<void>> = {
   migrations: cutMigrations,
+  backups: cutBackups,
+  'master-key': cutMasterKey,
   replicas: cutReplicas,
 };
 const CUTS = Number(process.env.PROVE_CUTS ?? 4);
@@ -41,7 +45,7 @@ const CHOSEN = process.env.PROVE_PART?.split(',') ?? ['calls', 'approvals'];
 
 // Not tried again in CI: what fails rarely is what these are for.
 describe.each(STORES)(`kill -9 on %s (PROVE_SEED=${SEED})${postgresNote}`, { retry: 0 }, (store) => {
-  const parts = CHOSEN.filter((part) => part !== 'replicas' || store === 'postgres');
+  const parts = CHOSEN.filter((part) => !['replicas', 'master-key'].includes(part) || store === 'postgres');
   test.each(parts)(`ST-03 in %s, ${CUTS} times`, { timeout: 60_000 + CUTS * 60_000 }, async (part) => {
     const ledger = new Ledger({ part, store, seed: SEED });
     await ledger.keep(async () => {

@@ -76,6 +76,15 @@ export const PARTS: readonly Part[] = [
     'migrations',
     'The next release, while it starts on a store that it has to migrate: the rows are what they were',
   ),
+  kill(
+    'backups',
+    '`agent-broker backup` and `restore` themselves, while a broker works on the store: what a killed backup leaves is whole or refused, after a killed restore nothing is called without a review, and both can be done again',
+  ),
+  kill(
+    'master-key',
+    'The master key of replicas: the operator gives both keys, and the process that wraps again is killed: the next rotation finishes it',
+    ['postgres'],
+  ),
   kill('replicas', 'One of two replicas, with calls to both: its leases are taken over, and the log goes on', [
     'postgres',
   ]),

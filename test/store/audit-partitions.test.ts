@@ -85,7 +85,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       const file = await fileOf('audit_rows');
       const writing = vi.fn(async () => await append(appender, final(Date.now()), true));
       const writer = setInterval(() => void writing().catch(() => {}), 5);
-      expect(await migrate(store)).toEqual(['0048-audit-partitions']);
+      expect(await migrate(store)).toContain('0048-audit-partitions');
       clearInterval(writer);
       await Promise.all(writing.mock.results.map(({ value }) => value));
       expect(await fileOf('audit_rows_before')).toBe(file);
@@ -109,7 +109,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       const ahead = final(Date.now() + 400 * DAY_MS);
       await putAuditRow(store.db, ahead);
       const applied = await Promise.all([migrate(store), migrate(open()), migrate(open())]);
-      expect(applied.flat()).toEqual(['0048-audit-partitions']);
+      expect(applied.flat().filter((name) => name === '0048-audit-partitions')).toHaveLength(1);
       expect(await partitionOf(ahead.id)).toBe('audit_rows_before');
       await makeAuditPartitions(store, Date.now());
       expect(await names()).toEqual(['audit_rows_before']);
@@ -128,7 +128,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
           await sql`insert into kysely_migration (name, timestamp)
             values ('0048-audit-partitions', ${new Date().toISOString()})`.execute(tx);
         });
-      expect(await second).toEqual([]);
+      expect(await second).not.toContain('0048-audit-partitions');
       await putAuditRow(store.db, final(Date.now() + 400 * DAY_MS));
     });
 
@@ -141,7 +141,7 @@ describe.runIf(STORES.includes('postgres'))(`partitions of the audit on postgres
       await pause(2_500);
       await putAuditRow(open().db, final(Date.now()));
       await reader.end();
-      expect(await migrating).toEqual(['0048-audit-partitions']);
+      expect(await migrating).toContain('0048-audit-partitions');
     });
 
     test('that fails leaves no end behind it', async () => {

@@ -37,6 +37,7 @@ describe.each(STORES)(`cursors of audit sinks on %s${postgresNote}`, (store) => 
       format: 'json',
       settings: '{}',
       secret: null,
+      secret_reference: null,
       status: 'active' as const,
       next_index: 0,
       batch_end: null,

@@ -79,6 +79,8 @@ const MIGRATIONS = [
   '0046-rate-counts',
   '0047-retention',
   '0048-audit-partitions',
+  '0049-sinks-in-files',
+  '0050-passkey-deciders',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

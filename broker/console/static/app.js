@@ -9,6 +9,7 @@ import { AuditSinksPage } from '/console/audit-sinks/audit-sinks.js';
 import { ClientsPage } from '/console/clients/clients.js';
 import { ConnectionsPage } from '/console/connections/connections.js';
 import { GalleryPage } from '/console/connections/gallery.js';
+import { GovernancePage } from '/console/governance/governance.js';
 import { byId, html, render, useCallback, useEffect, useLayoutEffect, useState } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
@@ -54,6 +55,7 @@ const PAGES = {
   '/console/people': { name: 'People', page: PeoplePage },
   '/console/notices': { name: 'Notices', page: NoticesPage },
   '/console/audit-sinks': { name: 'Audit sinks', page: AuditSinksPage },
+  '/console/governance': { name: 'Governance file', page: GovernancePage },
   '/console/team': { name: 'Team', page: TeamPage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
   '/console/policies': { name: 'Policies', page: PoliciesPage },

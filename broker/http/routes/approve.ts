@@ -1,11 +1,12 @@
 /** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
 import { z } from 'zod';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
-import { canSign } from '../../approvals/passkey-approval.ts';
+import { passkeysFor } from '../../approvals/passkey-approval.ts';
 import { findHeldById, openHeld } from '../../approvals/read-held.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { storedUuid } from '../../crypto/ids.ts';
 import { platformNames } from '../../facts/platform-names.ts';
+import { PasskeyDeciders, passkeyDecidersIn } from '../../policy/passkey-deciders.ts';
 import { Refusal } from '../errors.ts';
 import { heldBecause, parentNamed, secondsLeft } from '../held-call.ts';
 import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
@@ -34,6 +35,7 @@ const Waiting = z
     held_because: opened.held_because,
     request_hash: opened.request_hash,
     passkeys: z.boolean().describe('whether it can be approved by passkey'),
+    passkey_deciders: PasskeyDeciders.exclude(['default']).describe('who decides by passkey without a session'),
     request: opened.request.optional().describe('left out when it is the one that is known'),
   })
   .meta({ id: 'WaitingCall' });
@@ -76,6 +78,7 @@ export const approveRequest = route({
     const now = broker.clock();
     if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);
     const nameOf = await platformNames(broker.store.db, held.organisation_id, [held.platform_id]);
+    const { canSign, deciders } = await passkeysFor(broker, held.id);
     return json(
       200,
       {
@@ -91,7 +94,8 @@ export const approveRequest = route({
         reason: held.agent_reason,
         held_because: await heldBecause(services, held),
         request_hash: held.request_hash,
-        passkeys: await canSign(broker, held.id),
+        passkeys: canSign,
+        passkey_deciders: passkeyDecidersIn(deciders, services.provider !== undefined),
         ...(query.known !== held.request_hash && { request: await openHeld(services, held) }),
       },
       HEADERS,

@@ -5,6 +5,7 @@ import { ofConnection } from '../../policy/of-connection.ts';
 import { readRawTarget } from '../../proxy/raw-target.ts';
 import { Problem } from '../problem.ts';
 import { serveProxy } from '../proxy-door.ts';
+import { toldInShape } from '../proxy-shape.ts';
 import { type Context, route } from '../route.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -34,6 +35,8 @@ export const proxyRoutes = METHODS.map((method) =>
     auth: 'raw',
     factsOf: connectionOf,
     dialect: 'problem',
+    told: toldInShape,
+    anyMethod: true,
     limit: { name: 'proxy', perMinute: 1200, per: 'agent' },
     capability: `proxy.${method.toLowerCase()}`,
     summary: summaryOf(method),

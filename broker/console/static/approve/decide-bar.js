@@ -6,7 +6,6 @@
 /** @typedef {import('/console/approve/ways.js').Ways} Ways */
 import { html } from '/console/html.js';
 import { wasCancelled } from '/console/passkeys/ceremony.js';
-import { useProvider } from '/console/passkeys/use-provider.js';
 import { keepPlace } from '/console/place.js';
 import { NoteField } from '/console/request-view/note-field.js';
 
@@ -83,7 +82,6 @@ const showFolded = () => {
  * @param {Bar} props
  */
 function Said({ problem, seen, changed, over, ways, me, held }) {
-  const provider = useProvider();
   const say = (/** @type {Children} */ text, /** @type {string | undefined} */ kind) =>
     html`<p class="said small" data-kind=${kind} role="status">${text}</p>`;
   if (over) return say('Time is over: nobody can decide this any more.', 'bad');
@@ -98,7 +96,7 @@ function Said({ problem, seen, changed, over, ways, me, held }) {
     );
   if (ways.without && !ways.owner) return say(ways.without, 'wait');
   if (me?.elsewhere) return say('You are signed in to another organisation.', 'wait');
-  if (!ways.owner && provider && ways.how)
+  if (!ways.owner && held.passkey_deciders === 'agents_owner' && ways.how)
     return say(
       "Without signing in, only a passkey of the agent's owner decides here. Anybody else signs in first.",
       'wait',

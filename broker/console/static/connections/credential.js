@@ -45,13 +45,13 @@ export function Field({ words, name = '', optional = false, open = false, hint, 
   </div>`;
 }
 
-/** A secret that comes as a file: it is read in the page, and not shown. @param {{ words: string, accept: string, read: (text: string) => void }} props */
-export function FileField({ words, accept, read }) {
+/** A secret that comes as a file: it is read in the page, and not shown. @param {{ words: string, accept: string, optional?: boolean, read: (text: string) => void }} props */
+export function FileField({ words, accept, optional = false, read }) {
   const id = useId();
   const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
     read((await currentTarget.files?.[0]?.text()) ?? '');
   return html`<div class="field">
-    <label for=${id}>${words}</label>
-    <input id=${id} data-part="file" type="file" required accept=${accept} onChange=${chosen} />
+    <label for=${id}>${words}${optional && html` <span class="quiet">(optional)</span>`}</label>
+    <input id=${id} data-part="file" type="file" required=${!optional} accept=${accept} onChange=${chosen} />
   </div>`;
 }

@@ -10,6 +10,7 @@ import { ask } from '/console/api.js';
 import { CredentialFields, Field, secretOf } from '/console/connections/credential.js';
 import { Done } from '/console/connections/done.js';
 import { Leave } from '/console/connections/leave.js';
+import { ChangeManifest } from '/console/connections/manifest.js';
 import { entryOf, membersIn, NOTHING } from '/console/connections/own-entry.js';
 import { Auth, FromOpenApi, Place, Scopes } from '/console/connections/own-fields.js';
 import { connect } from '/console/connections/steps.js';
@@ -29,7 +30,8 @@ export function OnOwn({ platform, changed }) {
     /** @type {const} */ (`/owner/platforms/${platform.platform_id}`),
     600_000,
   );
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState(/** @type {'' | 'change' | 'remove'} */ (''));
+  const close = () => setAsking('');
   const name = visibleLine(platform.name);
   const remove = async () => {
     await ask('DELETE', /** @type {const} */ (`/owner/platforms/${platform.platform_id}`));
@@ -41,15 +43,17 @@ export function OnOwn({ platform, changed }) {
   if (!answer) return html`<${Loading} />`;
   return html`
     <${OwnForm} kind=${answer.kind === 'mcp' ? 'mcp' : 'rest'} known=${answer} taken=${[]} changed=${changed} />
-    <section class="sheet others stack" aria-labelledby="scopes-of">
+    <section class="sheet others stack" aria-labelledby="scopes-of" id="manifest">
       <h2 id="scopes-of">What agents can be granted on it</h2>
       <dl class="facts">${answer.scopes.map(({ scope, rules }) => html`<dt><code class="theirs">${scope}</code></dt><dd class="small theirs">${rules.map(visibleLine).join(', ')}</dd>`)}</dl>
-      <p class="quiet small">A platform to which nothing leads can be removed: take away its connections and grants first.</p>
-      <div class="buttons"><button type="button" class="danger" id="remove-platform" onClick=${() => setAsking(true)}>Remove this platform…</button></div>
+      <p class="quiet small">At <code class="theirs">${visibleLine(answer.base_url)}</code>, version ${answer.version} of its manifest. A platform to which nothing leads can be removed: take away its connections and grants first.</p>
+      <div class="buttons"><button type="button" id="change-manifest" onClick=${() => setAsking('change')}>Change its manifest…</button>
+      <button type="button" class="danger" id="remove-platform" onClick=${() => setAsking('remove')}>Remove this platform…</button></div>
     </section>
+    ${asking === 'change' && html`<${ChangeManifest} platform=${answer} changed=${() => Promise.all([reload(), changed()])} onClose=${close} />`}
     ${
-      asking &&
-      html`<${Question} title="Remove this platform?" verb="Remove" kind="danger solid" work=${remove} onClose=${() => setAsking(false)}>
+      asking === 'remove' &&
+      html`<${Question} title="Remove this platform?" verb="Remove" kind="danger solid" work=${remove} onClose=${close}>
         <p>The broker forgets <strong class="theirs">${name}</strong>, its address and its scopes. What is on record stays.</p>
       <//>`
     }

@@ -10,6 +10,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
+const SELDOM_MS = 600_000;
 
 /** @typedef {typeof Rename | typeof Remove} Question */
 
@@ -40,12 +41,18 @@ export function PasskeysPage() {
 }
 
 /** @param {{ provider: string | null | undefined }} props */
-const About = ({ provider }) =>
-  provider
-    ? html`<p class="quiet">You sign in at <span class="theirs">${visibleLine(provider)}</span>, not with a passkey. With one you approve or deny
-      held calls on this device: those of agents that you own from their link alone, the others once you are signed in.</p>`
-    : html`<p class="quiet">With a passkey you ${provider === null && 'sign in, and '}approve or deny a held call from its link, on this device, without
-      a password or a sign-in link.</p>`;
+function About({ provider }) {
+  const setting = useLoaded('/owner/organisation', SELDOM_MS).answer?.passkey_deciders;
+  const others =
+    setting === 'agents_owner' || (setting === 'default' && provider)
+      ? ' From the link alone you decide for agents that you own; for the others you sign in first.'
+      : '';
+  if (provider)
+    return html`<p class="quiet">You sign in at <span class="theirs">${visibleLine(provider)}</span>, not with a passkey. With one you approve or deny
+      held calls on this device.${others}</p>`;
+  return html`<p class="quiet">With a passkey you ${provider === null && 'sign in, and '}approve or deny a held call from its link, on this device, without
+    a password or a sign-in link.${others}</p>`;
+}
 
 /** @param {{ passkey: Passkey, provider: string | null | undefined, ask: (Ask: Question) => void }} props */
 function Row({ passkey, provider, ask }) {

@@ -2,40 +2,52 @@
 /** @typedef {import('../../answers.ts').Organisation} Organisation */
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { useProvider } from '/console/passkeys/use-provider.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { visibleLine } from '/console/visible.js';
+
+/** @type {Record<'approvers' | 'agents_owner', string>} */
+const WHO = { approvers: 'every approver and admin', agents_owner: 'the agent’s owner alone' };
 
 /** A file may say any number of seconds. */
 const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds / 60) * 100) / 100);
 
 /** @param {{ organisation: Organisation, may: boolean, changed: () => void }} props */
 export function Approvals({
-  organisation: { approval_ttl_seconds: ttl, require_user_verification: verified },
+  organisation: { approval_ttl_seconds: ttl, require_user_verification: verified, passkey_deciders: deciders },
   may,
   changed,
 }) {
   const [minutes, setMinutes] = useState(inMinutes(ttl));
   const [verify, setVerify] = useState(verified);
+  const [who, setWho] = useState(deciders);
+  const provider = useProvider();
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const save = (/** @type {Event} */ event) => {
     event.preventDefault();
     const seconds = minutes === inMinutes(ttl) ? ttl : Math.round(Number(minutes) * 60);
     run(async () => {
-      await ask('POST', '/owner/organisation', { approval_ttl_seconds: seconds, require_user_verification: verify });
+      await ask('POST', '/owner/organisation', {
+        approval_ttl_seconds: seconds,
+        require_user_verification: verify,
+        passkey_deciders: who,
+      });
       announce('The settings of approvals are changed.', 'good');
       changed();
     });
   };
-  const same = minutes === inMinutes(ttl) && verify === verified;
+  const same = minutes === inMinutes(ttl) && verify === verified && who === deciders;
+  const usual = provider ? WHO.agents_owner : WHO.approvers;
   return html`<section class="sheet" aria-labelledby="approvals">
     <h2 id="approvals">Approvals</h2>
     <p>A held call waits ${inMinutes(ttl)} min for somebody to decide, then it is over. Those that wait already keep their time. ${
       verified
         ? 'A passkey counts only if the device checked who holds it, by finger, face or PIN.'
         : 'A passkey counts also if the device only checked that somebody touched it.'
-    }</p>
+    } Without signing in, from the link of a call, it is decided with a passkey by ${deciders === 'default' ? usual : WHO[deciders]}.</p>
     ${
       may &&
       html`<form onSubmit=${save}>
@@ -43,6 +55,14 @@ export function Approvals({
           <label for="ttl">Minutes that a held call waits</label>
           <input id="ttl" type="number" min="1" max="10080" step="any" required value=${minutes} onInput=${valueTo(setMinutes)} />
         </div>
+        <div class="field"><label for="deciders">Who decides with a passkey, without signing in</label>
+          <select id="deciders" onChange=${valueTo((/** @type {string} */ value) => setWho(/** @type {Organisation['passkey_deciders']} */ (value)))}>
+            <option value="default" selected=${who === 'default'}>The usual</option>
+            <option value="approvers" selected=${who === 'approvers'}>Every approver and admin</option>
+            <option value="agents_owner" selected=${who === 'agents_owner'}>Only the agent’s owner</option>
+          </select>
+          <p class="hint">The usual is ${usual}${provider ? ', because owners sign in at an identity provider' : ''}.</p>
+          ${provider && who === 'approvers' && html`<p class="hint">An account that ends at <span class="theirs">${visibleLine(provider)}</span> goes on deciding with its passkey until it is removed here.</p>`}</div>
         <label class="choice"><input type="checkbox" id="verify" checked=${verify} onChange=${checkedTo(setVerify)} /><span>A passkey counts only with finger, face or PIN</span></label>
         <div class="buttons"><button type="submit" id="save-approvals" disabled=${busy || same}>Save</button></div>
       </form>`

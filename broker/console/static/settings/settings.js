@@ -28,7 +28,7 @@ export function SettingsPage() {
         <p>On which devices and channels people are told that a call waits.</p>
         <p><${Link} to="/console/notices" id="to-notices-page">Notices<//></p>
       </section>
-      ${answer && html`<${Approvals} key=${`${answer.approval_ttl_seconds} ${answer.require_user_verification}`} organisation=${answer} may=${may} changed=${reload} />`}
+      ${answer && html`<${Approvals} key=${`${answer.approval_ttl_seconds} ${answer.require_user_verification} ${answer.passkey_deciders}`} organisation=${answer} may=${may} changed=${reload} />`}
       ${answer && html`<${Publishing} published=${answer.publish_identity_documents} may=${may} changed=${reload} />`}
       ${answer && html`<${AutoSuspend} key=${JSON.stringify(answer.auto_suspend)} rule=${answer.auto_suspend} may=${may} changed=${reload} />`}
       ${answer && html`<${Retention} key=${JSON.stringify(answer.retention)} kept=${answer.retention} may=${may} changed=${reload} />`}
@@ -40,6 +40,11 @@ export function SettingsPage() {
           <p><${Link} to="/console/audit-sinks" id="to-audit-sinks">Audit sinks<//></p>
         </section>`
       }
+      <section class="sheet" aria-labelledby="governance-head">
+        <h2 id="governance-head">Governance file</h2>
+        <p>All that is governed here as one file: to keep, to review, and to apply.</p>
+        <p><${Link} to="/console/governance" id="to-governance">Governance file<//></p>
+      </section>
       ${may && html`<${Installation} />`}
     </div>
   `;

@@ -3,11 +3,12 @@ import { html, useId, useLayoutEffect, useRef } from '/console/html.js';
 
 /**
  * A question that has to be answered before anything else. Escape and a click beside it close it; the focus then goes
- * back to where it was. `onSubmit` makes its button do something by Enter, too.
+ * back to where it was. `onSubmit` makes its button do something by Enter, too. `keeps`: a click beside it does not close it, because what
+ * is written in it would be lost.
  *
- * @param {{ title: string, onClose: () => void, onSubmit?: () => void, children: Children }} props
+ * @param {{ title: string, keeps?: boolean, onClose: () => void, onSubmit?: () => void, children: Children }} props
  */
-export function Dialog({ title, onClose, onSubmit, children }) {
+export function Dialog({ title, keeps = false, onClose, onSubmit, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
   useLayoutEffect(() => {
@@ -20,7 +21,7 @@ export function Dialog({ title, onClose, onSubmit, children }) {
     onSubmit?.();
   };
   return html`
-    <dialog ref=${dialog} aria-labelledby=${id} closedby="any" onClose=${onClose}>
+    <dialog ref=${dialog} aria-labelledby=${id} closedby=${keeps ? 'closerequest' : 'any'} onClose=${onClose}>
       <form onSubmit=${submit} class="dialog">
         <h2 id=${id}>${title}</h2>
         ${children}

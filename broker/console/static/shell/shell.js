@@ -19,7 +19,7 @@ const PLACES = [
   {
     path: '/console/settings',
     name: 'Settings',
-    has: ['/console/notices', '/console/audit-sinks', '/console/restored'],
+    has: ['/console/notices', '/console/audit-sinks', '/console/governance', '/console/restored'],
   },
 ];
 const isBelow = (/** @type {string} */ path, /** @type {string} */ here) =>

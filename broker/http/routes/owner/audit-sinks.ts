@@ -8,7 +8,14 @@ import {
   removeAuditSink,
   testAuditSink,
 } from '../../../admin/audit-sinks.ts';
-import { describedSinkKinds, FORMATS, Format, SINK_KINDS, SinkName, sinkForm } from '../../../audit-push/settings.ts';
+import {
+  describedSinkKinds,
+  FORMATS,
+  Format,
+  SINK_KINDS,
+  SinkName,
+  sinkForm,
+} from '../../../config-file/audit-sinks.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';

@@ -36,6 +36,14 @@ const PlannedFile = GovernanceFile.extend({
     ),
 });
 
+const AppliedFile = GovernanceFile.extend({
+  governance_version: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('as the plan answered it; when something else is in force by now, nothing is changed'),
+});
+
 /** A text of 8 MiB with its escapes, and the values. */
 const MAX_BYTES = 20 * 1024 * 1024;
 
@@ -68,6 +76,11 @@ const ChangeShown = z
 const Planned = z
   .object({ changes: z.array(ChangeShown), warnings: z.array(z.string()) })
   .meta({ id: 'GovernancePlan' });
+const PlannedShown = Planned.extend({
+  governance_version: z
+    .string()
+    .describe('of what is in force now: given to apply, that changes nothing when something else is in force by then'),
+}).meta({ id: 'GovernancePlanShown' });
 const AppliedShown = Planned.extend({
   bootstrap_tokens: z
     .array(z.object({ agent: z.string(), agent_id: z.string(), token: z.string(), expires_at: z.iso.datetime() }))
@@ -84,7 +97,7 @@ export const governancePlan = route({
   summary: 'What a governance file would change; for admins also of secrets.',
   body: PlannedFile,
   maxBodyBytes: MAX_BYTES,
-  answers: { 200: { description: 'The changes and warnings.', schema: Planned } },
+  answers: { 200: { description: 'The changes and warnings.', schema: PlannedShown } },
   errors: ['invalid_request', 'invalid_governance'],
   handle: async ({ services: { broker }, who, body }) => {
     const planned = await reading(body, (governance, values) =>
@@ -95,7 +108,11 @@ export const governancePlan = route({
       }),
     );
     if (!planned.ok) return refuse(planned.problems);
-    return json(200, { changes: planned.plan.changes, warnings: planned.plan.warnings.map(formatProblem) });
+    return json(200, {
+      changes: planned.plan.changes,
+      warnings: planned.plan.warnings.map(formatProblem),
+      governance_version: planned.version,
+    });
   },
 });
 
@@ -107,14 +124,21 @@ export const governanceApply = route({
   role: 'admin',
   capability: 'owner.governance.apply',
   summary: 'Makes what a governance file says, in one transaction.',
-  body: GovernanceFile,
+  body: AppliedFile,
   maxBodyBytes: MAX_BYTES,
   answers: { 200: { description: 'The changes that were made.', schema: AppliedShown } },
-  errors: ['invalid_request', 'invalid_governance', 'audit_unavailable'],
+  errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { who, body, services, correlationId } = context;
     const by = { owner: who.owner, how: howOf(context), correlationId };
-    const applied = await reading(body, (governance, values) => applyGovernance(services, by, governance, values));
+    const applied = await reading(body, (governance, values) =>
+      applyGovernance(services, by, governance, values, { plannedFor: body.governance_version }),
+    );
+    if (!applied.ok && applied.changed)
+      throw new Refusal(
+        'conflict',
+        'Something else is in force than when the plan was made; plan again. Nothing was changed.',
+      );
     if (!applied.ok) return refuse(applied.problems);
     return json(200, {
       changes: applied.plan.changes,

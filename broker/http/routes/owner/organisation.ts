@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { changeOrganisation as change, type ReadOrganisation, readOrganisation } from '../../../admin/organisation.ts';
 import { CallerIssuer, CallerIssuers } from '../../../people/caller-issuer.ts';
 import { AutoSuspend } from '../../../policy/auto-suspend.ts';
+import { PasskeyDeciders } from '../../../policy/passkey-deciders.ts';
 import { Retention } from '../../../policy/retention.ts';
 import { AgentsStoppedShown, agentsStoppedShown } from '../../agents-stopped.ts';
 import { changingOwner } from '../../owner-change.ts';
@@ -23,6 +24,7 @@ const Organisation = z
     auto_suspend: AutoSuspend.nullable().describe('when the broker suspends an agent by itself; null: never'),
     caller_issuers: z.array(CallerIssuer).describe('whose assertions about the person behind a call are believed'),
     retention: Retention.describe('how long audit rows are kept before they are deleted'),
+    passkey_deciders: PasskeyDeciders,
     agents_stopped: AgentsStoppedShown.nullable().describe('null: its agents are not stopped as a whole'),
     restored: RestoredShown.nullable().describe('the store was restored, and waits for a review: GET /owner/restored'),
     created_at: z.iso.datetime(),
@@ -71,6 +73,7 @@ const Settings = z.strictObject({
     .describe('after how many refused calls an agent is suspended until an owner resumes it; null: never'),
   caller_issuers: CallerIssuers.optional(),
   retention: Retention.optional().describe('how long audit rows are kept before they are deleted; replaced as a whole'),
+  passkey_deciders: PasskeyDeciders.optional(),
 });
 
 /** POST /owner/organisation: what is left out stays as it is. */

@@ -124,7 +124,7 @@ export const finishPasskeyAssertion = route({
   capability: 'owner.passkeys.assert.finish',
   summary: 'Signs in by passkey, or makes the decision that the challenge was issued for.',
   description:
-    'By a passkey of any approver or admin of the organisation. Where owners sign in at an identity provider, a passkey signs nobody in, and without a session decides for its own agents only.',
+    'By a passkey of any approver or admin of the organisation, or where its `passkey_deciders` says so of the owner of the agent. Where owners sign in at an identity provider, a passkey signs nobody in.',
   body: z.discriminatedUnion('purpose', [
     z.strictObject({ purpose: SignIn, response: AuthenticationResponse }),
     z.strictObject({
@@ -168,7 +168,7 @@ export const finishPasskeyAssertion = route({
         purpose: purpose === 'standing' ? ('approve' as const) : purpose,
         note,
         standing,
-        onlyAgentsOwner: services.provider !== undefined,
+        elsewhere: services.provider !== undefined,
       };
       return json(200, await afterDeciding(services, await decideByPasskey(services, response, by, { correlationId })));
     }

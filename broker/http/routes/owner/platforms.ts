@@ -1,5 +1,6 @@
 /** Platforms, as owners see them and switch them off. */
 import { z } from 'zod';
+import { changePlatform as change } from '../../../admin/change-platform.ts';
 import { makePlatform as make, removePlatform as remove } from '../../../admin/make-platform.ts';
 import { type ReadPlatform, readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
 import type { Broker } from '../../../broker.ts';
@@ -100,7 +101,16 @@ export const ownerPlatform = route({
     json(200, wholeShown(await readPlatform(broker.store.db, who.organisationId, platform), broker)),
 });
 
+const Entry = z.record(z.string(), z.unknown());
 const PlatformSecret = text(64 * 1024).transform((value) => new Secret(value));
+const PlatformSecrets = z
+  .strictObject({
+    client_id: PlatformSecret.optional(),
+    client_secret: PlatformSecret.optional(),
+    private_key: PlatformSecret.optional(),
+  })
+  .optional()
+  .describe('the values of what the `auth` of the entry references; sealed, and never shown again');
 
 /** POST /owner/platforms */
 export const makePlatform = route({
@@ -112,17 +122,8 @@ export const makePlatform = route({
   summary: 'Makes a platform, as a governance file does under `platforms`; one that is there already is not changed.',
   body: z.strictObject({
     platform: PlatformId,
-    entry: z
-      .record(z.string(), z.unknown())
-      .describe('as under `platforms` of a governance file, such as `{ "use": "github" }`'),
-    secrets: z
-      .strictObject({
-        client_id: PlatformSecret.optional(),
-        client_secret: PlatformSecret.optional(),
-        private_key: PlatformSecret.optional(),
-      })
-      .optional()
-      .describe('the values of what the `auth` of the entry references; sealed, and never shown again'),
+    entry: Entry.describe('as under `platforms` of a governance file, such as `{ "use": "github" }`'),
+    secrets: PlatformSecrets,
   }),
   secretBody: true,
   answers: { 201: { description: 'The platform.', schema: WholePlatform } },
@@ -132,6 +133,45 @@ export const makePlatform = route({
     const { platform: platformId, entry, secrets = {} } = body;
     const made = await make(services, changingOwner(context), { platformId, entry, secrets });
     return json(201, wholeShown(made, services.broker));
+  },
+});
+
+const ChangedPlatform = WholePlatform.extend({
+  changes: z
+    .array(z.string())
+    .describe('lines such as "base_url: https://a.example → https://b.example"; never a secret'),
+  warnings: z.array(z.string()).describe('what follows, such as for grants and credentials that are there'),
+}).meta({ id: 'PlatformChanged' });
+
+/** POST /owner/platforms/{platform}: in force at the very next decision. */
+export const changePlatform = route({
+  method: 'POST',
+  path: '/owner/platforms/{platform}',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.platforms.change',
+  summary: 'Gives a platform another manifest, as a whole; not one that is built in.',
+  params,
+  body: z.strictObject({
+    entry: Entry.describe('all of what stands under `platforms` of a governance file'),
+    secrets: PlatformSecrets.describe(
+      'the values of what the `auth` of the entry references, as far as they are new or others; sealed, and never shown again',
+    ),
+    version: z
+      .int()
+      .min(1)
+      .describe('the version that was changed to this one; when another is in force by now, nothing is changed'),
+    dry_run: z.boolean().default(false).describe('whether to say only what it would change'),
+  }),
+  secretBody: true,
+  answers: { 200: { description: 'The platform as it is now, and what is another.', schema: ChangedPlatform } },
+  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, params, body } = context;
+    const { entry, secrets = {}, version: seen, dry_run: tries } = body;
+    const command = { platformId: params.platform, entry, secrets, seen, tries };
+    const { platform, changes, warnings } = await change(services, changingOwner(context), command);
+    return json(200, { ...wholeShown(platform, services.broker), changes, warnings });
   },
 });
 
@@ -190,4 +230,11 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, summary }) =>
 );
 
 /** All of them. */
-export const platformRoutes = [ownerPlatforms, makePlatform, ownerPlatform, removePlatform, ...switchPlatforms];
+export const platformRoutes = [
+  ownerPlatforms,
+  makePlatform,
+  ownerPlatform,
+  changePlatform,
+  removePlatform,
+  ...switchPlatforms,
+];

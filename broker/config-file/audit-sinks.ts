@@ -1,8 +1,9 @@
-/** Audit sinks as the owner API takes them and the store keeps them: settings by kind, the secret apart. */
+/** Audit sinks as a governance file and the owner API take them and the store keeps them: settings by kind, the secret apart. */
 import { z } from 'zod';
-import { name } from '../config-file/name.ts';
 import { HeaderValue, PlatformHeaderName, PlatformUrl } from '../platforms/fields.ts';
 import { readSecretParts } from '../platforms/secret-parts.ts';
+import { name } from './name.ts';
+import { SecretInParts } from './secret-in-parts.ts';
 
 /** It is a file's name, too. */
 export const SinkName = name('Name of the sink; a sink of the kind file writes NAME.jsonl.');
@@ -72,6 +73,24 @@ export const sinkForm = <More extends z.ZodRawShape>(more: More) =>
     z.strictObject({ kind: z.literal('s3'), ...KINDS.s3, ...more }),
     z.strictObject({ kind: z.literal('file'), ...KINDS.file, ...more }),
   ]);
+
+/** Each takes the log on its own. */
+export const MOST_SINKS = 20;
+
+/** A sink in a governance file. */
+export const SinkInFile = sinkForm({
+  format: Format.default('ocsf'),
+  from: z
+    .enum(['now', 'beginning'])
+    .optional()
+    .describe(
+      'Where a sink that is new begins: with rows from now on, which is meant without it, or with the first row of the receipt log. One that is there goes on where it is.',
+    ),
+  secret: SecretInParts.optional().describe(
+    'Where the secret is found: the key that signs, or what is sent in the header (webhook), what is sent in the header (otlp), access_key_id and secret_access_key (s3). Without it the one that the sink has stays.',
+  ),
+});
+export type SinkEntry = z.infer<typeof SinkInFile>;
 
 /** The settings of each kind, as they are stored. */
 export const STORED_SETTINGS = {

@@ -1,8 +1,8 @@
-/** For whom the calls of `agent-broker mcp` are that name nobody, by its options and its environment. */
+/** For whom the calls of `agent-broker mcp` and `agent-broker run` are, by their options and their environment. */
 import { readFileSync } from 'node:fs';
-import { CallerProblem } from '../caller-problem.ts';
-import type { Caller } from '../client/action.ts';
-import { othersCanRead } from '../profile.ts';
+import { CallerProblem } from './caller-problem.ts';
+import type { Caller } from './client/action.ts';
+import { othersCanRead } from './profile.ts';
 
 /** `caller`: `<source>:<id>`. `callerFile`: a file with an assertion, which is a secret, and so is never an option itself. */
 export type CallerOptions = { caller?: string | undefined; callerFile?: string | undefined };
@@ -36,6 +36,28 @@ export function configuredCaller(
       `${name}: write <source>:<id>, such as slack:U024BE7LH. An assertion is a secret: write it to a file, and name that with ${fileName}.`,
     );
   return () => asserted;
+}
+
+/**
+ * The same as a value of `X-Svc-Caller`, made anew each time.
+ *
+ * @throws CallerProblem when a person is named who cannot stand in a header; what it returns throws it, too
+ */
+export function callerHeader(
+  ...[options, environment]: Parameters<typeof configuredCaller>
+): (() => string) | undefined {
+  const configured = configuredCaller(options, environment);
+  if (configured === undefined) return undefined;
+  const value = (): string => {
+    const caller = configured();
+    if ('assertion' in caller) return `jwt ${caller.assertion}`;
+    // Node writes Latin-1, and the broker reads UTF-8.
+    return Buffer.from(`id ${caller.source}:${caller.id}`).toString('latin1');
+  };
+  const isAsserted = options.caller ?? (options.callerFile === undefined && environment.AGENT_BROKER_CALLER);
+  if (isAsserted && /[\x00-\x1f\x7f]/.test(value()))
+    throw new CallerProblem('The caller has a control character, which no header can hold.');
+  return value;
 }
 
 /** Split at the first colon, as in `X-Svc-Caller`. */

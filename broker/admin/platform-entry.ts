@@ -1,0 +1,41 @@
+/** What an owner writes of a platform: an entry as under `platforms` of a governance file, and the values that its `auth` references. */
+import { platformReferences } from '../config-file/secrets.ts';
+import type { Secret } from '../crypto/secret.ts';
+import { parsePlatformEntry } from '../platforms/builtin.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
+import { rulesRefused } from './given-rules.ts';
+import { whyNotPlatformSecret } from './platform-secrets.ts';
+import { ChangeRefused } from './refused.ts';
+
+export type GivenSecrets = { [name in PlatformSecretName]?: Secret | undefined };
+
+/** Throws ChangeRefused with all problems, each with its place in the entry. */
+export function readPlatformEntry(entry: Readonly<Record<string, unknown>>): Manifest {
+  const parsed = parsePlatformEntry(entry);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path, message }) => `entry${path.map((part) => `.${String(part)}`).join('')}: ${message}.`,
+  );
+  throw rulesRefused('invalid_request', problems);
+}
+
+/** Each that is referenced and not `stored`, or given again; no other. Throws ChangeRefused. */
+export function secretsFor(
+  manifest: Manifest,
+  given: GivenSecrets,
+  stored: readonly string[],
+): (readonly [name: PlatformSecretName, secret: Secret])[] {
+  const needed = platformReferences(manifest).map(([name]) => name);
+  const refused = (name: string, why: string) => new ChangeRefused('invalid_request', `secrets.${name}: ${why}.`);
+  for (const name of PLATFORM_SECRETS)
+    if (given[name] && !needed.includes(name)) throw refused(name, 'is not referenced in the auth of the entry');
+  return needed.flatMap((name) => {
+    const secret = given[name];
+    if (!secret && stored.includes(name)) return [];
+    if (!secret) throw refused(name, 'is missing, and the auth of the entry references it');
+    const problem = whyNotPlatformSecret(name, secret);
+    if (problem) throw refused(name, problem);
+    return [[name, secret] as const];
+  });
+}

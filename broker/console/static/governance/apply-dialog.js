@@ -1,0 +1,27 @@
+// Before a governance file is in force: what it removes is said by name.
+/** @typedef {import('../../answers.ts').GovernancePlan} GovernancePlan */
+/** @typedef {import('../../answers.ts').GovernanceApplied} GovernanceApplied */
+/** @typedef {import('/console/governance/references.js').Sent} Sent */
+import { ask } from '/console/api.js';
+import { Changes, sumOf } from '/console/governance/changes.js';
+import { Wrong } from '/console/governance/wrong.js';
+import { html } from '/console/html.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { useDoing } from '/console/shell/use-doing.js';
+
+/** @param {{ plan: GovernancePlan, sent: Sent, done: (applied: GovernanceApplied) => void, onClose: () => void }} props */
+export function ApplyDialog({ plan: { changes, governance_version }, sent, done, onClose }) {
+  const { busy, problem, run } = useDoing();
+  const removed = changes.filter(({ action }) => action === 'delete');
+  const apply = () =>
+    run(async () => done(await ask('POST', '/owner/governance/apply', { ...sent, governance_version })));
+  return html`<${Dialog} title="Apply this file?" onClose=${onClose} onSubmit=${apply}>
+    <p>${sumOf(changes)}: all of it at once, in force from the next call on. If anything was changed since you looked, nothing is applied.</p>
+    ${removed.length > 0 && html`<p>It removes:</p><${Changes} changes=${removed.map((one) => ({ ...one, details: [] }))} id="removed" />`}
+    <${Wrong} problem=${problem} />
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class=${removed.length > 0 ? 'danger solid' : 'primary'} id="apply-now" disabled=${busy}>${busy ? 'Applying…' : 'Apply it'}</button>
+    </div>
+  <//>`;
+}

@@ -1,0 +1,182 @@
+// The organisation's governance file: what is in force as a file, and a file that is looked at before it is applied.
+/** @typedef {import('../../answers.ts').GovernancePlan} GovernancePlan */
+/** @typedef {import('../../answers.ts').GovernanceApplied} GovernanceApplied */
+/** @typedef {import('/console/governance/references.js').Reference} Reference */
+/** @typedef {import('/console/governance/references.js').Sent} Sent */
+/** @typedef {import('/console/governance/values.js').Values} Values */
+import { ask } from '/console/api.js';
+import { ApplyDialog } from '/console/governance/apply-dialog.js';
+import { Changes, sumOf } from '/console/governance/changes.js';
+import { referencesIn } from '/console/governance/references.js';
+import { ValueFields } from '/console/governance/values.js';
+import { Wrong } from '/console/governance/wrong.js';
+import { html, useEffect, useRef, useState } from '/console/html.js';
+import { Unseen } from '/console/policy/unseen.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Command } from '/console/shell/command.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { visibleLine } from '/console/visible.js';
+
+/** What a file would do. `lacks`: values that have to be given before it can be applied. @typedef {GovernancePlan & { lacks: boolean }} Shown */
+
+const USUAL = 'governance.yaml';
+
+export function GovernancePage() {
+  const owner = useOwner();
+  const may = mayChange(owner);
+  const announce = useAnnounce();
+  const [text, setText] = useState('');
+  const [file, setFile] = useState(USUAL);
+  const [references, setReferences] = useState(/** @type {readonly Reference[]} */ ([]));
+  const [values, setValues] = useState(/** @type {Values} */ ({}));
+  const [plan, setPlan] = useState(/** @type {Shown | undefined} */ (undefined));
+  const [applied, setApplied] = useState(/** @type {GovernanceApplied | undefined} */ (undefined));
+  const [asking, setAsking] = useState(false);
+  const { busy, problem, run } = useDoing();
+  const take = (/** @type {string} */ to, /** @type {string} */ from) => {
+    setText(to);
+    setFile(from);
+    setReferences([]);
+    setPlan(undefined);
+    setApplied(undefined);
+  };
+  const given = (/** @type {readonly Reference[]} */ of) =>
+    Object.fromEntries(of.flatMap(({ key }) => (values[key] ? [[key, values[key]]] : [])));
+  /** @returns {Sent} */
+  const sent = () => ({ text, file, values: given(references) });
+  const show = () =>
+    run(async () => {
+      setPlan(undefined);
+      setApplied(undefined);
+      // An owner who may not apply it gives no secrets, and is told nothing of them.
+      const named = (await referencesOf(text)).filter(({ isKey }) => may || isKey);
+      setReferences(named);
+      const lacks = named.some(({ key }) => !values[key]);
+      const body = { text, file, values: given(named), without_secrets: lacks || !may };
+      setPlan({ ...(await ask('POST', '/owner/governance/plan', body)), lacks });
+    });
+  const give = (/** @type {Values} */ to) => {
+    setValues(to);
+    setPlan(undefined);
+  };
+  const done = (/** @type {GovernanceApplied} */ made) => {
+    setApplied(made);
+    setPlan(undefined);
+    setValues({});
+    setAsking(false);
+    announce('The file is in force.', 'good');
+  };
+  return html`
+    <div class="page-head"><h1>Governance file</h1></div>
+    <div class="governance stack">
+      <p class="quiet">One file says what is governed here: platforms, connections, channels, policies, guardrails, agents and what they are granted. <a href="/docs/governance" target="_blank" rel="noreferrer">What it can say</a>. The command line does the same: <code>agent-broker plan</code>, <code>apply</code> and <code>export</code>.</p>
+      <${Present} take=${take} />
+      <form class="sheet stack" id="governance-form" aria-labelledby="file-head" onSubmit=${(
+        /** @type {Event} */ event,
+      ) => {
+        event.preventDefault();
+        show();
+      }}>
+        <h2 id="file-head">A file, and what it would change</h2>
+        <${FileText} text=${text} file=${file} take=${take} isWrong=${problem !== undefined} />
+        ${references.length > 0 && html`<${ValueFields} references=${references} values=${values} write=${give} />`}
+        <${Wrong} problem=${problem} />
+        <div class="buttons"><button type="submit" class="primary" id="show-plan" disabled=${busy || !text.trim()}>${busy ? 'Reading it…' : 'Show what it would change'}</button></div>
+      </form>
+      ${plan && html`<${Plan} plan=${plan} may=${may} role=${owner.role} apply=${() => setAsking(true)} />`}
+      ${applied && html`<${Applied} applied=${applied} />`}
+    </div>
+    ${asking && plan && html`<${ApplyDialog} plan=${plan} sent=${sent()} done=${done} onClose=${() => setAsking(false)} />`}
+  `;
+}
+
+/** Of a text that is no YAML there are none: the broker says what is wrong with it. @param {string} text */
+async function referencesOf(text) {
+  const { parse } = await import('/console/vendor/yaml/index.js');
+  try {
+    return referencesIn(parse(text, { maxAliasCount: 100 }));
+  } catch {
+    return [];
+  }
+}
+
+/** @param {{ take: (text: string, file: string) => void }} props */
+function Present({ take }) {
+  const { busy, problem, run } = useDoing();
+  const load = async () => (await ask('GET', '/owner/governance')).text;
+  const download = () =>
+    run(async () => {
+      const address = URL.createObjectURL(new Blob([await load()], { type: 'application/yaml' }));
+      const link = document.createElement('a');
+      link.href = address;
+      link.download = USUAL;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    });
+  const change = () =>
+    run(async () => {
+      take(await load(), USUAL);
+      document.getElementById('governance-text')?.focus();
+    });
+  return html`<section class="sheet stack" aria-labelledby="present-head">
+    <h2 id="present-head">What is in force now</h2>
+    <p>As a file that can be kept, reviewed and applied again. Secrets stand in it by their names only.</p>
+    <div class="buttons">
+      <button type="button" id="export-file" disabled=${busy} onClick=${download}>Download it</button>
+      <button type="button" id="take-present" disabled=${busy} onClick=${change}>Change it below</button>
+    </div>
+    <${Problem} problem=${problem} />
+  </section>`;
+}
+
+/** @param {{ text: string, file: string, take: (text: string, file: string) => void, isWrong: boolean }} props */
+function FileText({ text, file, take, isWrong }) {
+  const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => {
+    const [one] = currentTarget.files ?? [];
+    if (one) take(await one.text(), one.name);
+  };
+  return html`
+    <div class="field"><label for="governance-file">Choose a file</label>
+      <input id="governance-file" type="file" accept=".yaml,.yml,application/yaml" onChange=${chosen} /></div>
+    <div class="field"><label for="governance-text">Or write or paste it here</label>
+      <textarea id="governance-text" class="mono" rows="16" spellcheck=${false} autocapitalize="off" aria-describedby="governance-hint" aria-invalid=${isWrong ? true : null}
+        value=${text} onInput=${(/** @type {{ currentTarget: HTMLTextAreaElement }} */ { currentTarget }) => take(currentTarget.value, file)}></textarea>
+      <p class="hint" id="governance-hint">A section that is left out stays as it is; what a section does not list is removed.</p>
+      <${Unseen} text=${text} /></div>
+  `;
+}
+
+/** @param {{ plan: Shown, may: boolean, role: string, apply: () => void }} props */
+function Plan({ plan: { changes, warnings, lacks }, may, role, apply }) {
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => heading.current?.focus(), []);
+  return html`<section class="sheet stack" aria-labelledby="plan-head" id="plan">
+    <h2 id="plan-head" ref=${heading} tabindex="-1">${changes.length === 0 ? 'It changes nothing' : `It would change: ${sumOf(changes)}`}</h2>
+    ${warnings.map((one) => html`<p class="notice theirs" data-kind="wait" key=${one}>${visibleLine(one)}</p>`)}
+    ${changes.length > 0 ? html`<${Changes} changes=${changes} id="changes" />` : html`<p>All that it says is in force already.</p>`}
+    ${
+      changes.length > 0 &&
+      (may
+        ? html`<div class="buttons"><button type="button" class="primary" id="apply" disabled=${lacks} onClick=${apply}>Apply it…</button>
+          ${lacks && html`<p class="quiet small">To apply it, give the values above of all that the file names, and look again.</p>`}</div>`
+        : html`<p class="quiet">Your role is ${role}: an admin can apply it.</p>`)
+    }
+  </section>`;
+}
+
+/** @param {{ applied: GovernanceApplied }} props */
+function Applied({ applied: { changes, warnings, bootstrap_tokens: tokens } }) {
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => heading.current?.focus(), []);
+  return html`<section class="sheet stack" aria-labelledby="applied-head" id="applied">
+    <h2 id="applied-head" ref=${heading} tabindex="-1">In force: ${changes.length === 0 ? 'nothing was left to change' : sumOf(changes)}</h2>
+    ${warnings.map((one) => html`<p class="notice theirs" data-kind="wait" key=${one}>${visibleLine(one)}</p>`)}
+    ${
+      tokens.length > 0 &&
+      html`<p>These agents bring their key with a token, which is shown this once and is good for a day:</p>
+        ${tokens.map(({ agent, agent_id, token }) => html`<div key=${agent_id} data-token-of=${agent}><p><strong class="theirs">${visibleLine(agent)}</strong> <code>${agent_id}</code></p><${Command} text=${token} /></div>`)}`
+    }
+    <p class="quiet small">It is on record in the activity, with the list of changes.</p>
+  </section>`;
+}

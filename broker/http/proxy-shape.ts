@@ -1,0 +1,71 @@
+/** In whose error form refusals of `/proxy` are told that come before it is known what is asked: of the token, of too many requests. */
+import type { IncomingMessage } from 'node:http';
+import type { Principal } from '../auth/principal.ts';
+import { BUILTIN_PLATFORMS } from '../platforms/builtin.ts';
+import { parseOperation } from '../policy/operation.ts';
+import { readRawTarget } from '../proxy/raw-target.ts';
+import type { Services } from '../services.ts';
+import { PROBLEM_TYPE } from './problem.ts';
+import { connectionNamed } from './proxy-asked.ts';
+import { type AskedFor, refusedReply, type Shape } from './proxy-refusal.ts';
+import type { Reply } from './reply.ts';
+
+/**
+ * The form of a built-in platform, by the label that its connection has unless an owner gives it another. Nothing is looked up: whoever
+ * asks learns what stands in this repository, and not whether there is such a connection.
+ */
+export function shapeByLabel(label: string): Shape | undefined {
+  const builtin = Object.hasOwn(BUILTIN_PLATFORMS, label)
+    ? BUILTIN_PLATFORMS[label as keyof typeof BUILTIN_PLATFORMS]
+    : undefined;
+  if (builtin?.error_body === undefined) return undefined;
+  const { error_body, failed_if, error_status = {} } = builtin;
+  const errorStatus = Object.entries(error_status).map(([text, status]) => ({
+    operation: parseOperation(text),
+    status,
+  }));
+  return { manifest: { error_body, failed_if }, rules: { errorStatus } };
+}
+
+/** What a request asks for, as far as its address says it. */
+export function askedByLabel({ url = '', method = '' }: IncomingMessage): AskedFor | undefined {
+  const target = readRawTarget(url);
+  return target && { platform: shapeByLabel(target.connection), method, endpoint: target.endpoint };
+}
+
+/** A refusal that came before the door was asked. An agent that is known is answered in the form of its own connection. */
+export async function toldInShape(
+  request: IncomingMessage,
+  reply: Reply,
+  { services, who }: { services: Services; who: Principal | undefined },
+): Promise<Reply> {
+  const byLabel = askedByLabel(request);
+  if (reply.type !== PROBLEM_TYPE || byLabel === undefined) return reply;
+  const asked =
+    who?.kind === 'agent'
+      ? { ...byLabel, platform: await shapeFor(request, services, who, byLabel.platform) }
+      : byLabel;
+  const { status, detail, error, correlation_id } = JSON.parse(String(reply.body));
+  const retry = status === 429 || status === 503;
+  return refusedReply(
+    { status, code: error, detail, headers: reply.headers, retry },
+    { correlationId: correlation_id },
+    asked,
+  );
+}
+
+async function shapeFor(
+  { url = '' }: IncomingMessage,
+  services: Services,
+  who: Extract<Principal, { kind: 'agent' }>,
+  otherwise: Shape | undefined,
+): Promise<Shape | undefined> {
+  const platform = connectionNamed(who.rows, readRawTarget(url)?.connection ?? '')?.platform_id;
+  if (platform == null) return otherwise;
+  try {
+    return (await services.loadFacts(who.rows, platform, services.broker.clock())).platform ?? otherwise;
+  } catch {
+    // It may be the store that is refused for.
+    return otherwise;
+  }
+}

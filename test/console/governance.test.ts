@@ -1,0 +1,159 @@
+/** The governance file in the console: taken from what is in force, looked at in words, applied, and refused with every reason. */
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { referencesIn } from '../../broker/console/static/governance/references.js';
+import { expectAccessible } from '../world/accessible.ts';
+import { leaksOf } from '../world/canary.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, openConsole, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { mouse } from '../world/hands.ts';
+import { everythingStored } from '../world/stored.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+const SECRET = 'CANARY-of-the-file-0123456789';
+const FILE = `platforms:
+  crm: { kind: rest, base_url: "https://crm.example/api", auth: { type: bearer }, scopes: { "crm:read": ["GET /**"] } }
+connections:
+  crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
+policies:
+  careful: { rules: [{ effect: allow, scopes: ["crm:*"] }] }
+agents:
+  reader: { policy: careful, grants: { crm: { scopes: ["crm:read"] } } }
+`;
+
+describe.skipIf(withoutChromium)(
+  `the governance file in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    const world = givenWorld();
+    const browser = shared(() => startBrowser());
+    const organisation = shared(() => world.organisation());
+    const text = (selector: string) => `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ')`;
+    const has = (page: Page, selector: string, words: string) =>
+      page.until(`${text(selector)}.includes(${JSON.stringify(words)})`);
+    /** Set at once: a keyboard writes it in the walk of all pages. */
+    const write = (page: Page, value: string) =>
+      page.value(
+        `((area) => { area.value = ${JSON.stringify(value)}; area.dispatchEvent(new Event('input', { bubbles: true })); })(document.querySelector('#governance-text'))`,
+      );
+    const open = async (by = organisation.owner) => {
+      const page = await openConsole(world, browser, by);
+      await page.open(`${world.running.baseUrl}/console/governance`);
+      await page.until(`document.querySelector('#governance-text') !== null`);
+      return page;
+    };
+
+    test('is looked at without secrets, then with them, and applied; a new agent’s token is shown', async () => {
+      const page = await open();
+      await write(page, FILE);
+      await page.click('#show-plan');
+      await has(page, '#plan-head', 'It would change: 6 new');
+      await has(page, '#plan', 'its secret was not compared with what is stored');
+      await has(page, '#changes', 'New the platform crm kind: rest base_url: https://crm.example/api');
+      expect(await page.value(`document.querySelector('#apply').disabled`)).toBe(true);
+      await expectAccessible(page, 'a file that names a secret');
+      await page.resize(DESKTOP);
+      await page.screenshot('governance-plan.png');
+      await mouse(page).fill('[data-value="env:CRM_TOKEN"]', SECRET);
+      await page.until(`document.querySelector('#plan') === null`);
+      await page.click('#show-plan');
+      await page.until(`document.querySelector('#apply:enabled') !== null`);
+      await page.click('#apply');
+      await has(page, 'dialog', '6 new: all of it at once');
+      expect(await page.value(`document.querySelector('#removed')`)).toBe(null);
+      await page.click('#apply-now');
+      await says(page, 'The file is in force.');
+      await has(page, '#applied', 'In force: 6 new');
+      const token = await page.value<string>(`document.querySelector('[data-token-of="reader"] pre').innerText`);
+      expect(token).toMatch(/^abt_/);
+      await expectAccessible(page, 'what was applied');
+      await page.resize(DESKTOP);
+      await page.screenshot('governance-applied.png');
+      const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+      expect(connections).toMatchObject([{ label: 'crm-main', has_secret: true, secret_from: 'env:CRM_TOKEN' }]);
+      expect(
+        await page.value(`document.documentElement.outerHTML + JSON.stringify({ ...localStorage, ...sessionStorage })`),
+      ).not.toContain('CANARY');
+      for (const [place, bytes] of await everythingStored(world.environment))
+        expect([place, leaksOf(SECRET, bytes)]).toEqual([place, []]);
+      // The same again changes nothing.
+      await write(page, FILE);
+      await page.click('#show-plan');
+      await mouse(page).fill('[data-value="env:CRM_TOKEN"]', SECRET);
+      await page.click('#show-plan');
+      await has(page, '#plan-head', 'It changes nothing');
+      expect(page.complaints).toEqual([]);
+    });
+
+    test('what is in force is changed as a file; what it removes is said by name before it is applied', async () => {
+      const mine = await world.organisation();
+      await mine.policy(ALLOW_ALL, 'old <b>');
+      const page = await open(mine.owner);
+      await page.click('#take-present');
+      await page.until(`document.querySelector('#governance-text').value.includes('old <b>')`);
+      const present = await page.value<string>(`document.querySelector('#governance-text').value`);
+      const rest = present.replace(/policies:[\s\S]*?(?=^guardrails:)/m, 'policies: {}\n');
+      expect(rest).not.toContain('old <b>');
+      await write(page, rest);
+      await page.click('#show-plan');
+      await has(page, '#changes', 'Removed the policy old <b>');
+      // Somebody else changes something meanwhile: then nothing is applied.
+      await page.click('#apply');
+      await has(page, '#removed', 'the policy old <b>');
+      await expectAccessible(page, 'what a file removes', 'dialog');
+      await page.resize(DESKTOP);
+      await page.screenshot('governance-removes.png');
+      await mine.ask('POST', '/owner/policies', { name: 'newer', rules: [] });
+      await page.click('#apply-now');
+      await has(page, 'dialog [role="alert"]', 'plan again');
+      const names = async () =>
+        (await mine.ask('GET', '/owner/policies')).body.policies.map(({ name }: { name: string }) => name);
+      expect(await names()).toEqual(['newer', 'old <b>']);
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      await page.click('#show-plan');
+      await has(page, '#plan-head', '2 removed');
+      await page.click('#apply');
+      await page.click('#apply-now');
+      await says(page, 'The file is in force.');
+      expect(await names()).not.toContain('newer');
+    });
+
+    test('what is none is refused with every reason, and its line', async () => {
+      const page = await open();
+      await write(page, 'platforms: [');
+      await page.click('#show-plan');
+      await has(page, '#file-wrong', 'governance.yaml:1');
+      await write(page, 'policies:\n  x: { rules: [{ effect: permit }] }\nagents:\n  y: { policy: none }\n');
+      await page.click('#show-plan');
+      await has(page, '#file-wrong', 'governance.yaml:2');
+      await has(page, '#file-wrong', 'permit');
+      await expectAccessible(page, 'a file that is none');
+    });
+
+    test('a viewer looks at what a file would change, is asked for no secret, and cannot apply it', async () => {
+      const page = await open(await organisation.addOwner('viewer'));
+      await write(page, `${FILE}guardrails: [{ name: freeze, effect: deny }]\n`);
+      await page.click('#show-plan');
+      await has(page, '#changes', 'the guardrails');
+      await has(page, '#plan', 'Your role is viewer');
+      expect(await page.value(`document.querySelector('#values, #apply')`)).toBe(null);
+    });
+  },
+);
+
+test('what a file names is found wherever it stands, once', () => {
+  const text = `
+platforms: { a: { auth: { type: oauth2, client_id: { env: ID }, client_secret: { file: a.key } } } }
+connections: { a: { platform: a, secret: { env: ID } }, b: { platform: b, secret: { access_key_id: { env: X }, secret_access_key: { env: Y } } } }
+agents: { x: { public_key: { file: x.pem } }, y: { public_key: { pem: "…" } } }
+`;
+  expect(referencesIn(parse(text))).toEqual([
+    { key: 'env:ID', isKey: false },
+    { key: 'file:a.key', isKey: false },
+    { key: 'env:X', isKey: false },
+    { key: 'env:Y', isKey: false },
+    { key: 'file:x.pem', isKey: true },
+  ]);
+  expect(referencesIn(parse('a: &a [*a]\nb: { env: 5 }'))).toEqual([]);
+});

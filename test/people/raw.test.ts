@@ -1,0 +1,57 @@
+/** Raw calls for people: what is held for one is neither joined nor answered by the same request for another. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { rawClient } from '../proxy/raw-client.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { fresh } from '../world/given.ts';
+import { consentVerified } from '../world/mcp-people.ts';
+import { agentOfPeople } from '../world/people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+
+const ANN = slack('U-ANN');
+const HOLD = [{ effect: 'require_approval' }];
+const BODY = JSON.stringify({ n: 1 });
+
+describe.each(ONE_STORE)(`raw calls for people on %s${postgresNote}`, (store) => {
+  const people = givenPeople(store);
+  const { organisation, act, assertion, connected } = people;
+  const careful = fresh<TestAgent>(() => agentOfPeople(organisation, HOLD));
+  const ask = rawClient(() => careful);
+
+  beforeEach(async () => {
+    await connected(ANN, 'ann');
+    await consentVerified(people, (await act(await assertion('bob'))).body.consent_url, 'bob');
+  });
+  const write = (caller: string | undefined): Promise<Answer> =>
+    ask('POST', '/proxy/main/items', {
+      body: BODY,
+      headers: { 'x-svc-wait': '0', ...(caller !== undefined && { 'x-svc-caller': caller }) },
+    });
+  const bob = async () => `jwt ${(await assertion('bob')).assertion}`;
+  const ann = 'id slack:U-ANN';
+  const idOf = (answer: Answer): string => {
+    expect(answer, answer.text).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
+    return answer.body.approval_id;
+  };
+
+  test('each person has a held call of the own, and gets the answer that was got with the own token', async () => {
+    const first = idOf(await write(ann));
+    const second = idOf(await write(await bob()));
+    expect(second).not.toBe(first);
+    // Each assertion is another one, of the same person.
+    expect([idOf(await write(ann)), idOf(await write(await bob()))]).toEqual([first, second]);
+    for (const id of [first, second]) await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    expect(await write(await bob())).toMatchObject({ status: 200, body: { who: 'bob' } });
+    expect(await write(ann)).toMatchObject({ status: 200, body: { who: 'ann' } });
+  });
+
+  test('whoever is not known, and whoever names nobody, joins nothing that is held for a person', async () => {
+    const id = idOf(await write(ann));
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    for (const caller of [undefined, 'jwt a.b.c', 'id slack:U-EVE', 'id teams:U-ANN']) {
+      const answer = await write(caller);
+      expect(answer, answer.text).toMatchObject({ status: 412, body: { error: 'consent_required' } });
+    }
+    expect(await write(ann)).toMatchObject({ status: 200, body: { who: 'ann' } });
+  });
+});

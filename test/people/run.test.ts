@@ -1,0 +1,82 @@
+/** Whom the requests of `agent-broker run` are for, by its options and its environment. */
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { profileOf, run, sh } from '../sidecar/run-world.ts';
+import { fresh } from '../world/given.ts';
+import { consentVerified } from '../world/mcp-people.ts';
+import { givenPeople, slack } from '../world/people-world.ts';
+import { newFolder } from '../world/stores.ts';
+
+describe('agent-broker run for one person', () => {
+  const people = givenPeople('sqlite');
+  const { agent, server, act, assertion, connected } = people;
+  const profile = fresh(async () => ({ file: profileOf(agent) }));
+  beforeEach(async () => {
+    await connected(slack('U-ANN'), 'ann');
+    await connected(slack('U-BOB'), 'bob');
+    server.bearers.length = 0;
+  });
+  const asked = 'curl -sS "$AGENT_BROKER_RUN_URL/proxy/main/items" -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY"';
+  const start = async (words: string[], env: Record<string, string> = {}, headers: string[] = []) => {
+    const command = [asked, ...headers.map((header) => `-H "${header}"`)].join(' ');
+    const ended = await run(profile.file, [...words, ...sh(command)], env);
+    return { ...ended, body: ended.stdout.startsWith('{') ? JSON.parse(ended.stdout) : undefined };
+  };
+
+  test('all requests are for the one whom an option or the environment names', async () => {
+    expect((await start(['--caller', 'slack:U-ANN'])).body.who).toBe('ann');
+    const env = { AGENT_BROKER_CALLER: 'slack:U-BOB' };
+    expect((await start([], env)).body.who).toBe('bob');
+    expect((await start(['--caller', 'slack:U-ANN'], env)).body.who).toBe('ann');
+    // Without one, the command says for whom.
+    expect((await start([])).body.error).toBe('consent_required');
+    expect((await start([], {}, ['X-Svc-Caller: id slack:U-BOB'])).body.who).toBe('bob');
+  });
+
+  test('a request for somebody else is refused, and nothing of it is sent', async () => {
+    const words = ['--caller', 'slack:U-ANN'];
+    expect((await start(words, {}, ['X-Svc-Caller: id slack:U-ANN'])).body.who).toBe('ann');
+    server.bearers.length = 0;
+    for (const headers of [
+      ['x-svc-caller: id slack:U-BOB'],
+      ['X-Svc-Caller: id slack:U-ANN', 'X-Svc-Caller: id slack:U-BOB'],
+      ['X-SVC-CALLER: jwt a.b.c'],
+    ])
+      expect((await start(words, {}, headers)).body).toMatchObject({
+        error: 'caller_differs',
+        detail: expect.stringContaining('Leave X-Svc-Caller out'),
+      });
+    expect(server.bearers).toEqual([]);
+  });
+
+  test('an assertion is read from its file for each request; a file that cannot be used is told, and not its content', async () => {
+    await consentVerified(people, (await act(await assertion('bob'))).body.consent_url, 'bob');
+    const file = join(newFolder(), 'assertion');
+    writeFileSync(file, `${(await assertion('bob')).assertion}\n`, { mode: 0o600 });
+    expect((await start(['--caller-file', file])).body.who).toBe('bob');
+    expect((await start([], { AGENT_BROKER_CALLER_FILE: file })).body.who).toBe('bob');
+    server.bearers.length = 0;
+    chmodSync(file, 0o644);
+    const { body } = await start(['--caller-file', file]);
+    expect(body).toMatchObject({ error: 'caller_unreadable', detail: expect.stringContaining(`chmod 600 ${file}`) });
+    expect(server.bearers).toEqual([]);
+  });
+
+  test.each([
+    [['--caller', 'U-ANN'], 'write <source>:<id>'],
+    [['--caller', 'slack:U\nANN'], 'control character'],
+    [['--caller', 'slack:U-ANN', '--caller-file', 'x'], 'leave one of them out'],
+  ])('the command is not started with %j', async (words, said) => {
+    const ended = await start(words as string[]);
+    expect([ended.code, ended.stdout]).toEqual([1, '']);
+    expect(ended.stderr).toContain(said);
+  });
+
+  test('the command learns nothing of the person from its environment', async () => {
+    const ended = await run(profile.file, ['--caller', 'slack:CANARY-ann', ...sh('env')], {
+      AGENT_BROKER_CALLER: 'slack:CANARY-bob',
+    });
+    expect(ended.stdout).not.toContain('CANARY');
+  });
+});
