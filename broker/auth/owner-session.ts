@@ -6,6 +6,7 @@ import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { endSession, findOwnerOfSession } from '../store/ended-sessions.ts';
+import { noteSignIn } from '../store/organisations.ts';
 import type { EndedSessionTable, OwnerTable } from '../store/schema.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
 import { readSessionCookie } from './session-cookie.ts';
@@ -40,7 +41,7 @@ export function mintOwnerSession(
 }
 
 /**
- * Issues a session for an owner who signed in with a browser, and ends the one that this browser had, if any.
+ * Issues a session for an owner who signed in with a browser, notes when, and ends the session that this browser had, if any.
  * `replaces`: see `sessionInBrowser`.
  */
 export async function beginSession(
@@ -49,6 +50,7 @@ export async function beginSession(
   { replaces, signIn }: { replaces: EndedSessionTable | null | undefined; signIn: SignIn },
 ): Promise<{ token: string; expiresAt: number }> {
   if (replaces) await endSession(broker.store.db, replaces);
+  await noteSignIn(broker.store.db, owner, broker.clock());
   return mintOwnerSession(broker, owner, signIn);
 }
 

@@ -65,6 +65,7 @@ export function planOwners(planning: Planning): void {
       origin: 'governance',
       created_at: now,
       oidc_subject: null,
+      last_sign_in_at: null,
     };
     owner.role = role;
     if (!known) future.push(owner);

@@ -42,6 +42,7 @@ import { retention } from './migrations/0047-retention.ts';
 import { auditPartitions, boundAuditRows } from './migrations/0048-audit-partitions.ts';
 import { sinksInFiles } from './migrations/0049-sinks-in-files.ts';
 import { passkeyDeciders } from './migrations/0050-passkey-deciders.ts';
+import { signIns } from './migrations/0051-sign-ins.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -96,6 +97,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   },
   '0049-sinks-in-files': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => sinksInFiles(db, dialect) },
   '0050-passkey-deciders': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => passkeyDeciders(db, dialect) },
+  '0051-sign-ins': { readableBy: '0.1.0', up: signIns },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

@@ -84,6 +84,16 @@ export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisati
     .execute();
 }
 
+/** Remembers when an owner signed in. */
+export async function noteSignIn(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>, at: number): Promise<void> {
+  await db
+    .updateTable('owners')
+    .set({ last_sign_in_at: at })
+    .where('organisation_id', '=', owner.organisation_id)
+    .where('id', '=', owner.id)
+    .execute();
+}
+
 /** Gives another owner what an owner has: agents, children included, with their registrations, and MCP authorisations. */
 export async function passOn(
   db: Db,

@@ -48,6 +48,8 @@ export type OwnerTable = {
   created_at: number;
   /** Issuer and `sub` of the identity provider, a space between them, from the first sign-in on. */
   oidc_subject: string | null;
+  /** When a session was last made by a sign-in link, a passkey or the identity provider. */
+  last_sign_in_at: number | null;
 };
 
 export type AgentTable = {
@@ -341,7 +343,7 @@ type DefaultedOrganisationColumns =
   | 'passkey_deciders';
 
 export type NewOrganisation = Omit<OrganisationTable, DefaultedOrganisationColumns>;
-export type NewOwner = Omit<OwnerTable, 'oidc_subject'>;
+export type NewOwner = Omit<OwnerTable, 'oidc_subject' | 'last_sign_in_at'>;
 
 /** A new held call. */
 export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns | 'decide_in'> &
@@ -960,7 +962,7 @@ export type NoticeDeliveryTable = {
 
 export type Schema = {
   organisations: WithDefaults<OrganisationTable, DefaultedOrganisationColumns>;
-  owners: WithDefaults<OwnerTable, 'oidc_subject'>;
+  owners: WithDefaults<OwnerTable, 'oidc_subject' | 'last_sign_in_at'>;
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;

@@ -60,6 +60,7 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
       expect((await me(cookieOf(answer))).body).toMatchObject({ id: colleague.id, sign_in: 'local' });
       const [passkey] = await own(colleague);
       expect(passkey).toMatchObject({ last_used_at: expect.any(String), discoverable: true });
+      expect((await findOwner(db(), colleague.id))?.last_sign_in_at).toBeGreaterThan(Date.now() - MINUTE_MS);
     },
   );
 

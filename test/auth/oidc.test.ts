@@ -66,6 +66,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       organisations: [],
     });
     expect((await owner(id)).oidc_subject).toBe(`${provider.issuer} ${ann.login}`);
+    expect((await owner(id)).last_sign_in_at).toBeGreaterThan(Date.now() - MINUTE_MS);
     // Another address at the provider changes nothing: the account counts, not the address.
     provider.people.set(ann.login, { email: 'ann-is-married@acme.example', email_verified: false });
     const again = new Browser();

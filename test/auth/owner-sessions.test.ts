@@ -81,6 +81,26 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     );
   });
 
+  test('when an owner signed in last is known: by a link, not by a request, nor by a session of the operator', async () => {
+    const colleague = await organisation.addOwner('viewer');
+    const lastSignIn = async () =>
+      (await organisation.ask('GET', '/owner/owners')).body.owners.find(({ id }: OwnerTable) => id === colleague.id)
+        .last_sign_in_at;
+    expect(await lastSignIn()).toBeNull();
+    const { body } = await local('/owner/token', { email: colleague.email });
+    expect((await as(body.token, '/owner/me')).status).toBe(200);
+    const link = await local('/owner/link', { email: colleague.email });
+    expect(await lastSignIn()).toBeNull();
+    const before = Date.now();
+    const cookie = cookieOf(await post('/owner/sign-in', { token: tokenOf(link) }));
+    const signedIn = await lastSignIn();
+    expect(Date.parse(signedIn)).toBeGreaterThanOrEqual(before);
+    expect(Date.parse(signedIn)).toBeLessThanOrEqual(Date.now());
+    expect((await send(`${world.running.baseUrl}/owner/me`, { headers: { cookie } })).status).toBe(200);
+    expect((await post('/owner/sign-in', { token: tokenOf(link) })).status).toBe(410);
+    expect(await lastSignIn()).toBe(signedIn);
+  });
+
   test('a link is over after 15 minutes, and no other token is one', async () => {
     const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
     world.clock.skewMs = 15 * MINUTE_MS + 1;

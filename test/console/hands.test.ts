@@ -218,6 +218,8 @@ describe.skipIf(withoutChromium)(
       await use('#add');
       await says(page, 'is added');
       const ann = `[data-member]:has([data-verb="remove"])`;
+      await there(page, ann, 'Never signed in');
+      await there(page, `[data-member="${organisation.owner.id}"]`, 'Signed in last');
       await use(`${ann} [data-verb="link"]`);
       await look('a sign-in link', 'dialog');
       await use('#make-link');

@@ -30,6 +30,8 @@ describe.skipIf(withoutChromium)(
       const owners = async () => (await organisation.ask('GET', '/owner/owners')).body.owners;
       const [, added] = await owners();
       expect(added).toMatchObject({ email: HOSTILE, role: 'viewer', passkeys: [] });
+      await has(page, `[data-member="${added.id}"]`, 'Never signed in');
+      await has(page, `[data-member="${organisation.owner.id}"]`, 'Signed in last');
       await expectAccessible(page, 'the team');
       await page.resize(PHONE, 'phone');
       await page.screenshot('team-phone.png');
@@ -60,6 +62,7 @@ describe.skipIf(withoutChromium)(
       // The entry of the page is in sight, however many there are.
       const inSight = `(() => { const { left, right } = document.querySelector('nav [aria-current="page"]').getBoundingClientRect(); return left >= 0 && right <= innerWidth; })()`;
       expect(await theirs.value(inSight)).toBe(true);
+      await has(theirs, `[data-member="${added.id}"]`, 'Signed in last');
       await theirs.open(link);
       await theirs.until(`document.body.innerText.includes('was used already')`);
       await theirs.close();

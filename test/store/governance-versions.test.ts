@@ -115,7 +115,7 @@ describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
         () =>
           db
             .insertInto('owners')
-            .values({ ...owner!, id, email: 'new@acme.example', oidc_subject: null })
+            .values({ ...owner!, id, email: 'new@acme.example', oidc_subject: null, last_sign_in_at: null })
             .execute(),
       ],
       ['an owner goes', () => here('owners')],

@@ -81,6 +81,7 @@ const MIGRATIONS = [
   '0048-audit-partitions',
   '0049-sinks-in-files',
   '0050-passkey-deciders',
+  '0051-sign-ins',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -56,6 +56,7 @@ function Row({ member, me, last, may, links, ask }) {
     <div class="what">
       <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${role === 'admin' ? 'accent' : ''}>${role}</span> ${me && html`<span class="badge">You</span>`}</p>
       <p class="small quiet">${role === 'viewer' ? 'Reads everything, and changes nothing' : MAY[role].replace(/^also/, 'Reads, and')}${origin === 'governance' && ' · named in the governance file'}</p>
+      <p class="small quiet" data-signed-in>${member.last_sign_in_at ? html`Signed in last <${Ago} at=${member.last_sign_in_at} />` : 'Never signed in'}</p>
       ${passkeys && html`<${Passkeys} passkeys=${passkeys} />`}
       ${may && last && html`<p class="small quiet why">The last admin: nobody could change anything without one. Make somebody else an admin first.</p>`}
       ${may && me && !last && html`<p class="small quiet">Nobody removes oneself: another admin can.</p>`}

@@ -23,6 +23,10 @@ const OwnerListed = Owner.extend({
   origin: z.enum(['first_start', 'governance', 'added']),
   created_at: z.iso.datetime(),
   identity_known: z.boolean().describe('whether an account of the identity provider belongs to this owner already'),
+  last_sign_in_at: z.iso
+    .datetime()
+    .nullable()
+    .describe('by a sign-in link, a passkey or the identity provider; null: never'),
   passkeys: z
     .array(
       z.object({
@@ -51,7 +55,7 @@ export const ownerOwners = route({
     const passkeys =
       who.owner.role === 'admin' ? await passkeysByOwner(broker.store.db, who.organisationId) : undefined;
     return json(200, {
-      owners: owners.map(({ id, email, role, origin, created_at, oidc_subject }) => ({
+      owners: owners.map(({ id, email, role, origin, created_at, oidc_subject, last_sign_in_at }) => ({
         id,
         email,
         role,
@@ -59,6 +63,7 @@ export const ownerOwners = route({
         created_at: new Date(created_at).toISOString(),
         // Whether an account of the identity provider belongs to this owner already.
         identity_known: oidc_subject !== null,
+        last_sign_in_at: instant(last_sign_in_at),
         passkeys: passkeys
           ? (passkeys.get(id) ?? []).map(({ device_name, created_at: made, last_used_at, status }) => ({
               device_name,
