@@ -7,6 +7,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { builtinOf } from '../platforms/presets.ts';
 import { listGrants } from '../store/agents.ts';
 import { putPlatform } from '../store/governed-versions.ts';
+import { countGivenTokens } from '../store/people.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import type { Db } from '../store/store.ts';
 import { readScopes } from '../store/stored-terms.ts';
@@ -15,7 +16,7 @@ import { PLATFORM_SECRETS } from '../token-source/platform-secret.ts';
 import { endTokens, type FormerConnection } from './end-tokens.ts';
 import { refuseOtherVersion } from './given-rules.ts';
 import { listedChanges } from './listed-changes.ts';
-import { manifestDifference } from './manifest-difference.ts';
+import { credentialWarnings, manifestDifference } from './manifest-difference.ts';
 import { type GivenSecrets, readPlatformEntry, secretsFor } from './platform-entry.ts';
 import { writePlatformSecrets } from './platform-secrets.ts';
 import { type ReadPlatform, readPlatform } from './platforms.ts';
@@ -108,17 +109,12 @@ function refuseBuiltIn(before: Manifest, after: Manifest): void {
 
 async function warningsOf(tx: Db, before: ReadPlatform, after: Manifest): Promise<string[]> {
   const { platform_id: platformId, organisation_id: organisationId, connections } = before;
-  const { base_url, auth, scopes } = before.manifest;
-  const used = connections.filter(({ credential }) => credential !== null).length;
-  const theirs = used === 1 ? 'The credential of its connection' : `The credentials of its ${used} connections`;
-  const [from, to] = [URL.parse(base_url)?.origin, URL.parse(after.base_url)?.origin];
-  const warnings: string[] = [];
-  if (used > 0 && from !== to)
-    warnings.push(`${theirs} ${used === 1 ? 'is' : 'are'} sent to ${to} from the next call on.`);
-  if (used > 0 && !sameJson(auth, after.auth))
-    warnings.push(
-      `${theirs} ${used === 1 ? 'stays' : 'stay'} and may not fit another auth: test, and replace or connect again.`,
-    );
+  const { scopes } = before.manifest;
+  const given = (await countGivenTokens(tx, organisationId)).filter((one) => one.platform_id === platformId);
+  const warnings = credentialWarnings(before.manifest, after, {
+    connections: connections.filter(({ credential }) => credential !== null).length,
+    people: given.reduce((sum, { count }) => sum + count, 0),
+  });
   const grants = (await listGrants(tx, organisationId)).filter((grant) => grant.platform_id === platformId);
   for (const scope of Object.keys(scopes).filter((one) => !Object.hasOwn(after.scopes, one))) {
     const holding = new Set(

@@ -2,6 +2,36 @@
 import { difference, listDifference, sameJson } from '../config-file/differences.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 
+/**
+ * What another address, or another auth, means for the credentials that are stored for a platform; nothing when neither is another.
+ *
+ * @param stored how many connections have a credential, and how many people gave tokens of their own
+ */
+export function credentialWarnings(
+  before: Manifest,
+  after: Manifest,
+  stored: { connections: number; people: number },
+): string[] {
+  const theirs = whose(stored);
+  if (theirs === undefined) return [];
+  const [from, to] = [URL.parse(before.base_url)?.origin, URL.parse(after.base_url)?.origin];
+  const [are, stay] = theirs.isOne ? ['is', 'stays'] : ['are', 'stay'];
+  return [
+    ...(from === to ? [] : [`${theirs.words} ${are} sent to ${to} from the next call on.`]),
+    ...(sameJson(before.auth, after.auth)
+      ? []
+      : [`${theirs.words} ${stay} and may not fit another auth: test, and replace or connect again.`]),
+  ];
+}
+
+function whose({ connections, people }: { connections: number; people: number }) {
+  const ofConnections = connections === 1 ? 'of its connection' : `of its ${connections} connections`;
+  const ofPeople = people === 1 ? 'of one person' : `of ${people} people`;
+  const parts = [...(connections > 0 ? [ofConnections] : []), ...(people > 0 ? [ofPeople] : [])];
+  const isOne = connections + people === 1;
+  return parts.length === 0 ? undefined : { words: `The credential${isOne ? '' : 's'} ${parts.join(' and ')}`, isOne };
+}
+
 /** Lines such as `base_url: https://a.example → https://b.example`; nothing when both say the same. */
 export function manifestDifference(before: Manifest, after: Manifest): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Manifest)[]);

@@ -1,6 +1,6 @@
 /** Platforms: a new version of a manifest whenever it says something else. */
 
-import { manifestDifference } from '../admin/manifest-difference.ts';
+import { credentialWarnings, manifestDifference } from '../admin/manifest-difference.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -21,12 +21,25 @@ export function planPlatforms(planning: Planning): void {
       ...(known ? (isNew ? manifestDifference(known, manifest) : []) : summary(manifest)),
       ...(suspends ? difference('suspended', known && false, true) : []),
     ];
+    if (known && isNew) warnOfCredentials(planning, platformId, [known, manifest]);
     const change = { action: known ? ('update' as const) : ('create' as const), kind: 'platform' as const };
     addStep(planning, { ...change, name: platformId, details }, async (db) => {
       if (isNew) await putPlatform(db, { organisationId, platformId, manifest: JSON.stringify(manifest) }, now);
       if (suspends) await switchPlatform(db, { organisationId, platformId }, { suspended: true });
     });
   }
+}
+
+/** Of those that are stored now: what the file replaces is told beside. */
+function warnOfCredentials(
+  { present, warnings }: Planning,
+  platformId: string,
+  [before, after]: readonly [Manifest, Manifest],
+): void {
+  const connections = present.connections.filter((one) => one.platform_id === platformId && one.credential !== null);
+  const stored = { connections: connections.length, people: present.givenTokens.get(platformId) ?? 0 };
+  for (const message of credentialWarnings(before, after, stored))
+    warnings.push({ path: ['platforms', platformId], message });
 }
 
 /** After connections and grants: a platform goes when nothing leads to it any more. */

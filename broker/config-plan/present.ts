@@ -11,6 +11,7 @@ import { listSinks, type SinkWithLog } from '../store/audit-sinks.ts';
 import { listConnections } from '../store/connections.ts';
 import { listChannels } from '../store/notice-channels.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
+import { countGivenTokens } from '../store/people.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
@@ -47,6 +48,8 @@ export type Present = {
   channels: readonly NoticeChannelTable[];
   sinks: readonly SinkWithLog[];
   platformSecrets: readonly PlatformSecretTable[];
+  /** How many tokens people gave, by platform. */
+  givenTokens: ReadonlyMap<string, number>;
   policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
   guardrails: RuleSource[];
 };
@@ -118,7 +121,15 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     channels: (await listChannels(db, id)).filter(({ owner_id }) => owner_id === null),
     sinks: await listSinks(db, id),
     platformSecrets: await listPlatformSecrets(db, id),
+    givenTokens: tokensByPlatform(await countGivenTokens(db, id)),
     policies,
     guardrails: (await guardrailsOf(db, organisation)).guardrails,
   };
+}
+
+function tokensByPlatform(counts: Awaited<ReturnType<typeof countGivenTokens>>): Map<string, number> {
+  const byPlatform = new Map<string, number>();
+  for (const { platform_id: platformId, count } of counts)
+    byPlatform.set(platformId, (byPlatform.get(platformId) ?? 0) + count);
+  return byPlatform;
 }

@@ -1,5 +1,6 @@
 /** Owners and the people of their organisation: counts, confirming, ending, the switch of a platform, and trusted issuers. */
 import { describe, expect, test } from 'vitest';
+import { docsManifest, VALUES } from '../world/docs-platform.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { consentAsserted } from '../world/people.ts';
 import { givenPeople, slack } from '../world/people-world.ts';
@@ -39,6 +40,26 @@ describe.each(STORES)(`owners and people on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('POST', '/owner/people/end', { all: false }), 400, 'invalid_request');
     expect((await organisation.ask('POST', '/owner/people/end', { all: true })).body).toEqual({ ended: 2, revoked: 2 });
     expect([(await act(ANN)).status, (await act(BOB)).status]).toEqual([412, 412]);
+  });
+
+  test('whoever changes the address of the platform is told that the tokens of people are sent there', async () => {
+    await connected(ANN, 'ann');
+    await consentAsserted(server, (await act(BOB)).body.consent_url, 'bob');
+    const other = { base_url: 'https://other.example/api' };
+    const told = 'The credentials of 2 people are sent to https://other.example from the next call on.';
+    const manifest = docsManifest(server, { per_person: { enabled: true, asserted: ['slack'] }, ...other });
+    const planned = await organisation.ask('POST', '/owner/governance/plan', {
+      text: JSON.stringify({ platforms: { docs: manifest } }),
+      values: VALUES,
+    });
+    expect(planned.status, planned.text).toBe(200);
+    expect(planned.body.warnings).toEqual([expect.stringContaining(`platforms.docs: ${told}`)]);
+    const tried = await organisation.ask('POST', '/owner/platforms/docs', {
+      entry: manifest,
+      version: 1,
+      dry_run: true,
+    });
+    expect(tried.body.warnings, tried.text).toEqual([told]);
   });
 
   test('the switch: in force from the next call on, on record, and never another token', async () => {

@@ -22,7 +22,7 @@ export const docsManifest = (server: AuthorizationServer, more: object = {}, sco
 });
 
 const DOCS_SCOPES = ['openid', 'email', 'docs.read'];
-const VALUES = { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET };
+export const VALUES = { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET };
 
 /** An owner applies a governance file, with the broker's client at the server unless other `values` are given. */
 export const govern = (organisation: Organisation, document: object, values: object = VALUES): Promise<Answer> =>
