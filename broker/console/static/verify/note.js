@@ -3,14 +3,31 @@
 /** @typedef {{ name: string, id: string, key: Uint8Array<ArrayBuffer> }} VerifierKey */
 /** @typedef {{ origin: string, size: number, root: Uint8Array }} Checkpoint */
 
+// Exports have millions of rows, with a receipt and a hash each: the short ways through iterators take ten times as long as these loops.
+
 /** @param {string} text */
-export const bytesOfBase64 = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+export function bytesOfBase64(text) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 /** @param {Uint8Array} bytes */
-export const hexOf = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+export function hexOf(bytes) {
+  let hex = '';
+  for (const byte of bytes) hex += HEX[byte];
+  return hex;
+}
 
 /** @param {string} hex */
-export const bytesOfHex = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+export function bytesOfHex(hex) {
+  const bytes = new Uint8Array(hex.length >> 1);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16);
+  return bytes;
+}
 
 /**
  * The keys of a log, one verifier key a line. Throws with what is wrong.
