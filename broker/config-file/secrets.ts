@@ -45,6 +45,12 @@ export function secretIn(values: Resolved, secret: SecretInParts): Secret | unde
   return new Secret(writeSecretParts(parts));
 }
 
+/** References of a secret whose values were not given. */
+export const missingIn = (values: Resolved, secret: SecretInParts): string[] =>
+  referencesIn(secret)
+    .map(([, reference]) => referenceKey(reference))
+    .filter((key) => !values.has(key));
+
 /** Its references, with where they stand below it. */
 const referencesIn = (secret: SecretInParts): [path: string[], Reference][] =>
   isInParts(secret) ? Object.entries(secret).map(([name, one]) => [[name], one]) : [[[], secret]];

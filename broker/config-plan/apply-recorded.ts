@@ -7,15 +7,17 @@ import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import { isEntitled } from '../entitlement.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { putGovernanceApply } from '../store/governance-applies.ts';
 import { RolledBack } from '../store/transaction.ts';
+import { keptChanges } from './applies.ts';
 import { type ApplyOptions, type ApplyResult, applyFile } from './apply.ts';
-import { CHANGE_KINDS, type Change } from './planning.ts';
+import { type Change, rankOf } from './planning.ts';
 
 export type Applying = Changing & { oauth: OAuthConnections };
 
 /**
  * Plans and makes the changes in one transaction together with the audit row `governance_applied`, its receipt and the
- * list of changes in both. A file that is refused, or that says what is there already, leaves no row.
+ * list of changes in both, and keeps what was in force before as a file. A file that is refused, or that says what is there already, leaves no row.
  *
  * @param by who applies; of the process itself as it starts, `operatorAtStart`
  * @param detail the audit row's own words, such as the command; not in the receipt
@@ -35,9 +37,20 @@ export async function applyGovernance(
   const change = { reason: 'governance_applied', detail: detail ?? null };
   const applying = { store, vault, organisationId, governance, resolved, clock, options: whole };
   const applied = await applyFile(applying, (make) =>
-    recordChange(services, by, change, async (db, note) => {
+    recordChange(services, by, change, async (db, note, auditId) => {
       const result = await make(db);
       if (result instanceof RolledBack || !result.ok) return result;
+      await putGovernanceApply(db, {
+        organisation_id: organisationId,
+        id: auditId,
+        made_by: by.owner.id,
+        how: by.how,
+        detail: change.detail,
+        change_count: result.plan.changes.length,
+        changes: keptChanges(result.plan.changes),
+        file_before: result.fileBefore,
+        created_at: clock(),
+      });
       note(listed(result.plan.changes, result.adopted));
       for (const ref of result.ended) await services.changes.announce(db, ref);
       return result;
@@ -59,10 +72,6 @@ async function endQuietly(services: Applying, former: FormerConnection): Promise
     services.broker.log.error({ err: error, connection }, 'tokens of a connection could not be revoked');
   }
 }
-
-/** What rules over many comes first: among thousands of agents a changed policy must not be what is left out. */
-const rankOf = ({ kind }: Change): number =>
-  kind === 'guardrails' || kind === 'policy' ? -1 : CHANGE_KINDS.indexOf(kind);
 
 /** What goes on record and into the receipt: `update policy careful`; of an owner not the address. */
 function listed(changes: readonly Change[], adopted: number) {

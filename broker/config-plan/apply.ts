@@ -13,6 +13,8 @@ import { findOrganisation } from '../store/organisations.ts';
 import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
 import type { Db, Store } from '../store/store.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
+import { keptFile } from './applies.ts';
+import { exportPresent } from './export.ts';
 import { finish, governanceVersion, planOn, UnknownOrganisation } from './plan.ts';
 import type { BootstrapToken, Made, Plan, Planning } from './planning.ts';
 import { writeTogether } from './write-together.ts';
@@ -28,6 +30,8 @@ export type ApplyResult =
       former: Made['former'];
       /** How many agents that were made by hand came under the file, which is no change of what is governed. */
       adopted: number;
+      /** What was in force before as it is kept (`keptFile`); null: too long, or nothing was changed. */
+      fileBefore: Uint8Array | null;
     }
   /** `changed`: something else is in force than the plan that was shown was made for. */
   | { ok: false; problems: Problem[]; changed?: true };
@@ -38,6 +42,8 @@ export type ApplyOptions = {
    * or deleted) is then a warning, and stays as the store has it, so that it does not keep all others from working.
    */
   atStart?: boolean;
+  /** By default false; see `Planning`. */
+  keepsSecrets?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
   /** The version for which the plan was made that somebody agreed to (`planGovernance`); undefined: whatever is in force. */
@@ -83,7 +89,8 @@ export async function applyFile(applying: Applying, transact: Transact): Promise
     if (await isOvertaken(applying, db)) return rollback(OVERTAKEN);
     const planned = await plan(applying, db, organisation);
     if (!hasChange(planned)) return rollback(planned.result);
-    return await make(db, planned, await prepareRows({ db, dialect: 'postgres' }, planned.planning));
+    const rows = await prepareRows({ db, dialect: 'postgres' }, planned.planning);
+    return await make(db, planned, rows, await fileBefore(db, planned));
   });
   return done instanceof RolledBack ? done.reason : done;
 }
@@ -111,11 +118,12 @@ async function applyPlanned(applying: Applying, transact: Transact): Promise<App
   if (!(await isCurrent(db))) return undefined;
   if (!hasChange(planned)) return planned.result;
   const rows = await prepareRows(store, planned.planning);
+  const before = await fileBefore(db, planned);
   try {
     const done = await transact(async (tx) => {
       await lockOrganisation(tx, organisationId);
       if (!(await isCurrent(tx))) return rollback('concurrent_update');
-      return await make(tx, planned, rows);
+      return await make(tx, planned, rows, before);
     });
     return done instanceof RolledBack ? undefined : done;
   } finally {
@@ -134,7 +142,14 @@ async function plan(
   if (!result.ok) return { planning, result };
   return {
     planning,
-    result: { ...result, bootstrapTokens: [], ended: [], former: [], adopted: planning.adopted.length },
+    result: {
+      ...result,
+      bootstrapTokens: [],
+      ended: [],
+      former: [],
+      adopted: planning.adopted.length,
+      fileBefore: null,
+    },
   };
 }
 
@@ -167,7 +182,11 @@ async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, toge
   return { policies, agents, tokens, forget };
 }
 
-async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
+/** What is there before, as far as a file can say it: what was planned on, which is in force until the transaction. */
+const fileBefore = async (db: Db, { planning: { present, now } }: Good): Promise<Uint8Array | null> =>
+  await keptFile(await exportPresent(db, present, now));
+
+async function make(db: Db, planned: Good, rows: Rows, fileBefore: Uint8Array | null): Promise<ApplyResult> {
   const { steps, stepsOfAgents, organisationId, adopted } = planned.planning;
   const made: Made = { tokens: [], ended: [], former: [] };
   const rest = pacer();
@@ -186,5 +205,5 @@ async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
   });
   await makeSteps(steps.slice(stepsOfAgents));
   const { ended, former } = made;
-  return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended, former };
+  return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended, former, fileBefore };
 }

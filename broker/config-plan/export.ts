@@ -12,6 +12,7 @@ import type { Instant } from '../policy/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { listStandingApprovals } from '../store/standing-approvals.ts';
+import type { Db } from '../store/store.ts';
 import { exportAgents } from './export-agents.ts';
 import { exportPlatform } from './export-platform.ts';
 import { UnknownOrganisation } from './plan.ts';
@@ -36,10 +37,15 @@ export async function exportGovernance(
 ): Promise<string> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  const present = await loadPresent(broker.store.db, organisation);
+  return await exportPresent(broker.store.db, await loadPresent(broker.store.db, organisation), now);
+}
+
+/** The same of a state that was loaded, from the database that it is of. */
+export async function exportPresent(db: Db, present: Present, now: Instant): Promise<string> {
+  const { organisation } = present;
   const rest = pacer();
   const { agents, remarks, comments } = await exportAgents(present, now, rest);
-  const standing = await listStandingApprovals(broker.store.db, organisationId, { now, limit: 1 });
+  const standing = await listStandingApprovals(db, organisation.id, { now, limit: 1 });
   remarks.push(...remarksOnOrganisation(present, standing.length > 0));
   const settings = readOrganisationRow(organisation);
   await rest();

@@ -2,12 +2,12 @@
 import { MOST_SINKS, makesSecret, type SinkEntry, settingsIn, sinkSecretProblem } from '../config-file/audit-sinks.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
-import { secretIn, secretKey } from '../config-file/secrets.ts';
+import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addSink, changeSink, deleteSink, newSink, type SinkWithLog } from '../store/audit-sinks.ts';
 import { findReceiptLog } from '../store/receipt-logs.ts';
-import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
 /** The section is complete: what it does not list goes. */
 export function planAuditSinks(planning: Planning): void {
@@ -39,9 +39,9 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   const settings = settingsIn(entry);
   const isOther = known !== undefined && known.kind !== kind;
   const stored = known && !isOther ? { ...known, settings: JSON.parse(known.settings) } : undefined;
-  const secret = secretOf(planning, name, entry, settings);
   // The key that signs is none of what is sent in a header.
   const keeps = stored?.secret != null && makesSecret(kind, stored.settings) === makesSecret(kind, settings);
+  const secret = secretOf(planning, name, entry, settings, keeps ? stored.secret_reference : null);
   const lacks =
     sinkSecretProblem(kind, settings, undefined) ?? (makesSecret(kind, settings) ? 'is missing' : undefined);
   if (!entry.secret && !keeps && lacks !== undefined)
@@ -82,11 +82,13 @@ function planSink(planning: Planning, name: string, entry: SinkEntry, known: Sin
   });
 }
 
+/** `kept`: where the secret came from that stays unless the file has another one. */
 function secretOf(
   planning: Planning,
   name: string,
   entry: SinkEntry,
   settings: Record<string, unknown>,
+  kept: string | null,
 ): Secret | undefined {
   if (!entry.secret) return undefined;
   const path = ['audit_sinks', name, 'secret'];
@@ -96,7 +98,11 @@ function secretOf(
   }
   if (!planning.comparesSecrets) return undefined;
   const secret = secretIn(planning.resolved, entry.secret);
-  const wrong = secret ? sinkSecretProblem(entry.kind, settings, secret.reveal()) : 'was not given with the file';
+  if (!secret) {
+    leaveOut(planning, path, missingIn(planning.resolved, entry.secret), kept === secretKey(entry.secret));
+    return undefined;
+  }
+  const wrong = sinkSecretProblem(entry.kind, settings, secret.reveal());
   if (wrong === undefined) return secret;
   addProblem(planning, path, `the value of ${secretKey(entry.secret)}: ${wrong}.`);
   return undefined;

@@ -3,12 +3,12 @@
 import { type ChannelEntry, KINDS, secretProblem, settingsProblem, takeApart } from '../config-file/channels.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
-import { secretIn, secretKey } from '../config-file/secrets.ts';
+import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addChannel, changeChannel, deleteChannel } from '../store/notice-channels.ts';
 import type { NoticeChannelTable } from '../store/schema.ts';
-import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
 /** The section is complete: what it does not list goes. Channels of one person stand in no file, and stay. */
 export function planChannels(planning: Planning): void {
@@ -39,7 +39,7 @@ function planChannel(
   const wrong = settingsProblem(kind, settings);
   if (wrong !== undefined) addProblem(planning, ['channels', name], `${wrong}.`);
   const isOther = known !== undefined && known.kind !== kind;
-  const secret = secretOf(planning, name, entry);
+  const secret = secretOf(planning, name, entry, isOther ? undefined : known);
   const place = {
     table: 'notice_channels' as const,
     organisationId,
@@ -85,11 +85,21 @@ function planChannel(
   });
 }
 
-function secretOf(planning: Planning, name: string, entry: ChannelEntry): Secret | undefined {
+function secretOf(
+  planning: Planning,
+  name: string,
+  entry: ChannelEntry,
+  known: NoticeChannelTable | undefined,
+): Secret | undefined {
   if (!entry.secret || !planning.comparesSecrets) return undefined;
   const key = secretKey(entry.secret);
   const secret = secretIn(planning.resolved, entry.secret);
-  const wrong = secret ? secretProblem(entry.kind, secret.reveal()) : 'was not given with the file';
+  if (!secret) {
+    const isStored = known?.secret != null && known.secret_reference === key;
+    leaveOut(planning, ['channels', name, 'secret'], missingIn(planning.resolved, entry.secret), isStored);
+    return undefined;
+  }
+  const wrong = secretProblem(entry.kind, secret.reveal());
   if (wrong === undefined) return secret;
   addProblem(planning, ['channels', name, 'secret'], `the value of ${key}: ${wrong}.`);
   return undefined;

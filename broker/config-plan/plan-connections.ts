@@ -7,14 +7,14 @@ import { difference } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { ConnectionEntry } from '../config-file/schema.ts';
-import { isInParts, secretIn, secretKey } from '../config-file/secrets.ts';
+import { isInParts, missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { changeConnection, deleteConnection, endForConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
-import { addProblem, addStep, holdsSecret, type Made, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, leaveOut, type Made, type Planning } from './planning.ts';
 
 export function planConnections(planning: Planning): void {
   const { governance, present } = planning;
@@ -36,7 +36,7 @@ function planConnection(
   const { organisationId, vault, now, governance } = planning;
   const id = known?.id ?? uuidv4();
   planning.connectionIds.set(name, id);
-  const secret = planning.comparesSecrets ? secretOf(planning, name, entry) : undefined;
+  const secret = planning.comparesSecrets ? secretOf(planning, name, entry, known) : undefined;
   const replaced = secret !== undefined && !holds(planning, known, secret, name);
   const moves = known !== undefined && known.platform_id !== entry.platform;
   const named = entry.secret && governance.origin === 'file' ? secretKey(entry.secret) : undefined;
@@ -125,12 +125,20 @@ function givenBy(planning: Planning, { platform }: ConnectionEntry): Secret | un
 }
 
 /** Of a connection to an App it is the number of the installation, which the platform may name for all of them. */
-function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
+function secretOf(
+  planning: Planning,
+  name: string,
+  entry: ConnectionEntry,
+  known: ConnectionTable | undefined,
+): Secret | undefined {
   if (!entry.secret) return givenBy(planning, entry);
   const secret = secretIn(planning.resolved, entry.secret);
-  const wrong = secret
-    ? whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret.reveal())
-    : 'was not given with the file';
+  if (!secret) {
+    const isStored = known?.credential != null && known.secret_reference === secretKey(entry.secret);
+    leaveOut(planning, ['connections', name, 'secret'], missingIn(planning.resolved, entry.secret), isStored);
+    return undefined;
+  }
+  const wrong = whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret.reveal());
   if (wrong === undefined) return secret;
   const what = isInParts(entry.secret) ? 'the secret' : `the value of ${secretKey(entry.secret)}`;
   const message = `${what} ${wrong}.`;

@@ -5,7 +5,7 @@ import { platformReferences, type Reference, referenceKey } from '../config-file
 import type { Secret } from '../crypto/secret.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
-import { addProblem, addStep, holdsSecret, type Planning } from './planning.ts';
+import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
 /** `secret`: undefined: it is no longer used, or was not compared. */
 type Move = { name: PlatformSecretName; detail: string; secret: Secret | undefined };
@@ -45,8 +45,15 @@ function planSecret(
   if (!planning.comparesSecrets) return before ? [] : [{ name, detail: `auth.${name}: given`, secret: undefined }];
   const key = referenceKey(reference);
   const secret = planning.resolved.get(key);
-  const problem = secret ? whyNotPlatformSecret(name, secret) : 'was not given with the file';
-  if (problem !== undefined || !secret) {
+  if (!secret) {
+    const manifest = planning.present.platforms.get(platformId);
+    const stored = manifest && new Map(platformReferences(manifest)).get(name);
+    const isStored = before !== undefined && stored !== undefined && referenceKey(stored) === key;
+    leaveOut(planning, ['platforms', platformId, 'auth', name], [key], isStored);
+    return [];
+  }
+  const problem = whyNotPlatformSecret(name, secret);
+  if (problem !== undefined) {
     addProblem(planning, ['platforms', platformId, 'auth', name], `the value of ${key} ${problem}.`);
     return [];
   }

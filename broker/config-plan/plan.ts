@@ -25,8 +25,11 @@ import { loadPresent, type Present } from './present.ts';
 
 export type PlanResult = { ok: true; plan: Plan } | { ok: false; problems: Problem[] };
 
-/** `version`: of what is governed now; what applies the plan says it, so that nothing else is made than was shown. */
-export type ShownPlan = { ok: true; plan: Plan; version: string } | { ok: false; problems: Problem[] };
+/**
+ * `version`: of what is governed now; what applies the plan says it, so that nothing else is made than was shown. `needs`: references to
+ * values that applying it takes and that did not come with it, where the plan keeps secrets.
+ */
+export type ShownPlan = { ok: true; plan: Plan; version: string; needs: string[] } | { ok: false; problems: Problem[] };
 
 /** The version of all that a file speaks of, as it goes out; '': nothing of it was changed yet. */
 export const governanceVersion = async (db: Db, organisationId: string): Promise<string> =>
@@ -48,6 +51,8 @@ export type PlanOptions = {
    * tell whoever may only look whether a guess is the stored secret.
    */
   comparesSecrets?: boolean;
+  /** By default false; see `Planning`. */
+  keepsSecrets?: boolean;
   /** By default true; see `Planning`. */
   mayLimitRepos?: boolean;
 };
@@ -71,9 +76,12 @@ export async function planGovernance(
   if (!organisation) throw new UnknownOrganisation(organisationId);
   // Before the rest is read: what changes meanwhile makes the plan one of an earlier version.
   const version = await governanceVersion(broker.store.db, organisationId);
-  const planning = await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, options);
+  const planning = await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, {
+    ...options,
+    showsMissing: options.keepsSecrets ?? false,
+  });
   const result = await finish(planning);
-  return result.ok ? { ...result, version } : result;
+  return result.ok ? { ...result, version, needs: [...(planning.missing ?? [])] } : result;
 }
 
 /** The same with its steps, on a database or in a transaction. */
@@ -84,7 +92,13 @@ export async function planOn(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
-  { atStart = false, comparesSecrets = true, mayLimitRepos = true }: PlanOptions = {},
+  {
+    atStart = false,
+    comparesSecrets = true,
+    keepsSecrets = false,
+    mayLimitRepos = true,
+    showsMissing = false,
+  }: PlanOptions & { showsMissing?: boolean } = {},
 ): Promise<Planning> {
   const present = await loadPresent(db, organisation);
   const planning: Planning = {
@@ -92,6 +106,8 @@ export async function planOn(
     present,
     resolved,
     comparesSecrets,
+    keepsSecrets,
+    missing: showsMissing ? new Set() : undefined,
     vault,
     organisationId: organisation.id,
     now,

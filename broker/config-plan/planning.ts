@@ -31,6 +31,10 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number];
 /** One difference between the file and the store. `details` are lines such as `role: viewer → admin`, never a secret. */
 export type Change = { action: 'create' | 'update' | 'delete'; kind: ChangeKind; name: string; details: string[] };
 
+/** What rules over many comes first: among thousands of agents a changed policy must not be what is left out. */
+export const rankOf = ({ kind }: Change): number =>
+  kind === 'guardrails' || kind === 'policy' ? -1 : CHANGE_KINDS.indexOf(kind);
+
 export type Plan = { changes: Change[]; warnings: Problem[] };
 
 /** A token with which a new agent brings its key (`abt_…`); it is shown once. */
@@ -92,6 +96,10 @@ export type Planning = {
   readonly resolved: Resolved;
   /** Whether the plan may tell if a secret that came with the file is the stored one. Without it secrets need no values. */
   readonly comparesSecrets: boolean;
+  /** Whether a secret stays whose value did not come with the file, when the stored one came from the same reference. */
+  readonly keepsSecrets: boolean;
+  /** References to values that did not come and are not stored either; undefined: such a one is a problem. */
+  readonly missing: Set<string> | undefined;
   readonly vault: Pick<Vault, 'seal' | 'open'>;
   readonly organisationId: string;
   readonly now: Instant;
@@ -155,6 +163,18 @@ export function addConflict(
 ): void {
   const findings = planning.atStart ? planning.warnings : planning.problems;
   findings.push({ path, message: `${why} ${planning.atStart ? left : refused}`, ...(at && { at }) });
+}
+
+/**
+ * What to make of a secret whose value did not come with the file: it stays, where the stored one came from the same reference and the
+ * plan keeps those; otherwise it is missing.
+ *
+ * @param references the names of its values, as people know them
+ */
+export function leaveOut(planning: Planning, path: Path, references: readonly string[], isStored: boolean): void {
+  if (planning.keepsSecrets && isStored) return;
+  if (planning.missing) for (const one of references) planning.missing.add(one);
+  else addProblem(planning, path, `the value of ${references.join(', ')} was not given with the file.`);
 }
 
 /** Whether a sealed value is this secret; `unreadable`: it cannot be opened. */

@@ -55,6 +55,7 @@ export type ChangedGrant = Extract<Answer<'POST', '/owner/agents/x/grants/y'>, {
 export type AuditRow = Answer<'GET', '/owner/audit'>['rows'][number];
 export type Stats = Answer<'GET', '/owner/stats'>;
 export type GovernancePlan = Answer<'POST', '/owner/governance/plan'>;
+export type GovernanceApply = Answer<'GET', '/owner/governance/applies'>['applies'][number];
 export type GovernanceApplied = Answer<'POST', '/owner/governance/apply'>;
 export type Report = Answer<'GET', '/owner/diagnostics'>['diagnostics'][number];
 export type PushDevice = Answer<'GET', '/owner/push-subscriptions'>['subscriptions'][number];

@@ -136,6 +136,8 @@ export type Asked = NoticesAsked & {
   'POST /owner/caller-issuers': typeof trustCallerIssuer;
   'POST /owner/caller-issuers/remove': typeof distrustCallerIssuer;
   'GET /owner/governance': typeof governance.governanceExport;
+  'GET /owner/governance/applies': typeof governance.governanceApplies;
+  'GET /owner/governance/applies/{id}/before': typeof governance.governanceBefore;
   'POST /owner/governance/plan': typeof governance.governancePlan;
   'POST /owner/governance/apply': typeof governance.governanceApply;
   'GET /owner/organisation': typeof ownerOrganisation;

@@ -20,6 +20,12 @@ export const SeenVersion = z
   .optional()
   .describe('the version that was changed to these; when another is in force by now, nothing is changed');
 
+export const MadeBy = z.object({
+  by: z.string().describe('the id of an owner, or `operator`'),
+  how: z.string().describe('such as `console`, `api` or `start`'),
+  audit_id: z.guid().describe('the audit row of the change'),
+});
+
 /** A version of rules, with who made it. */
 const Version = z
   .object({
@@ -27,14 +33,7 @@ const Version = z
     rules: Rules,
     words: Words,
     created_at: z.iso.datetime(),
-    made_by: z
-      .object({
-        by: z.string().describe('the id of an owner, or `operator`'),
-        how: z.string().describe('such as `console`, `api` or `start`'),
-        audit_id: z.guid().describe('the audit row of the change'),
-      })
-      .nullable()
-      .describe('null: nobody is on record, as of what came with the organisation'),
+    made_by: MadeBy.nullable().describe('null: nobody is on record, as of what came with the organisation'),
   })
   .meta({ id: 'RulesVersion' });
 

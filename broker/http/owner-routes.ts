@@ -31,7 +31,13 @@ import {
   tryConnection,
 } from './routes/owner/connections.ts';
 import { ownerEvents } from './routes/owner/events.ts';
-import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
+import {
+  governanceApplies,
+  governanceApply,
+  governanceBefore,
+  governanceExport,
+  governancePlan,
+} from './routes/owner/governance.ts';
 import { changeOwnerGrant, ownerGrants, removeOwnerGrants } from './routes/owner/grants.ts';
 import { changeGuardrails, guardrailsVersions, ownerGuardrails } from './routes/owner/guardrails.ts';
 import { inviteAgent, ownerInvites, removeOwnerInvite } from './routes/owner/invites.ts';
@@ -125,6 +131,8 @@ export const OWNER_ROUTES: readonly Route[] = [
   governancePlan,
   governanceApply,
   governanceExport,
+  governanceApplies,
+  governanceBefore,
   ownerKeys,
   rotateKeys,
   ...builtInRoutes,

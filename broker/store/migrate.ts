@@ -43,6 +43,7 @@ import { auditPartitions, boundAuditRows } from './migrations/0048-audit-partiti
 import { sinksInFiles } from './migrations/0049-sinks-in-files.ts';
 import { passkeyDeciders } from './migrations/0050-passkey-deciders.ts';
 import { signIns } from './migrations/0051-sign-ins.ts';
+import { governanceApplies } from './migrations/0052-governance-applies.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -98,6 +99,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0049-sinks-in-files': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => sinksInFiles(db, dialect) },
   '0050-passkey-deciders': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => passkeyDeciders(db, dialect) },
   '0051-sign-ins': { readableBy: '0.1.0', up: signIns },
+  '0052-governance-applies': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => governanceApplies(db, types) },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

@@ -52,6 +52,22 @@ export type OwnerTable = {
   last_sign_in_at: number | null;
 };
 
+/** An apply of a governance file. */
+export type GovernanceApplyTable = {
+  organisation_id: string;
+  /** Of the audit row `governance_applied`. */
+  id: string;
+  made_by: string;
+  how: string;
+  detail: string | null;
+  change_count: number;
+  /** JSON: the first of them. */
+  changes: string;
+  /** What was in force before it as a file, in gzip. */
+  file_before: Uint8Array | null;
+  created_at: number;
+};
+
 export type AgentTable = {
   organisation_id: string;
   id: string;
@@ -974,6 +990,7 @@ export type Schema = {
   breakers: BreakerTable;
   fact_versions: FactVersionTable;
   governance_versions: GovernanceVersionTable;
+  governance_applies: GovernanceApplyTable;
   bulk_changes: BulkChangeTable;
   audit_rows: AuditTable;
   activity_counts: ActivityCountTable;

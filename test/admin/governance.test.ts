@@ -186,4 +186,84 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     const { changes } = (await apply(without)).body;
     expect(changes).toContainEqual(expect.objectContaining({ kind: 'agent', name: 'by hand' }));
   });
+
+  describe('going back', () => {
+    const present = async () => (await organisation.ask('GET', '/owner/governance')).body.text as string;
+    const applies = async (by = organisation.owner) =>
+      (await organisation.ask('GET', '/owner/governance/applies', undefined, by)).body.applies;
+    const fileBefore = async (id: string) =>
+      (await organisation.ask('GET', `/owner/governance/applies/${id}/before`)).body.text as string;
+    const planBack = async (text: string) =>
+      (await organisation.ask('POST', '/owner/governance/plan', { text, keep_secrets: true })).body;
+    const goBack = (text: string, more: object = {}) =>
+      organisation.ask('POST', '/owner/governance/apply', { text, keep_secrets: true, ...more });
+
+    test('what was in force before an apply comes back, what was changed by hand since included; secrets stay', async () => {
+      await apply();
+      const wanted = await present();
+      const second = FILE.replace('["crm:*"]', '["crm:read"]').replace('role: viewer', 'role: approver');
+      expect((await apply(second)).status).toBe(200);
+      await organisation.ask('POST', '/owner/guardrails', { guardrails: [{ name: 'freeze', effect: 'deny' }] });
+      const [newest, oldest, ...others] = await applies();
+      expect(others).toEqual([]);
+      expect(newest).toMatchObject({
+        applied_at: expect.any(String),
+        made_by: { by: organisation.owner.id, how: 'api', audit_id: newest.id },
+        detail: null,
+        change_count: 2,
+        changes: [
+          { action: 'update', kind: 'owner', details: ['role: viewer → approver'] },
+          { action: 'update', kind: 'policy', name: 'careful' },
+        ],
+        has_file: true,
+      });
+      expect((await events()).find(({ id }: { id: string }) => id === newest.id).reason).toBe('governance_applied');
+      const text = await fileBefore(newest.id);
+      expect(text).toBe(wanted);
+      expect(text).not.toContain(SECRET);
+      const planned = await planBack(text);
+      expect(planned.needs_values).toEqual([]);
+      expect(planned.changes.map(({ kind }: { kind: string }) => kind)).toEqual(['owner', 'policy', 'guardrails']);
+      const back = await goBack(text, { governance_version: planned.governance_version });
+      expect(back.status, back.text).toBe(200);
+      expect(await present()).toBe(wanted);
+      const [connection] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+      expect(connection).toMatchObject({ has_secret: true, secret_from: 'env:CRM_TOKEN' });
+      // It is an apply itself, and so can be undone.
+      expect((await applies()).map(({ id }: { id: string }) => id).slice(1)).toEqual([newest.id, oldest.id]);
+      expect(await fileBefore((await applies())[0].id)).toContain('freeze');
+    });
+
+    test('a secret that is stored no more, or came from elsewhere, is asked for', async () => {
+      await apply();
+      const wanted = await present();
+      expect((await apply('connections: {}')).status).toBe(200);
+      const [{ id }] = await applies();
+      const text = await fileBefore(id);
+      expect((await planBack(text)).needs_values).toEqual(['env:CRM_TOKEN']);
+      const refused = await goBack(text);
+      expectEnvelope(refused, 400, 'invalid_governance');
+      expect(refused.text).toContain('the value of env:CRM_TOKEN was not given with the file');
+      expect((await goBack(text, { values: { 'env:CRM_TOKEN': SECRET } })).status).toBe(200);
+      expect(await present()).toBe(wanted);
+      const elsewhere = wanted.replace('CRM_TOKEN', 'OTHER_TOKEN');
+      expect((await planBack(elsewhere)).needs_values).toEqual(['env:OTHER_TOKEN']);
+      // Without being asked to keep them, as before.
+      expectEnvelope(await organisation.ask('POST', '/owner/governance/apply', { text }), 400, 'invalid_governance');
+    });
+
+    test('the last 20 are kept; viewers read them, and nobody else does', async () => {
+      for (let at = 0; at < 22; at++) await apply(`auto_suspend: { refusals: ${at + 10}, within_seconds: 60 }\n`);
+      const viewer = await organisation.addOwner('viewer');
+      const kept = await applies(viewer);
+      expect(kept).toHaveLength(20);
+      expect(kept[0].changes[0].details[0]).toContain('31');
+      expect(kept[19].changes[0].details[0]).toContain('12');
+      const stranger = await world.organisation();
+      const path = `/owner/governance/applies/${kept[0].id}/before`;
+      expect((await organisation.ask('GET', path, undefined, viewer)).status).toBe(200);
+      expectEnvelope(await stranger.ask('GET', path), 404, 'not_found');
+      expect((await stranger.ask('GET', '/owner/governance/applies')).body).toEqual({ applies: [] });
+    });
+  });
 });

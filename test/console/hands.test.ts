@@ -334,6 +334,15 @@ describe.skipIf(withoutChromium)(
       await look('applying a governance file', 'dialog');
       await use('#apply-now');
       await there(page, '#applied', 'In force');
+      const newest = '#applies > li:first-child';
+      await use(`${newest} summary`);
+      await there(page, newest, 'the guardrails');
+      await look('what was applied');
+      await use(`${newest} .go-back`);
+      await there(page, '#changes', 'Removed the guardrails');
+      await use('#apply');
+      await use('#apply-now');
+      await there(page, '#applied', 'In force: 1 removed');
     };
 
     const lookAround = async (walk: Walk) => {

@@ -82,6 +82,7 @@ const MIGRATIONS = [
   '0049-sinks-in-files',
   '0050-passkey-deciders',
   '0051-sign-ins',
+  '0052-governance-applies',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -1,5 +1,6 @@
 /** Organisations with something of everything, and a look at all that is stored of each. */
 import { createECDH, createHash, randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import type { Kysely } from 'kysely';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
@@ -8,6 +9,7 @@ import { rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
 import { addCounts, moveMark } from '../../broker/store/activity-counts.ts';
 import { putDeeds } from '../../broker/store/agent-deeds.ts';
+import { putGovernanceApply } from '../../broker/store/governance-applies.ts';
 import { putHeldJoin } from '../../broker/store/held-joins.ts';
 import { takeLease } from '../../broker/store/leases.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
@@ -86,6 +88,17 @@ export async function furnish(
   await putReceiptLog(world, organisation, name);
   await putAuditSink(world, organisation, name);
   for (const owner of owners) await putPushDevice(organisation, owner, name);
+  await putGovernanceApply(broker.store.db, {
+    organisation_id: organisation.id,
+    id: crypto.randomUUID(),
+    made_by: organisation.owner.id,
+    how: 'api',
+    detail: `${name} file`,
+    change_count: 1,
+    changes: '[]',
+    file_before: gzipSync(`# ${name} before\n`),
+    created_at: broker.clock(),
+  });
   return { organisation, agent, owners };
 }
 

@@ -5,6 +5,7 @@
 /** @typedef {import('/console/governance/references.js').Sent} Sent */
 /** @typedef {import('/console/governance/values.js').Values} Values */
 import { ask } from '/console/api.js';
+import { Applies } from '/console/governance/applies.js';
 import { ApplyDialog } from '/console/governance/apply-dialog.js';
 import { Changes, sumOf } from '/console/governance/changes.js';
 import { referencesIn } from '/console/governance/references.js';
@@ -18,8 +19,6 @@ import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
-/** What a file would do. `lacks`: values that have to be given before it can be applied. @typedef {GovernancePlan & { lacks: boolean }} Shown */
-
 const USUAL = 'governance.yaml';
 
 export function GovernancePage() {
@@ -29,10 +28,12 @@ export function GovernancePage() {
   const [text, setText] = useState('');
   const [file, setFile] = useState(USUAL);
   const [references, setReferences] = useState(/** @type {readonly Reference[]} */ ([]));
+  const [needs, setNeeds] = useState(/** @type {readonly string[]} */ ([]));
   const [values, setValues] = useState(/** @type {Values} */ ({}));
-  const [plan, setPlan] = useState(/** @type {Shown | undefined} */ (undefined));
+  const [plan, setPlan] = useState(/** @type {GovernancePlan | undefined} */ (undefined));
   const [applied, setApplied] = useState(/** @type {GovernanceApplied | undefined} */ (undefined));
   const [asking, setAsking] = useState(false);
+  const [made, setMade] = useState(0);
   const { busy, problem, run } = useDoing();
   const take = (/** @type {string} */ to, /** @type {string} */ from) => {
     setText(to);
@@ -44,24 +45,32 @@ export function GovernancePage() {
   const given = (/** @type {readonly Reference[]} */ of) =>
     Object.fromEntries(of.flatMap(({ key }) => (values[key] ? [[key, values[key]]] : [])));
   /** @returns {Sent} */
-  const sent = () => ({ text, file, values: given(references) });
-  const show = () =>
+  const sent = () => ({ text, file, values: given(references), keep_secrets: may });
+  const show = (of = { text, file }) =>
     run(async () => {
       setPlan(undefined);
       setApplied(undefined);
       // An owner who may not apply it gives no secrets, and is told nothing of them.
-      const named = (await referencesOf(text)).filter(({ isKey }) => may || isKey);
+      const named = (await referencesOf(of.text)).filter(({ isKey }) => may || isKey);
       setReferences(named);
-      const lacks = named.some(({ key }) => !values[key]);
-      const body = { text, file, values: given(named), without_secrets: lacks || !may };
-      setPlan({ ...(await ask('POST', '/owner/governance/plan', body)), lacks });
+      const body = { ...of, values: given(named), keep_secrets: may, without_secrets: !may };
+      setNeeds(named.map(({ key }) => key));
+      const shown = await ask('POST', '/owner/governance/plan', body);
+      setNeeds(shown.needs_values);
+      setPlan(shown);
     });
   const give = (/** @type {Values} */ to) => {
     setValues(to);
     setPlan(undefined);
   };
-  const done = (/** @type {GovernanceApplied} */ made) => {
-    setApplied(made);
+  const goBack = (/** @type {string} */ to) => {
+    take(to, USUAL);
+    document.getElementById('governance-text')?.focus();
+    show({ text: to, file: USUAL });
+  };
+  const done = (/** @type {GovernanceApplied} */ now) => {
+    setApplied(now);
+    setMade(made + 1);
     setPlan(undefined);
     setValues({});
     setAsking(false);
@@ -80,12 +89,13 @@ export function GovernancePage() {
       }}>
         <h2 id="file-head">A file, and what it would change</h2>
         <${FileText} text=${text} file=${file} take=${take} isWrong=${problem !== undefined} />
-        ${references.length > 0 && html`<${ValueFields} references=${references} values=${values} write=${give} />`}
+        ${references.length > 0 && html`<${ValueFields} references=${references} needs=${needs} values=${values} write=${give} />`}
         <${Wrong} problem=${problem} />
         <div class="buttons"><button type="submit" class="primary" id="show-plan" disabled=${busy || !text.trim()}>${busy ? 'Reading it…' : 'Show what it would change'}</button></div>
       </form>
       ${plan && html`<${Plan} plan=${plan} may=${may} role=${owner.role} apply=${() => setAsking(true)} />`}
       ${applied && html`<${Applied} applied=${applied} />`}
+      <${Applies} key=${made} goBack=${goBack} />
     </div>
     ${asking && plan && html`<${ApplyDialog} plan=${plan} sent=${sent()} done=${done} onClose=${() => setAsking(false)} />`}
   `;
@@ -147,8 +157,8 @@ function FileText({ text, file, take, isWrong }) {
   `;
 }
 
-/** @param {{ plan: Shown, may: boolean, role: string, apply: () => void }} props */
-function Plan({ plan: { changes, warnings, lacks }, may, role, apply }) {
+/** @param {{ plan: GovernancePlan, may: boolean, role: string, apply: () => void }} props */
+function Plan({ plan: { changes, warnings, needs_values: lacks }, may, role, apply }) {
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => heading.current?.focus(), []);
   return html`<section class="sheet stack" aria-labelledby="plan-head" id="plan">
@@ -158,8 +168,8 @@ function Plan({ plan: { changes, warnings, lacks }, may, role, apply }) {
     ${
       changes.length > 0 &&
       (may
-        ? html`<div class="buttons"><button type="button" class="primary" id="apply" disabled=${lacks} onClick=${apply}>Apply it…</button>
-          ${lacks && html`<p class="quiet small">To apply it, give the values above of all that the file names, and look again.</p>`}</div>`
+        ? html`<div class="buttons"><button type="button" class="primary" id="apply" disabled=${lacks.length > 0} onClick=${apply}>Apply it…</button>
+          ${lacks.length > 0 && html`<p class="quiet small">To apply it, give these values above and look again: ${lacks.map((one, at) => html`${at > 0 && ', '}<code class="theirs" key=${one}>${visibleLine(one)}</code>`)}.</p>`}</div>`
         : html`<p class="quiet">Your role is ${role}: an admin can apply it.</p>`)
     }
   </section>`;

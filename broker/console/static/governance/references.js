@@ -1,7 +1,7 @@
 // What a governance file names instead of writing it: whoever applies it gives the values.
 
 /** `key`: as the broker takes it, such as `env:CRM_TOKEN`. `isKey`: of an agent, which is no secret. @typedef {{ key: string, isKey: boolean }} Reference */
-/** What is sent of a file. @typedef {{ text: string, file: string, values: Record<string, string> }} Sent */
+/** What is sent of a file. @typedef {{ text: string, file: string, values: Record<string, string>, keep_secrets: boolean }} Sent */
 
 /** More than any file has, also one that leads to itself. */
 const MOST_DEEP = 20;

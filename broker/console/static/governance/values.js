@@ -7,23 +7,23 @@ import { visibleLine } from '/console/visible.js';
 
 /** By key. @typedef {Readonly<Record<string, string>>} Values */
 
-/** @param {{ references: readonly Reference[], values: Values, write: (values: Values) => void }} props */
-export function ValueFields({ references, values, write }) {
+/** `needs`: keys of those that are not stored yet. @param {{ references: readonly Reference[], needs: readonly string[], values: Values, write: (values: Values) => void }} props */
+export function ValueFields({ references, needs, values, write }) {
   return html`<fieldset class="values" id="values">
     <legend>What the file names</legend>
-    <p class="quiet small">The file names these and does not hold them. They are sealed in the broker's store, and nobody is shown them again.</p>
-    ${references.map(({ key }) => html`<${ValueField} key=${key} name=${key} value=${values[key] ?? ''} hear=${(/** @type {string} */ value) => write({ ...values, [key]: value })} />`)}
+    <p class="quiet small">The file names these and does not hold them. They are sealed in the broker's store, and nobody is shown them again. What is stored already stays unless a new value is given.</p>
+    ${references.map(({ key }) => html`<${ValueField} key=${key} name=${key} stays=${!needs.includes(key)} value=${values[key] ?? ''} hear=${(/** @type {string} */ value) => write({ ...values, [key]: value })} />`)}
   </fieldset>`;
 }
 
-/** @param {{ name: string, value: string, hear: (value: string) => void }} props */
-function ValueField({ name, value, hear }) {
+/** @param {{ name: string, stays: boolean, value: string, hear: (value: string) => void }} props */
+function ValueField({ name, stays, value, hear }) {
   const id = useId();
   const [kind, where] = [name.slice(0, name.indexOf(':')), name.slice(name.indexOf(':') + 1)];
   const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
     hear(withoutLastBreak((await currentTarget.files?.[0]?.text()) ?? ''));
   return html`<div class="field">
-    <label for=${id}>${kind === 'file' ? 'The file ' : ''}<code class="theirs">${visibleLine(where)}</code></label>
+    <label for=${id}>${kind === 'file' ? 'The file ' : ''}<code class="theirs">${visibleLine(where)}</code>${stays && html` <span class="quiet">is stored, and stays</span>`}</label>
     ${
       kind === 'file'
         ? html`<input id=${id} data-value=${name} type="file" onChange=${chosen} />`

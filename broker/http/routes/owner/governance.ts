@@ -3,22 +3,22 @@ import { z } from 'zod';
 import type { Governance } from '../../../config-file/governance.ts';
 import { withGovernance } from '../../../config-file/parse-aside.ts';
 import { formatProblem, type Problem } from '../../../config-file/problems.ts';
+import { listApplies, MAX_FILE_CHARACTERS, readFileBefore } from '../../../config-plan/applies.ts';
 import { applyGovernance } from '../../../config-plan/apply-recorded.ts';
 import { exportGovernance } from '../../../config-plan/export.ts';
 import { planGovernance } from '../../../config-plan/plan.ts';
 import { CHANGE_KINDS } from '../../../config-plan/planning.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { isEntitled } from '../../../entitlement.ts';
 import { Refusal } from '../../errors.ts';
+import { MadeBy } from '../../given-rules.ts';
 import { howOf } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const GovernanceFile = z.strictObject({
-  text: z
-    .string()
-    .max(8 * 1024 * 1024)
-    .describe('the file as it is written, at most 8 MiB'),
+  text: z.string().max(MAX_FILE_CHARACTERS).describe('the file as it is written, at most 8 MiB'),
   file: z.string().max(1024).default('governance.yaml').describe('what to call it in problems'),
   values: z
     .record(z.string().max(1100), z.string().max(64 * 1024))
@@ -27,7 +27,13 @@ const GovernanceFile = z.strictObject({
 });
 type GovernanceFile = z.output<typeof GovernanceFile>;
 
+const keep_secrets = z
+  .boolean()
+  .default(false)
+  .describe('whether a secret stays whose value is not given, where the stored one came from the same reference');
+
 const PlannedFile = GovernanceFile.extend({
+  keep_secrets,
   without_secrets: z
     .boolean()
     .default(false)
@@ -37,6 +43,7 @@ const PlannedFile = GovernanceFile.extend({
 });
 
 const AppliedFile = GovernanceFile.extend({
+  keep_secrets,
   governance_version: z
     .string()
     .max(100)
@@ -80,6 +87,11 @@ const PlannedShown = Planned.extend({
   governance_version: z
     .string()
     .describe('of what is in force now: given to apply, that changes nothing when something else is in force by then'),
+  needs_values: z
+    .array(z.string())
+    .describe(
+      'with `keep_secrets`, what the file names, was not given and is not stored: apply takes the values of these',
+    ),
 }).meta({ id: 'GovernancePlanShown' });
 const AppliedShown = Planned.extend({
   bootstrap_tokens: z
@@ -104,6 +116,7 @@ export const governancePlan = route({
       planGovernance(broker, who.organisationId, governance, values, broker.clock(), {
         // Not for viewers: the answer would tell whether a value that was sent is the secret that is stored.
         comparesSecrets: who.role === 'admin' && !body.without_secrets,
+        keepsSecrets: body.keep_secrets,
         mayLimitRepos: isEntitled(broker, who.organisationId, 'repository_constraints'),
       }),
     );
@@ -112,6 +125,7 @@ export const governancePlan = route({
       changes: planned.plan.changes,
       warnings: planned.plan.warnings.map(formatProblem),
       governance_version: planned.version,
+      needs_values: planned.needs,
     });
   },
 });
@@ -132,7 +146,10 @@ export const governanceApply = route({
     const { who, body, services, correlationId } = context;
     const by = { owner: who.owner, how: howOf(context), correlationId };
     const applied = await reading(body, (governance, values) =>
-      applyGovernance(services, by, governance, values, { plannedFor: body.governance_version }),
+      applyGovernance(services, by, governance, values, {
+        plannedFor: body.governance_version,
+        keepsSecrets: body.keep_secrets,
+      }),
     );
     if (!applied.ok && applied.changed)
       throw new Refusal(
@@ -165,4 +182,61 @@ export const governanceExport = route({
   errors: [],
   handle: async ({ services: { broker }, who }) =>
     json(200, { text: await exportGovernance(broker, who.organisationId, broker.clock()) }),
+});
+
+const ApplyShown = z
+  .object({
+    id: z.guid().describe('of its audit row'),
+    applied_at: z.iso.datetime(),
+    made_by: MadeBy,
+    detail: z.string().nullable().describe("the audit row's words, such as the name of the file"),
+    change_count: z.int(),
+    changes: z.array(ChangeShown).describe('the first 200; of more than that, policies and guardrails first'),
+    has_file: z.boolean().describe('whether what was in force before it is kept; not of more than 8 MiB'),
+  })
+  .meta({ id: 'GovernanceApply' });
+
+/** GET /owner/governance/applies */
+export const governanceApplies = route({
+  method: 'GET',
+  path: '/owner/governance/applies',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.governance.applies',
+  summary: 'The last 20 applies of governance files, newest first, with what each changed.',
+  answers: { 200: { description: 'The applies.', schema: z.object({ applies: z.array(ApplyShown) }) } },
+  errors: [],
+  handle: async ({ services: { broker }, who }) =>
+    json(200, {
+      applies: (await listApplies(broker.store.db, who.organisationId)).map((one) => ({
+        id: one.id,
+        applied_at: new Date(one.created_at).toISOString(),
+        made_by: { by: one.made_by, how: one.how, audit_id: one.id },
+        detail: one.detail,
+        change_count: one.changeCount,
+        changes: one.changes,
+        has_file: one.hasFile,
+      })),
+    }),
+});
+
+/** GET /owner/governance/applies/{id}/before */
+export const governanceBefore = route({
+  method: 'GET',
+  path: '/owner/governance/applies/{id}/before',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.governance.before',
+  summary:
+    'What was in force before an apply, as a governance file; planned and applied as any other, it goes back to that.',
+  params: { id: z.guid().describe('the id of the apply') },
+  answers: { 200: { description: 'The file.', schema: z.object({ text: z.string() }) } },
+  errors: ['not_found'],
+  handle: async ({ services: { broker }, who, params }) => {
+    const text = await readFileBefore(broker.store.db, who.organisationId, storedUuid(params.id));
+    if (text === undefined) throw new Refusal('not_found', 'There is no such apply, or it is not kept any more.');
+    if (text === null)
+      throw new Refusal('not_found', 'What was in force before it was longer than 8 MiB, and is not kept.');
+    return json(200, { text });
+  },
 });

@@ -1,0 +1,63 @@
+/** The last applies of governance files: what each changed, and the file that goes back to what was in force before it. */
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import { z } from 'zod';
+import { findFileBefore, listGovernanceApplies } from '../store/governance-applies.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
+import { CHANGE_KINDS, type Change, rankOf } from './planning.ts';
+
+/** What a file may have at most; a longer one could not be applied again. */
+export const MAX_FILE_CHARACTERS = 8 * 1024 * 1024;
+/** So many changes of one apply are kept, and lines and characters of each. */
+const MOST_CHANGES = 200;
+const MOST_LINES = 50;
+const MOST_CHARACTERS = 1000;
+
+const compress = promisify(gzip);
+const decompress = promisify(gunzip);
+
+/** A file as it is kept; null: it is too long. */
+export const keptFile = async (text: string): Promise<Uint8Array | null> =>
+  text.length > MAX_FILE_CHARACTERS ? null : await compress(text);
+
+/** Changes as they are kept; of too many, what rules over many agents before single ones. */
+export function keptChanges(changes: readonly Change[]): string {
+  const some =
+    changes.length <= MOST_CHANGES ? changes : changes.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, MOST_CHANGES);
+  const clipped = (line: string) =>
+    line.length > MOST_CHARACTERS ? `${line.slice(0, MOST_CHARACTERS).toWellFormed()}…` : line;
+  return JSON.stringify(
+    some.map(({ action, kind, name, details }) => ({
+      action,
+      kind,
+      name,
+      details: details.slice(0, MOST_LINES).map(clipped),
+    })),
+  );
+}
+
+const Changes = z.array(
+  z.object({
+    action: z.enum(['create', 'update', 'delete']),
+    kind: z.enum(CHANGE_KINDS),
+    name: z.string(),
+    details: z.array(z.string()),
+  }),
+);
+
+/** The applies that are kept, newest first. `changeCount`: of all of its changes; `changes` may be the first of them. */
+export async function listApplies(db: Db, organisationId: string) {
+  return (await listGovernanceApplies(db, organisationId)).map(({ changes, has_file, change_count, ...apply }) => ({
+    ...apply,
+    changeCount: change_count,
+    changes: readStored(Changes, changes, `changes of the apply ${apply.id}`),
+    hasFile: has_file === 1,
+  }));
+}
+
+/** The file of what was in force before an apply; null: it was too long to be kept. Undefined: no such apply is kept. */
+export async function readFileBefore(db: Db, organisationId: string, id: string): Promise<string | null | undefined> {
+  const file = await findFileBefore(db, organisationId, id);
+  return file ? (await decompress(file)).toString('utf8') : file;
+}

@@ -1,0 +1,66 @@
+// The last applies of governance files: who made which, what each changed, and the way back to before it.
+/** @typedef {import('../../answers.ts').GovernanceApply} GovernanceApply */
+import { ask } from '/console/api.js';
+import { Changes, sumOf } from '/console/governance/changes.js';
+import { html, useState } from '/console/html.js';
+import { useOwners, whoMade } from '/console/policy/versions.js';
+import { Failed } from '/console/shell/empty.js';
+import { openTo } from '/console/shell/fields.js';
+import { Link } from '/console/shell/router.js';
+import { Ago } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 30_000;
+
+/** `goBack`: hears the file that goes back. @param {{ goBack: (text: string) => void }} props */
+export function Applies({ goBack }) {
+  const { answer, error, reload } = useLoaded('/owner/governance/applies', EVERY_MS);
+  const owners = useOwners();
+  const applies = answer?.applies;
+  return html`<section class="stack" aria-labelledby="applies-head">
+    <h2 id="applies-head">What was applied</h2>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${applies?.length === 0 && html`<p class="quiet">No file has changed anything yet. The last 20 that do stand here, each with the way back to before it.</p>`}
+    ${
+      applies &&
+      applies.length > 0 &&
+      html`<ol role="list" class="sheet rows" id="applies">
+        ${applies.map((one) => html`<${Apply} key=${one.id} apply=${one} owners=${owners} goBack=${goBack} />`)}
+      </ol>`
+    }
+  </section>`;
+}
+
+/** @param {{ apply: GovernanceApply, owners: ReadonlyMap<string, string>, goBack: (text: string) => void }} props */
+function Apply({ apply, owners, goBack }) {
+  const [open, setOpen] = useState(false);
+  const { busy, problem, run } = useDoing();
+  const { id, changes, change_count: count, applied_at: at, detail, has_file } = apply;
+  const take = () => run(async () => goBack((await ask('GET', `/owner/governance/applies/${id}/before`)).text));
+  return html`<li class="row" data-apply=${id}>
+    <details onToggle=${openTo(setOpen)}>
+      <summary>
+        <strong>${count > changes.length ? `${count} changes` : sumOf(changes) || 'Agents came under the file'}</strong>
+        <span class="small quiet">${' '}<${Ago} at=${at} /> · ${whoMade(apply, owners)}</span>
+      </summary>
+      ${
+        open &&
+        html`<div class="stack opened">
+          ${detail && html`<p class="small quiet theirs">${visibleLine(detail)}</p>`}
+          <${Changes} changes=${changes} id=${`changes-${id}`} />
+          ${count > changes.length && html`<p class="quiet small">And ${count - changes.length} more, which are not kept.</p>`}
+          <p class="small"><${Link} to=${`/console/activity?words=${id}`}>This apply in the activity<//></p>
+          ${
+            has_file
+              ? html`<p class="quiet small">Going back undoes this apply and whatever was changed since, here or in the console, as far as a file says it. It is shown before anything is done. Secrets stay as they are stored.</p>
+                <div class="buttons"><button type="button" class="go-back" disabled=${busy} onClick=${take}>Look at going back to before it</button></div>`
+              : html`<p class="quiet small">What was in force before was longer than a file may be, and is not kept.</p>`
+          }
+          <${Problem} problem=${problem} />
+        </div>`
+      }
+    </details>
+  </li>`;
+}
