@@ -47,7 +47,9 @@ export function valuePart(
     ...(quoted ? oddities(read) : oddName(read)).map((sentence) => sentence.replace(/\.$/, '')),
     ...(more === undefined ? [] : [more]),
   ];
-  const note = notes.length === 0 ? undefined : visibleCut(notes.join('; '), MOST_NOTED).text;
+  // Each may be a sentence of its own, and here they are parts of one.
+  const joined = notes.map((one, at) => (at === 0 ? one : one.replace(/^It/, 'it'))).join('; ');
+  const note = notes.length === 0 ? undefined : visibleCut(joined, MOST_NOTED).text;
   return {
     value,
     ...(strong && { strong: true as const }),

@@ -51,6 +51,15 @@ describe.skipIf(withoutChromium)(
       await page.open(`${world.running.baseUrl}/console`);
       await look(page, id);
       await page.until(`document.querySelector('.passkey:enabled') !== null`);
+      // On a phone, too, what approves is on the left and what denies on the right, each way in one row.
+      const places = await page.value<number[][]>(`['.approve', '.passkey', '.deny', '.deny-passkey'].map((one) => {
+        const { left, top } = document.querySelector('.decide ' + one).getBoundingClientRect();
+        return [Math.round(left), Math.round(top)];
+      })`);
+      const [approve, byKey, deny, denyByKey] = places as [number[], number[], number[], number[]];
+      expect([byKey[0], denyByKey[0]]).toEqual([approve[0], deny[0]]);
+      expect([deny[1], denyByKey[1]]).toEqual([approve[1], byKey[1]]);
+      expect(deny[0]).toBeGreaterThan(approve[0]!);
       await page.click('.passkey');
       await says(page, 'and made: status 200');
       const { how, decided_by } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;

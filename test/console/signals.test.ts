@@ -16,7 +16,7 @@ describe.skipIf(withoutChromium)(
 
     const platformAnswers = (status: number) => {
       world.upstream.answer = (_request, response) => {
-        response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"no"}');
+        response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"no\\u202eon"}');
       };
     };
     const hold = async (more: object = {}) => {
@@ -46,7 +46,10 @@ describe.skipIf(withoutChromium)(
       await look(page, id);
       await approve(page);
       await says(page, words);
-      expect(await page.value(`document.querySelector('${card(id)} .became').dataset.kind`)).toBe('wait');
+      const became = `document.querySelector('${card(id)} .became')`;
+      expect(await page.value(`${became}.dataset.kind`)).toBe('wait');
+      // As the page behind the link does: without its words nobody knows what to mend.
+      if (status >= 400) expect(await page.value(`${became}.innerText`)).toContain('The platform says: “no⟦U+202E⟧on”');
       await go('/console/activity?result=allowed');
       await page.until(`document.querySelector('#activity .row') !== null`);
       const [first] = await rows();

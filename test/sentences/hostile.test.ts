@@ -29,7 +29,7 @@ test.each<[string, JsonObject, string]>([
   [
     'a domain in another alphabet',
     { a: 'x@аpple.example', b: 'z' },
-    'post x@аpple.example (“аpple” mixes Latin and Cyrillic letters; Its domain is xn--pple-43d.example): “z”',
+    'post x@аpple.example (“аpple” mixes Latin and Cyrillic letters; its domain is xn--pple-43d.example): “z”',
   ],
   [
     'words of the sentence',

@@ -58,12 +58,12 @@ export const namesOf = (/** @type {readonly (string | ScopesOn[number])[]} */ sc
     typeof one === 'string' ? [one] : one.scopes.map((scope) => `${scope} on ${one.platformId}`),
   );
 
-/** What waits, in one line, for where there is no markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
 /**
  * What waits, as it is listed, by its kind.
  * @typedef {{ kind: 'approval', item: ListedCall } | { kind: 'access', item: ListedAccessRequest } | { kind: 'registration', item: ListedRegistration }} Listed
  */
 
+/** What waits, in one line, for where there is no markup: `refund 45.00 EUR of payment pay_1 on sandbox for triage`. */
 export const oneLine = (/** @type {Listed} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
@@ -94,9 +94,13 @@ function ofCall(held) {
   if (held.execution_error) return ofFailed(by, held.execution_error, held.executed_at ?? null);
   if (!held.executed_at) return { kind: 'wait', words: `Approved${by}. The call is under way.`, underWay: true };
   const { kind, words } = platformAnswer(visibleLine(held.result_summary ?? ''));
-  if (kind !== 'good') return { kind, words: `Approved${by} and made, but ${words}.` };
+  if (kind !== 'good') return { kind, words: `Approved${by} and made, but ${words}.${platformSays(held)}` };
   return { kind, words: `Approved${by} and made: ${visibleLine(held.result_summary ?? 'the platform answered')}.` };
 }
+
+/** In its own words, where it said any. */
+const platformSays = (/** @type {Partial<HeldCall>} */ { platform_message }) =>
+  platform_message ? ` The platform says: “${visibleLine(platform_message)}”` : '';
 
 /**
  * Approved, and it came to no answer: some of these calls were made, and of some nobody knows.
