@@ -103,6 +103,7 @@ describe.skipIf(withoutChromium)(
     test.each([
       ['/console/agents', '#agents .row'],
       ['/console/agents/AGENT', '#grants .row'],
+      ['/console/agents/new', '#add-platform'],
       ['/console/activity', '#activity .row'],
       ['/console/connections', '#connections .row'],
       ['/console/people', '.people .sheet'],
@@ -110,11 +111,19 @@ describe.skipIf(withoutChromium)(
       ['/console/notices', '#add-channel'],
       ['/console/reports', '.page-head'],
       ['/console/clients', '.page-head'],
+      ['/console/passkeys', '.enrol'],
+      ['/console/standing-approvals', '.page-head'],
     ])('%s', async (path, ready) => {
-      if (path === '/console/activity')
+      if (path === '/console/activity') {
         for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
+        // A call with a history has a line more.
+        const { body } = await agent.act(WRITE);
+        const denied = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, { note: 'No.' });
+        expect(denied.status, denied.text).toBe(200);
+      }
       await go(path.replace('AGENT', agent.agentId), has(ready));
       if (path === '/console/activity') {
+        await expectAccessible(page, 'closed lines');
         await page.click('#activity summary');
         await page.until(has('#activity .facts'));
       }

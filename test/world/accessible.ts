@@ -35,6 +35,47 @@ export const overflowing = (page: Page): Promise<string[]> =>
     return ['page ' + scrollWidth + ' > ' + clientWidth, ...out.slice(0, 5).map((one) => one.tagName + '.' + one.className)];
   })()`);
 
+/**
+ * Text that nobody can read: cut off at an edge without a mark (a scroll bar or an ellipsis), or on top of other text. What lies under a
+ * bar that stays in place can be scrolled away from it, and is left out. `within`: a CSS selector of the part that is looked at.
+ */
+export const unreadable = (page: Page, within = 'body'): Promise<string[]> =>
+  page.value(`(() => {
+    const words = (node) => JSON.stringify(node.data.trim().replace(/\\s+/g, ' ').slice(0, 40));
+    const seen = [];
+    const wrong = [];
+    const walker = document.createTreeWalker(document.querySelector(${JSON.stringify(within)}), NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (node.data.trim() === '' || !node.parentElement.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+      const around = [];
+      for (let at = node.parentElement; at && at !== document.documentElement; at = at.parentElement)
+        around.push([at, getComputedStyle(at)]);
+      if (around.some(([at, { position }]) => position === 'sticky' || (position === 'fixed' && !at.matches('dialog')))) continue;
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      for (const rect of range.getClientRects()) {
+        let { left, right, top, bottom } = rect;
+        let isMarked = false;
+        for (const [at, { overflowX, overflowY, textOverflow, webkitLineClamp }] of around) {
+          if (overflowX === 'visible' && overflowY === 'visible') continue;
+          const edge = at.getBoundingClientRect();
+          isMarked ||= /auto|scroll/.test(overflowX) || textOverflow === 'ellipsis' || webkitLineClamp !== 'none' || edge.width <= 1;
+          if (!isMarked && right > edge.right + 1) wrong.push('cut off: ' + words(node));
+          [left, right] = [Math.max(left, edge.left), Math.min(right, edge.right)];
+          [top, bottom] = [Math.max(top, edge.top), Math.min(bottom, edge.bottom)];
+        }
+        // Boxes of lines may touch where no letter does.
+        const slack = (bottom - top) * 0.2;
+        if (right - left > 2 && bottom - top > 2) seen.push({ node, left: left + 1, right: right - 1, top: top + slack, bottom: bottom - slack });
+      }
+    }
+    for (const [at, one] of seen.entries())
+      for (const other of seen.slice(at + 1))
+        if (one.node !== other.node && one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom)
+          wrong.push(words(one.node) + ' lies on ' + words(other.node));
+    return [...new Set(wrong)].slice(0, 8);
+  })()`);
+
 /** Colours do not depend on the size, nor the layout on the colours: each of both is looked at once. */
 const LOOKS = [
   { size: { width: 1280, height: 800 }, as: 'window', scheme: 'dark' },
@@ -53,8 +94,10 @@ export async function expectAccessible(page: Page, name: string, within?: string
     );
     const where = `${name} at ${size.width}, ${scheme}`;
     expect(await overflowing(page), where).toEqual([]);
+    expect(await unreadable(page, within), where).toEqual([]);
     expect(await axeFindings(page, within), where).toEqual([]);
   }
   await page.resize(SMALLEST, 'phone');
   expect(await overflowing(page), `${name} at ${SMALLEST.width}`).toEqual([]);
+  expect(await unreadable(page, within), `${name} at ${SMALLEST.width}`).toEqual([]);
 }

@@ -45,13 +45,13 @@ export function Form({ invited }) {
   };
   return html`<form class="sheet part-like stack" id="invite-form" onSubmit=${invite}>
     <div class="field">
-      <label for="agent-name">What to call it</label>
+      <label for="agent-name">Name</label>
       <input id="agent-name" required maxlength="100" autocomplete="off" placeholder="triage" value=${name} onInput=${valueTo(setName)} />
     </div>
     ${
       policies.length > 1 &&
       html`<div class="field">
-        <label for="agent-policy">Under which policy</label>
+        <label for="agent-policy">Policy</label>
         <select id="agent-policy" onChange=${valueTo(setPolicy)}>
           <option value="">The default one</option>
           ${policies.map(({ id, name: words }) => html`<option key=${id} value=${id} selected=${id === policy}>${visibleLine(words)}</option>`)}
@@ -72,7 +72,7 @@ export function Form({ invited }) {
       html`<div class="field">
         <label for="add-platform">${grants.length === 0 ? 'What it may do' : 'On another platform'} <span class="quiet">(optional)</span></label>
         <div class="buttons"><select id="add-platform" onChange=${valueTo(setNext)}>
-          <option value="" selected=${next === ''}>${grants.length === 0 ? 'Nothing yet: choose a platform to grant something' : 'Choose a platform'}</option>
+          <option value="" selected=${next === ''}>${grants.length === 0 ? 'Nothing yet: choose a platform' : 'Choose a platform'}</option>
           ${left.map(({ platform_id, name: words }) => html`<option key=${platform_id} value=${platform_id} selected=${platform_id === next}>${visibleLine(words)}</option>`)}
         </select>
         <button type="button" id="add-grant" disabled=${next === ''} onClick=${add}>Add</button></div>
@@ -81,6 +81,6 @@ export function Form({ invited }) {
     ${platforms?.length === 0 && html`<p class="quiet">There is no platform yet that it could be granted something on. <${Link} to="/console/connections">Connect one<//>, or grant it something later.</p>`}
     ${empty && html`<p class="quiet small" role="status">Choose what it may do on ${visibleLine(empty.platform)}, or leave that platform out.</p>`}
     <${Problem} problem=${problem} />
-    <div class="buttons"><button type="submit" class="primary" id="invite" disabled=${busy || name.trim() === '' || empty !== undefined}>Get the line that makes it</button></div>
+    <div class="buttons"><button type="submit" class="primary" id="invite" disabled=${busy || name.trim() === '' || empty !== undefined}>Create the invite</button></div>
   </form>`;
 }

@@ -32,7 +32,7 @@ export function Invited({ invite, now, again }) {
   const isPlain = client === PLAIN || client === SDK;
   const line = `npx ${isPlain ? bindLine(invited) : connectLine({ ...invited, client })}`;
   return html`<section class="sheet part-like stack" id="invited">
-    <h2>Run this where ${name} shall run</h2>
+    <h2>Run this on the machine where ${name} runs</h2>
     <fieldset>
       <legend class="unseen">For which client</legend>
       <div class="buttons chips-like">
