@@ -37,6 +37,8 @@ describe.skipIf(withoutChromium)(
       const row = `[data-agent="${triage.agentId}"]`;
       await has(row, '3 · 1 refused · 1 held');
       expect(await names()).toEqual(['Idle', 'triage']);
+      const owner = `document.querySelector('${row} .owner')`;
+      expect(await page.value(`${owner}.scrollWidth <= ${owner}.clientWidth`), 'all of the owner is shown').toBe(true);
       await page.click('#sort-last_call');
       await page.until(`location.search === '?sort=-last_call'`);
       await page.until(`document.querySelector('#agents .row').dataset.agent === '${triage.agentId}'`);
@@ -57,6 +59,8 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('nav [aria-current]').innerText`)).toBe('Agents');
       await has('.facts', `Owner ${organisation.owner.email}`);
       await has('.facts', '3 · 1 refused · 1 held');
+      const beside = `(({ children: [name, value] }) => name.getBoundingClientRect().top === value.getBoundingClientRect().top)`;
+      expect(await page.value(`${beside}(document.querySelector('.facts'))`), 'a value stands beside its name').toBe(true);
       await has('#waits', 'It wants to');
       await has('#grants', 'demo:read');
       await has('#grants', 'last call there');

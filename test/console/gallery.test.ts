@@ -83,6 +83,11 @@ describe.skipIf(withoutChromium)(
       await organisation.connection('npm');
       await page.open(`${world.running.baseUrl}/console/connections/new`);
       await has(page, '[data-builtin="npm"] .badge', '2 connections · 1 not tried yet');
+      // The state takes no room from the name.
+      expect(
+        await page.value(`document.querySelector('[data-builtin="npm"] strong').getClientRects().length`),
+        'lines of the name',
+      ).toBe(1);
       expect(page.complaints).toEqual([]);
     });
 

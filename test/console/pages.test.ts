@@ -255,6 +255,8 @@ describe.skipIf(withoutChromium)(
       test('a new organisation reads what to do next', async () => {
         const fresh = await openConsole(world, browser, (await world.organisation()).owner);
         await fresh.until(`document.querySelector('main').innerText.includes('agent create')`);
+        // Who may change things needs no terminal.
+        expect(await fresh.value(`document.querySelector('#invite-one').pathname`)).toBe('/console/agents/new');
         await go('/console/agents', fresh);
         expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('agent create');
         await go('/console/activity', fresh);

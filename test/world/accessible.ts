@@ -36,21 +36,22 @@ export const overflowing = (page: Page): Promise<string[]> =>
   })()`);
 
 /**
- * Text that nobody can read: cut off at an edge without a mark (a scroll bar or an ellipsis), or on top of other text. What lies under a
- * bar that stays in place can be scrolled away from it, and is left out. `within`: a CSS selector of the part that is looked at.
+ * Text that nobody can read: cut off at an edge without a mark (a scroll bar or an ellipsis), or on top of other text. What is placed over a
+ * page on purpose, such as a bar that stays, is left out; of a question that is open, nothing behind it is looked at. `within`: a CSS
+ * selector of the part that is.
  */
 export const unreadable = (page: Page, within = 'body'): Promise<string[]> =>
   page.value(`(() => {
     const words = (node) => JSON.stringify(node.data.trim().replace(/\\s+/g, ' ').slice(0, 40));
     const seen = [];
     const wrong = [];
-    const walker = document.createTreeWalker(document.querySelector(${JSON.stringify(within)}), NodeFilter.SHOW_TEXT);
+    const walker = document.createTreeWalker(document.querySelector('dialog:modal') ?? document.querySelector(${JSON.stringify(within)}), NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       if (node.data.trim() === '' || !node.parentElement.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
       const around = [];
       for (let at = node.parentElement; at && at !== document.documentElement; at = at.parentElement)
         around.push([at, getComputedStyle(at)]);
-      if (around.some(([at, { position }]) => position === 'sticky' || (position === 'fixed' && !at.matches('dialog')))) continue;
+      if (around.some(([at, { position }]) => /sticky|absolute|fixed/.test(position) && !at.matches('dialog'))) continue;
       const range = document.createRange();
       range.selectNodeContents(node);
       for (const rect of range.getClientRects()) {

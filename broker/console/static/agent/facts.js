@@ -41,7 +41,7 @@ export function Facts({ agent, may, changed }) {
         key_since &&
         html`<code>${key_fingerprint}</code> <${Copy} text=${key_fingerprint} what="the fingerprint of the key" /> <span class="quiet">since <${Day} at=${key_since} /></span>`,
     ],
-    ['Made', html`<${Day} at=${agent.created_at} />`],
+    ['Created', html`<${Day} at=${agent.created_at} />`],
     ['Ends', agent.expires_at && exactly(agent.expires_at)],
     ['Last call', activity.last_call_at ? html`<${Ago} at=${activity.last_call_at} />` : 'It has made none yet'],
     ['Last 24 hours', callsInWords(activity)],

@@ -48,7 +48,7 @@ export function Grants({ agent, may, wanted }) {
               changes &&
               html`<div class="buttons">
                 <button type="button" class="compact" data-verb="change" onClick=${() => edit({ grant })}>Change…<span class="unseen"> the grant on ${grant.platform}</span></button>
-                <button type="button" class="compact danger" data-verb="remove" onClick=${() => remove(grant)}>Take away…<span class="unseen"> the grant on ${grant.platform}</span></button>
+                <button type="button" class="compact danger" data-verb="remove" onClick=${() => remove(grant)}>Remove…<span class="unseen"> the grant on ${grant.platform}</span></button>
               </div>`
             }
           </li>`,
@@ -72,7 +72,7 @@ function GrantShown({ agent, grant }) {
     <p class="small scopes">${scopes.map((scope) => html`<code class="theirs" key=${scope}>${visibleLine(scope)}</code>`)}</p>
     <p class="small quiet">
       <${Link} to="/console/connections">${connection ? html`connection <span class="theirs">${visibleLine(connection.label ?? connection.connection_id)}</span>` : 'the default connection'}<//>
-      ${' · '}<${LastUse} agent=${agent} platform=${platform} />${' · '}${expires_at ? html`${expired ? 'ended' : 'until'} <${Day} at=${expires_at} />` : 'without an end'}
+      ${' · '}<${LastUse} agent=${agent} platform=${platform} />${' · '}${expires_at ? html`${expired ? 'ended' : 'until'} <${Day} at=${expires_at} />` : 'does not expire'}
     </p>
     ${limitsInWords(grant).map((words) => html`<p class="small theirs" key=${words}>${words}</p>`)}
   </div>`;

@@ -86,8 +86,8 @@ const Cards = ({ all, platforms, connections }) => html`
           <span>
             <strong>${name}</strong>
             <span class="small quiet">${waysInWords(ways)}</span>
+            ${badge && html`<span class="badge" data-kind=${badge.kind}>${badge.words}</span>`}
           </span>
-          ${badge && html`<span class="badge" data-kind=${badge.kind}>${badge.words}</span>`}
         <//>
       </li>`;
     })}
@@ -109,7 +109,7 @@ function Others({ may, platforms }) {
       ${
         may &&
         own.length > 0 &&
-        html`<ul class="small" id="own">${own.map(({ platform_id, name, connections }) => html`<li key=${platform_id}><${Link} to=${`${GALLERY}?to=${encodeURIComponent(platform_id)}`} class="theirs" data-own=${platform_id}>${visibleLine(name)}<//> <span class="quiet">(${platform_id}, ${connections.length === 1 ? '1 connection' : `${connections.length} connections`})</span></li>`)}</ul>`
+        html`<ul class="small" id="own">${own.map(({ platform_id, name, connections }) => html`<li key=${platform_id}><${Link} to=${`${GALLERY}?to=${encodeURIComponent(platform_id)}`} class="theirs" data-own=${platform_id}>${visibleLine(name)}<//> <span class="quiet">(${name === platform_id ? '' : `${platform_id}, `}${connections.length === 1 ? '1 connection' : `${connections.length} connections`})</span></li>`)}</ul>`
       }
       <p class="quiet small">A <a href="/docs/governance" target="_blank" rel="noreferrer">governance file</a> does the same for many at once.</p>
     </section>

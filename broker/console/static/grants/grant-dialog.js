@@ -105,7 +105,7 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
       <p>It is saved.</p>
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Close</button></div>`;
   const ends =
-    grant && !grant.expired ? (grant.expires_at ? `until ${exactly(grant.expires_at)}` : 'without an end') : undefined;
+    grant && !grant.expired ? (grant.expires_at ? `until ${exactly(grant.expires_at)}` : 'does not expire') : undefined;
   return html`
     <${TermsFields} platform=${platform} terms=${terms} ends=${ends} change=${(/** @type {Partial<Terms>} */ more) => setTerms({ ...terms, ...more })} />
     <div class="would" role="status" id="would">

@@ -24,12 +24,12 @@ export function RemoveDialog({ agent, grant, others, onClose, onDone }) {
       onClose();
       onDone();
     });
-  return html`<${Dialog} title=${`Take the grant on ${visibleLine(platform)} away?`} onClose=${onClose} onSubmit=${remove}>
+  return html`<${Dialog} title=${`Remove the grant on ${visibleLine(platform)}?`} onClose=${onClose} onSubmit=${remove}>
     <p>${name} loses ${all ? 'all that it is granted there, on every connection' : html`${scopes.length === 1 ? 'the scope' : `${scopes.length} scopes:`} ${scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)}`}, from its next call on. So do its children. A held call with it is refused when it is approved.</p>
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="danger solid" id="remove-grant" disabled=${busy}>Take away</button>
+      <button type="submit" class="danger solid" id="remove-grant" disabled=${busy}>Remove</button>
     </div>
   <//>`;
 }

@@ -4,7 +4,7 @@ import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
 import { Empty } from '/console/shell/empty.js';
-import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 
 export function NothingWaits() {
@@ -18,7 +18,7 @@ export function NothingWaits() {
   }, []);
   if (agents?.length === 0)
     return html`<${Empty} title="There are no agents yet">
-      <p>An agent acts through this broker with a key of its own. Make one on the machine of the broker:</p>
+      <p>An agent acts through this broker with a key of its own. ${mayChange(owner) ? html`<${Link} to="/console/agents/new" id="invite-one">Invite one<//>, or make one` : 'Make one'} on the machine of the broker:</p>
       <${Command} text="npx agent-broker agent create my-agent" />
       <p class="quiet">It prints what to paste into your assistant. What a rule holds will wait here.</p>
     <//>`;

@@ -14,6 +14,15 @@ const WHO = { approvers: 'every approver and admin', agents_owner: 'the agent’
 /** A file may say any number of seconds. */
 const inMinutes = (/** @type {number} */ seconds) => String(Math.round((seconds / 60) * 100) / 100);
 
+const DAY = 24 * 60;
+
+/** The same in the largest unit that says it exactly: `1 day`, `36 h`, `90 min`. */
+function exactlyInWords(/** @type {number} */ seconds) {
+  const minutes = seconds / 60;
+  if (minutes % DAY === 0) return minutes === DAY ? '1 day' : `${minutes / DAY} days`;
+  return minutes % 60 === 0 ? `${minutes / 60} h` : `${inMinutes(seconds)} min`;
+}
+
 /** @param {{ organisation: Organisation, may: boolean, changed: () => void }} props */
 export function Approvals({
   organisation: { approval_ttl_seconds: ttl, require_user_verification: verified, passkey_deciders: deciders },
@@ -40,14 +49,14 @@ export function Approvals({
     });
   };
   const same = minutes === inMinutes(ttl) && verify === verified && who === deciders;
-  const usual = provider ? WHO.agents_owner : WHO.approvers;
+  const byDefault = provider ? WHO.agents_owner : WHO.approvers;
   return html`<section class="sheet" aria-labelledby="approvals">
     <h2 id="approvals">Approvals</h2>
-    <p>A held call waits ${inMinutes(ttl)} min for somebody to decide, then it is over. Those that wait already keep their time. ${
+    <p>A held call waits ${exactlyInWords(ttl)} for somebody to decide, then it expires. A change is for calls that are held from then on. ${
       verified
         ? 'A passkey counts only if the device checked who holds it, by finger, face or PIN.'
         : 'A passkey counts also if the device only checked that somebody touched it.'
-    } Without signing in, from the link of a call, it is decided with a passkey by ${deciders === 'default' ? usual : WHO[deciders]}.</p>
+    } Without signing in, from the link of a call, it is decided with a passkey by ${deciders === 'default' ? byDefault : WHO[deciders]}.</p>
     ${
       may &&
       html`<form onSubmit=${save}>
@@ -57,11 +66,11 @@ export function Approvals({
         </div>
         <div class="field"><label for="deciders">Who decides with a passkey, without signing in</label>
           <select id="deciders" onChange=${valueTo((/** @type {string} */ value) => setWho(/** @type {Organisation['passkey_deciders']} */ (value)))}>
-            <option value="default" selected=${who === 'default'}>The usual</option>
+            <option value="default" selected=${who === 'default'}>Default</option>
             <option value="approvers" selected=${who === 'approvers'}>Every approver and admin</option>
             <option value="agents_owner" selected=${who === 'agents_owner'}>Only the agent’s owner</option>
           </select>
-          <p class="hint">The usual is ${usual}${provider ? ', because owners sign in at an identity provider' : ''}.</p>
+          <p class="hint">The default is ${byDefault}${provider ? ', because owners sign in at an identity provider' : ''}.</p>
           ${provider && who === 'approvers' && html`<p class="hint">An account that ends at <span class="theirs">${visibleLine(provider)}</span> goes on deciding with its passkey until it is removed here.</p>`}</div>
         <label class="choice"><input type="checkbox" id="verify" checked=${verify} onChange=${checkedTo(setVerify)} /><span>A passkey counts only with finger, face or PIN</span></label>
         <div class="buttons"><button type="submit" id="save-approvals" disabled=${busy || same}>Save</button></div>
