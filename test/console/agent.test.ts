@@ -60,7 +60,9 @@ describe.skipIf(withoutChromium)(
       await has('.facts', `Owner ${organisation.owner.email}`);
       await has('.facts', '3 · 1 refused · 1 held');
       const beside = `(({ children: [name, value] }) => name.getBoundingClientRect().top === value.getBoundingClientRect().top)`;
-      expect(await page.value(`${beside}(document.querySelector('.facts'))`), 'a value stands beside its name').toBe(true);
+      expect(await page.value(`${beside}(document.querySelector('.facts'))`), 'a value stands beside its name').toBe(
+        true,
+      );
       await has('#waits', 'It wants to');
       await has('#grants', 'demo:read');
       await has('#grants', 'last call there');
