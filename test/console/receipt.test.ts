@@ -150,18 +150,24 @@ describe.skipIf(withoutChromium)(
     test('of an approved call it says by whom, and leads to the receipt of the hold', async () => {
       const { body } = await agent.act(WRITE);
       const held = (await organisation.ask('GET', `/owner/approvals/${body.approval_id}`)).body;
+      world.upstream.answer = (_request, response) => response.writeHead(404).end();
       await organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {
         request_hash: held.request_hash,
       });
       await go(`/console/activity?words=${body.approval_id}`);
       await page.until(`document.querySelectorAll('#activity .row').length === 1`);
       expect(await textOf('#activity .trail')).toMatch(
-        new RegExp(`^held: .* → approved by ${organisation.owner.email}, with the API → made: status 200$`),
+        new RegExp(`^held: .* → approved by ${organisation.owner.email}, with the API → made: status 404$`),
       );
       await page.click('#activity summary');
       await page.click('#activity .steps li[data-step="made"] a');
       await verdict(true);
       await page.until(`document.querySelector('#says').innerText.includes('Decided by ${organisation.owner.email}')`);
+      // It was a person, and no rule, that let it pass; and the platform did not take it.
+      const says = await textOf('#says');
+      expect(says).toContain(`Allowed · 404 approved by ${organisation.owner.email}, with the API`);
+      expect(says).not.toContain('a rule allows it');
+      expect(await page.value(`document.querySelector('#says .badge').dataset.kind`)).toBe('wait');
       await page.click('#says a[href^="/console/receipt"]');
       await page.until(`document.querySelector('#says')?.innerText.includes('Held')`);
       await verdict(true);

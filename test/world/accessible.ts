@@ -47,7 +47,9 @@ export const unreadable = (page: Page, within = 'body'): Promise<string[]> =>
     const wrong = [];
     const walker = document.createTreeWalker(document.querySelector('dialog:modal') ?? document.querySelector(${JSON.stringify(within)}), NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      if (node.data.trim() === '' || node.parentElement.closest('details:not([open]) > :not(summary)') || !node.parentElement.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+      const closed = node.parentElement.closest('details:not([open])');
+      if (closed && !closed.querySelector('summary').contains(node)) continue;
+      if (node.data.trim() === '' || !node.parentElement.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
       const around = [];
       for (let at = node.parentElement; at && at !== document.documentElement; at = at.parentElement)
         around.push([at, getComputedStyle(at)]);

@@ -118,7 +118,7 @@ export const MOVE = {
   revoke: {
     name: 'Revoke…',
     title: 'Revoke',
-    what: 'It is stopped permanently: nobody can bring it back, and its calls are refused from the next one on. So are those of its children. What waits for a decision is over: held calls, and access requests.',
+    what: 'It is stopped permanently: nobody can bring it back, and its calls are refused from the next one on. So are those of its children. What waits for a decision ends with it: held calls, and access requests.',
     done: 'is revoked.',
     kind: 'danger',
   },

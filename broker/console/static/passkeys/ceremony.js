@@ -192,7 +192,7 @@ function inWords(error, nothing) {
 /** @type {Partial<Record<string, (nothing: string) => string>>} */
 const BROKER = {
   not_found: () =>
-    'This call can no longer be decided by passkey: it was decided, its time is over, or its passkey was removed.',
+    'This call can no longer be decided by passkey: it was decided, it expired, or its passkey was removed.',
   challenge_expired: (nothing) => `That took more than five minutes. ${nothing}`,
   counter_regression: () =>
     'The broker refused this passkey: its counter went back, as it would if somebody had copied it. It is disabled. Sign in, remove it, and add a new one.',

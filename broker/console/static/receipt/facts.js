@@ -1,5 +1,5 @@
 // What a receipt says, in words.
-import { RESULTS, reasonInWords } from '/console/activity/words.js';
+import { actorOf, RESULTS, reasonInWords, resultOf } from '/console/activity/words.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { exactly } from '/console/shell/time.js';
@@ -36,20 +36,7 @@ function named(id, names) {
  * @param {{ payload: Json, names: Names }} props `names`: of agents and owners by id
  */
 export function ReceiptFacts({ payload, names }) {
-  const {
-    agent,
-    platform,
-    scope,
-    connection,
-    method,
-    path,
-    result,
-    reason,
-    kind,
-    upstream_status,
-    caller,
-    static_key,
-  } = payload;
+  const { agent, platform, scope, connection, method, path, kind, upstream_status, caller, static_key } = payload;
   const call = method ? html`<code>${text(method)} ${text(path)}</code> on ${text(platform)}` : undefined;
   const facts = [
     ['Who', agent ? named(agent, names) : text(payload.sub)],
@@ -61,7 +48,7 @@ export function ReceiptFacts({ payload, names }) {
     ['What', call ?? (kind === 'event' && html`${text(platform)} an owner's decision or change`)],
     ['Scope', code(scope)],
     ['Connection', code(connection)],
-    ['Decision', decisionOf(result, reason)],
+    ['Decision', decisionOf(payload, names)],
     ['Rules', rulesOf(object(payload.decision))],
     ['Approval', approvalOf(object(payload.approval), names)],
     ['Change', changeOf(object(payload.change), names)],
@@ -86,14 +73,27 @@ export function ReceiptFacts({ payload, names }) {
   </dl>`;
 }
 
-/** @param {unknown} result @param {unknown} reason */
-function decisionOf(result, reason) {
-  const known =
-    typeof result === 'string' && Object.hasOwn(RESULTS, result)
-      ? RESULTS[/** @type {keyof typeof RESULTS} */ (result)]
-      : undefined;
-  const why = typeof reason === 'string' ? reasonInWords({ reason, flags: null }, undefined) : '';
-  return html`${known && html`<span class="badge" data-kind=${known.kind}>${known.words}</span> `}${visibleLine(why)} ${code(reason)}`;
+/**
+ * As the activity says it: who approved a call, where somebody did, and no success where the platform took none.
+ *
+ * @param {Json} payload
+ * @param {Names} names
+ */
+function decisionOf({ result, reason, upstream_status: status, approval }, names) {
+  const flags = approval ? { approval: object(approval) } : null;
+  const known = typeof result === 'string' && Object.hasOwn(RESULTS, result);
+  const badge =
+    known &&
+    resultOf({
+      kind: 'action',
+      state: 'final',
+      result: /** @type {keyof typeof RESULTS} */ (result),
+      reason: text(reason) ?? '',
+      upstream_status: typeof status === 'number' ? status : null,
+      flags,
+    });
+  const why = typeof reason === 'string' ? reasonInWords({ reason, flags }, actorOf({ flags }, names)) : '';
+  return html`${badge && html`<span class="badge" data-kind=${badge.kind}>${badge.words}</span> `}${visibleLine(why)} ${code(reason)}`;
 }
 
 /** @param {Json} decision */

@@ -97,9 +97,9 @@ function Member({ one, limit, set }) {
   const name = memberName(one.member);
   const value = typeof one.value === 'string' ? one.value : JSON.stringify(one.value);
   return html`<div class="standing-member">
-    <label class="check"><input type="checkbox" id=${id} checked=${limit !== undefined}
+    <label class="choice"><input type="checkbox" id=${id} checked=${limit !== undefined}
       onChange=${checkedTo((checked) => set(checked ? String(one.at_most ?? '') : undefined))} />
-      <code>${name}</code> <span class="quiet small theirs">now ${visibleLine(value.slice(0, MOST_SHOWN))}${value.length > MOST_SHOWN ? '…' : ''}</span></label>
+      <span><code>${name}</code> <span class="quiet small theirs">now ${visibleLine(value.slice(0, MOST_SHOWN).replaceAll(/\s*\n\s*/g, ' ↵ '))}${value.length > MOST_SHOWN ? '…' : ''}</span></span></label>
     ${
       one.at_most !== null &&
       limit !== undefined &&
