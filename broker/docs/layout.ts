@@ -14,17 +14,39 @@ export type Page = {
 
 const REFERENCES = [
   { path: '/docs', title: 'Overview' },
-  { path: '/docs/reference', title: 'Agent API' },
-  { path: '/docs/owner-reference', title: 'Owner API' },
+  { path: '/docs/reference', title: 'Agent API reference' },
+  { path: '/docs/owner-reference', title: 'Owner API reference' },
 ];
+
+/** The parts of the menu, in their order; what is in none stands in the last one. */
+const PARTS: readonly { title: string; has: readonly string[] }[] = [
+  {
+    title: 'Guides',
+    has: ['getting-started', 'agents', 'approvals', 'notices', 'console', 'terminal', 'by-hand'],
+  },
+  { title: 'Clients', has: ['clients/', 'lab'] },
+  {
+    title: 'Governing',
+    has: ['governance', 'platforms', 'queries', 'people', 'git', 'unmodified', 'owner-api', 'receipts', 'audit-push'],
+  },
+  { title: 'Running a broker', has: ['operations', 'deploy', 'observability', 'scaling'] },
+  { title: 'About', has: [] },
+];
+const partOf = (name: string) =>
+  PARTS.find(({ has }) => has.some((one) => (one.endsWith('/') ? name.startsWith(one) : name === one))) ?? PARTS.at(-1);
 
 const entry = (path: string, title: string, here: string): string =>
   `<li><a class="entry" href="${path}"${path === here ? ' aria-current="page"' : ''}>${inHtml(title)}</a></li>`;
 
 function menu(all: readonly Guide[], here: string): string {
   const references = REFERENCES.map(({ path, title }) => entry(path, title, here)).join('');
-  const guides = all.map(({ name, title }) => entry(`/docs/${name}`, title, here)).join('');
-  return `<p class="part">Reference</p><ul role="list">${references}</ul><p class="part">Guides</p><ul role="list">${guides}</ul>`;
+  const parts = PARTS.map((part) => {
+    const guides = all.filter(({ name }) => partOf(name) === part);
+    if (guides.length === 0) return '';
+    const entries = guides.map(({ name, title }) => entry(`/docs/${name}`, title, here)).join('');
+    return `<p class="part">${part.title}</p><ul role="list">${entries}</ul>`;
+  });
+  return `<p class="part">Reference</p><ul role="list">${references}</ul>${parts.join('')}`;
 }
 
 export function renderPage(guides: readonly Guide[], { path, title, body, aside, head = '', wide }: Page): string {

@@ -27,6 +27,22 @@ describe('the pages', () => {
     for (const { name } of GUIDES) expect(text).toContain(`href="/docs/${name}"`);
   });
 
+  test('stand in a menu of parts, each once, and no two under one title', async () => {
+    const { text } = await get('/docs');
+    const menu = text.slice(text.indexOf('<nav class="menu"'), text.indexOf('<main'));
+    const entries = [...menu.matchAll(/<a class="entry" href="([^"]+)"[^>]*>([^<]+)</g)];
+    expect(entries.map(([, href]) => href).toSorted()).toEqual(PAGES.toSorted());
+    expect(new Set(entries.map(([, , title]) => title)).size).toBe(entries.length);
+    expect([...menu.matchAll(/<p class="part">([^<]+)</g)].map(([, title]) => title)).toEqual([
+      'Reference',
+      'Guides',
+      'Clients',
+      'Governing',
+      'Running a broker',
+      'About',
+    ]);
+  });
+
   test.each(PAGES)('%s has a title, one heading, and nothing inline', async (path) => {
     const { status, headers, text } = await get(path);
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);

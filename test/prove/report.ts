@@ -98,7 +98,7 @@ export function reportOf(lines: readonly Line[], machine: Machine): string {
           ['when', 'part', 'store', 'what did not hold', 'again by'],
           broken.map((line) => [line.at, line.part, line.store, escaped(line.error ?? ''), `\`${again(line)}\``]),
         );
-  return `# What held when it was killed and broken
+  return `# Proof: what held under kills and faults
 
 Written by \`npm run prove\`. ${lines[0]?.at.slice(0, 16) ?? ''} to ${lines.at(-1)?.at.slice(11, 16) ?? ''} UTC, of ${commits
     .map((commit) => `\`${commit}\``)
