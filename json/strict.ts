@@ -2,7 +2,7 @@
  * JSON as a call may carry it: what a person is shown, what a rule looks at, what is hashed and what is sent must be
  * one and the same value, so a text that two readers could understand differently is refused (decisions, Calling).
  */
-import { firstProblem, type Problem } from './first-problem.ts';
+import { type Checks, firstProblem, firstProblemInParts, type Problem } from './first-problem.ts';
 import type { JsonValue } from './json-value.ts';
 
 export type StrictJsonLimits = {
@@ -23,9 +23,33 @@ export type StrictJson = { ok: true; value: JsonValue } | { ok: false; error: st
  * characters of the text. Nothing is thrown. Objects carry a member `__proto__` as their own, plain member: never
  * merge them into another object.
  */
-export function parseStrictJson(text: string, { maxDepth = 64, nulAllowedIn = [] }: StrictJsonLimits = {}): StrictJson {
-  if (!text.isWellFormed()) return { ok: false, error: 'the text holds a lone surrogate; send well-formed UTF-8' };
-  const problem = firstProblem(text, { maxDepth, exactNumbers: true, strings: { nulAllowedIn } });
+export function parseStrictJson(text: string, limits: StrictJsonLimits = {}): StrictJson {
+  if (!text.isWellFormed()) return ILL_FORMED;
+  return parsed(text, firstProblem(text, checksOf(limits)), limits);
+}
+
+/** The same, for a long text: `rest` is awaited after each part of it, so that others are answered meanwhile. */
+export async function parseStrictJsonInParts(
+  text: string,
+  limits: StrictJsonLimits,
+  rest: () => Promise<void>,
+): Promise<StrictJson> {
+  if (!text.isWellFormed()) return ILL_FORMED;
+  const problem = await firstProblemInParts(text, checksOf(limits), rest);
+  await rest();
+  return parsed(text, problem, limits);
+}
+
+const MAX_DEPTH = 64;
+const ILL_FORMED: StrictJson = { ok: false, error: 'the text holds a lone surrogate; send well-formed UTF-8' };
+
+const checksOf = ({ maxDepth = MAX_DEPTH, nulAllowedIn = [] }: StrictJsonLimits): Checks => ({
+  maxDepth,
+  exactNumbers: true,
+  strings: { nulAllowedIn },
+});
+
+function parsed(text: string, problem: Problem | undefined, { maxDepth = MAX_DEPTH }: StrictJsonLimits): StrictJson {
   if (problem) return { ok: false, error: sentence(problem, maxDepth) };
   return { ok: true, value: JSON.parse(text) as JsonValue };
 }

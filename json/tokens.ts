@@ -8,8 +8,9 @@ import { digitsEnd, hexUnit, isShortEscape } from './characters.ts';
 /**
  * `name`: of a member; its value comes next. `close`: of an object or array. `literal`: true, false, null.
  * `end`: the text is whole. `bad`: no JSON, `start` and `reason` say where and why; nothing comes after either.
+ * `part`: a string or name is longer than `longest`, and was read as far as `end`; what it is comes with its last part.
  */
-export type Token = 'object' | 'array' | 'close' | 'name' | 'string' | 'number' | 'literal' | 'end' | 'bad';
+export type Token = 'object' | 'array' | 'close' | 'name' | 'string' | 'number' | 'literal' | 'end' | 'bad' | 'part';
 
 const VALUE = 0;
 const FIRST_ITEM = 1;
@@ -22,6 +23,9 @@ const IN_OBJECT = -1;
 
 export class JsonTokens {
   readonly #text: string;
+  readonly #longest: number;
+  /** What the string is that was read in part. */
+  #inside: 'name' | 'string' | undefined;
   #expected = VALUE;
   /** By level, from 1: the index of the item that is being read; IN_OBJECT in an object. */
   readonly #items: number[] = [IN_OBJECT];
@@ -41,8 +45,10 @@ export class JsonTokens {
   /** Of a number: whether it is written with an exponent. */
   hasExponent = false;
 
-  constructor(text: string) {
+  /** `longest`: code units of a string that are read at once; all unless told, and then there is no `part`. */
+  constructor(text: string, longest = text.length) {
     this.#text = text;
+    this.#longest = longest;
   }
 
   /** The index of the array's item that is being read at this level (from 1), undefined where it is an object. */
@@ -57,6 +63,11 @@ export class JsonTokens {
   }
 
   next(): Token {
+    const inside = this.#inside;
+    if (inside !== undefined) {
+      this.#inside = undefined;
+      return this.#restOfString(this.end, inside);
+    }
     const text = this.#text;
     const length = text.length;
     let at = this.end;
@@ -163,21 +174,31 @@ export class JsonTokens {
     return 'number';
   }
 
-  #string(from: number, token: Token): Token {
+  #string(from: number, token: 'name' | 'string'): Token {
+    this.start = from;
+    this.escaped = false;
+    return this.#restOfString(from + 1, token);
+  }
+
+  #restOfString(from: number, token: 'name' | 'string'): Token {
     const text = this.#text;
     const length = text.length;
-    this.escaped = false;
-    let at = from + 1;
+    const stop = Math.min(length, from + this.#longest);
+    let at = from;
     for (;;) {
       let code = -1;
-      while (at < length) {
+      while (at < stop) {
         code = text.charCodeAt(at);
         if (code === 0x22 || code === 0x5c || code < 0x20) break;
         at++;
       }
       if (at === length) return this.#badString(length, 'the string has no end');
+      if (at >= stop) {
+        this.#inside = token;
+        this.end = at;
+        return 'part';
+      }
       if (code === 0x22) {
-        this.start = from;
         this.end = at + 1;
         return token;
       }

@@ -3,10 +3,10 @@
 import { newBootstrapToken } from '../auth/bootstrap-token.ts';
 import type { Broker } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
-import { pacer } from '../config-file/pace.ts';
 import type { Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import type { Instant } from '../policy/facts.ts';
+import { pacer } from '../runtime/pace.ts';
 import { adoptAgents, changeInBulk, findGovernanceVersion, lockOrganisation } from '../store/governance.ts';
 import { type NewRows, prepareNewRows } from '../store/new-rows.ts';
 import { findOrganisation } from '../store/organisations.ts';

@@ -2,11 +2,11 @@
 import type { Broker } from '../broker.ts';
 import { documentConnections, referencesOf, type Surroundings } from '../config-file/check-references.ts';
 import type { Governance } from '../config-file/governance.ts';
-import { inSlices, pacer } from '../config-file/pace.ts';
 import { type Problem, placeFindings } from '../config-file/problems.ts';
 import { type Resolved, secretReferences } from '../config-file/secrets.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
+import { inSlices, pacer } from '../runtime/pace.ts';
 import { findGovernanceVersion } from '../store/governance.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { OrganisationTable } from '../store/schema.ts';

@@ -1,10 +1,10 @@
 /** What the store holds for an organisation, as far as a governance file speaks of it. */
 
 import { guardrailsOf } from '../admin/guardrails.ts';
-import { pacer } from '../config-file/pace.ts';
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { RuleSource } from '../policy/facts.ts';
+import { pacer } from '../runtime/pace.ts';
 import { listFormerKeys } from '../store/agent-keys.ts';
 import { listAgentsAfter, listGrantsAfter } from '../store/agents.ts';
 import { listSinks, type SinkWithLog } from '../store/audit-sinks.ts';

@@ -1,9 +1,10 @@
 /** The JSON of a request, before anybody asks whether it is what the route takes. */
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
-import { parseStrictJson } from '../../json/strict.ts';
+import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { askedPlatform } from '../facts/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import { pacer } from '../runtime/pace.ts';
 import type { Route } from './route.ts';
 
 /** `code`: what the refusal is, where it is another than `invalid_request`. */
@@ -11,8 +12,11 @@ export type ParsedBody =
   | { ok: true; value: unknown; platform: string }
   | { ok: false; error: string; code?: 'payload_too_large' };
 
+/** In bytes. Read in one piece, this takes some milliseconds at most. */
+const LONG = 64 * 1024;
+
 /** The platform is read before the schema is checked: the facts about it come with the authentication's one query. */
-export function parseBody({ body, headers }: Request, route: Route): ParsedBody {
+export function parseBody({ body, headers }: Request, route: Route): ParsedBody | Promise<ParsedBody> {
   const isBuffer = Buffer.isBuffer(body);
   // In chunks, that there is nothing shows only when it was read.
   if (route.bodyOptional && (isEmpty(headers) || (isBuffer && body.length === 0)))
@@ -21,7 +25,12 @@ export function parseBody({ body, headers }: Request, route: Route): ParsedBody 
     return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
   const text = jsonText(body, headers['content-type']);
   if (text === undefined) return { ok: false, error: 'The body must be in UTF-8.' };
-  const parsed = parseStrictJson(text, { nulAllowedIn: route.nulAllowedIn ?? [] });
+  const limits = { nulAllowedIn: route.nulAllowedIn ?? [] };
+  if (body.length <= LONG) return bodyOf(parseStrictJson(text, limits), route);
+  return parseStrictJsonInParts(text, limits, pacer()).then((parsed) => bodyOf(parsed, route));
+}
+
+function bodyOf(parsed: StrictJson, route: Route): ParsedBody {
   if (!parsed.ok) return { ok: false, error: route.secretBody ? 'The body is not well-formed JSON.' : parsed.error };
   const { value } = parsed;
   return { ok: true, value, platform: platformOf(value, route) };

@@ -1,5 +1,6 @@
 /** What a handler answers, and how it is written: one `writeHead`, one `end`. */
 import type { ServerResponse } from 'node:http';
+import { pacer } from '../runtime/pace.ts';
 import { leaving } from './leaving.ts';
 
 export type Reply = {
@@ -23,6 +24,53 @@ export const JSON_TYPE = 'application/json; charset=utf-8';
 /** A JSON answer without the envelope, for documents whose form another standard fixes. */
 export function json(status: number, value: unknown, headers?: Record<string, string>): Reply {
   return { status, body: JSON.stringify(value), ...(headers && { headers }) };
+}
+
+/** Items of a list, and code units of a text, that are written at once: a millisecond of work. */
+const ITEMS = 250;
+const UNITS = 128 * 1024;
+
+/** An object of long lists and texts, as `json` answers it; made in parts, so that others are answered meanwhile. */
+export async function longJson(
+  status: number,
+  value: Readonly<Record<string, string | readonly unknown[]>>,
+): Promise<Reply> {
+  const rest = pacer();
+  const parts = [];
+  for (const part of jsonParts(value)) {
+    parts.push(Buffer.from(part));
+    await rest();
+  }
+  return { status, body: Buffer.concat(parts) };
+}
+
+function* jsonParts(value: Readonly<Record<string, string | readonly unknown[]>>): Generator<string> {
+  let before = '{';
+  for (const [name, member] of Object.entries(value)) {
+    yield `${before}${JSON.stringify(name)}:`;
+    yield* typeof member === 'string' ? textParts(member) : listParts(member);
+    before = ',';
+  }
+  yield before === '{' ? '{}' : '}';
+}
+
+function* listParts(list: readonly unknown[]): Generator<string> {
+  yield '[';
+  for (let at = 0; at < list.length; at += ITEMS)
+    yield `${at === 0 ? '' : ','}${JSON.stringify(list.slice(at, at + ITEMS)).slice(1, -1)}`;
+  yield ']';
+}
+
+function* textParts(text: string): Generator<string> {
+  yield '"';
+  let end = 0;
+  for (let at = 0; at < text.length; at = end) {
+    end = at + UNITS;
+    // A pair of surrogates is not parted: each half alone would be written as an escape.
+    if (text.charCodeAt(end - 1) >> 10 === 0xd800 >> 10) end++;
+    yield JSON.stringify(text.slice(at, end)).slice(1, -1);
+  }
+  yield '"';
 }
 
 /** Writes a reply with its length and the headers that every answer carries. */

@@ -6,6 +6,7 @@ import { formatProblem } from '../../broker/config-file/problems.ts';
 import { applyFile } from '../../broker/config-plan/apply.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { planGovernance } from '../../broker/config-plan/plan.ts';
+import { longestTurn, machineMs } from '../world/longest-turn.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 
@@ -17,20 +18,6 @@ const AGENTS = 5_000;
 const LONGEST_TURN = 2;
 /** In units of `machineMs`: 10,400 rows take 1.5. One by one they take 40 and more. */
 const LONGEST_TRANSACTION = 6;
-
-/**
- * What this machine needs, in milliseconds of processor time, to write and read 5,000 keys as JSON five times: 25 on a fast
- * machine, 70 on a slow one. A limit in milliseconds would test the machine.
- */
-function machineMs(pems: readonly string[]): number {
-  const rounds = Array.from({ length: 9 }, () => {
-    const before = process.threadCpuUsage();
-    for (let i = 0; i < 5; i++) JSON.parse(JSON.stringify(pems.map((pem, at) => ({ at, pem, scopes: ['a', 'b'] }))));
-    const { user, system } = process.threadCpuUsage(before);
-    return (user + system) / 1000;
-  });
-  return rounds.sort((a, b) => a - b)[4] ?? 0;
-}
 
 /** Public keys that differ in some bytes of the modulus: nobody has their private ones, and making 5,000 takes minutes. */
 function keys(count: number): string[] {
@@ -83,27 +70,6 @@ describe.each(WHERE)(
       reading(text, (governance) => planGovernance(broker, world.id, governance, world.values, world.now));
     const apply = (text: string) =>
       reading(text, (governance) => applyGovernance(broker, world.id, governance, world.values, world.now));
-
-    /**
-     * The longest turn of the event loop while something runs, in milliseconds of this thread's processor time: other
-     * processes count for nothing.
-     */
-    async function longestTurn(work: () => Promise<unknown>): Promise<number> {
-      let longest = 0;
-      let before = process.threadCpuUsage();
-      let watching = true;
-      const look = () => {
-        const { user, system } = process.threadCpuUsage(before);
-        longest = Math.max(longest, (user + system) / 1000);
-        before = process.threadCpuUsage();
-        if (watching) setTimeout(look, 1);
-      };
-      look();
-      await work();
-      watching = false;
-      look();
-      return longest;
-    }
 
     /**
      * Milliseconds of this thread's processor time from the first statement of the transaction to its commit: for so long others

@@ -14,7 +14,7 @@ import { isEntitled } from '../../../entitlement.ts';
 import { Refusal } from '../../errors.ts';
 import { MadeBy } from '../../given-rules.ts';
 import { howOf } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
+import { json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const GovernanceFile = z.strictObject({
@@ -121,7 +121,7 @@ export const governancePlan = route({
       }),
     );
     if (!planned.ok) return refuse(planned.problems);
-    return json(200, {
+    return await longJson(200, {
       changes: planned.plan.changes,
       warnings: planned.plan.warnings.map(formatProblem),
       governance_version: planned.version,
@@ -157,7 +157,7 @@ export const governanceApply = route({
         'Something else is in force than when the plan was made; plan again. Nothing was changed.',
       );
     if (!applied.ok) return refuse(applied.problems);
-    return json(200, {
+    return await longJson(200, {
       changes: applied.plan.changes,
       warnings: applied.plan.warnings.map(formatProblem),
       bootstrap_tokens: applied.bootstrapTokens.map(({ agent, agentId, token, expiresAt }) => ({
@@ -181,7 +181,7 @@ export const governanceExport = route({
   answers: { 200: { description: 'The file.', schema: z.object({ text: z.string() }) } },
   errors: [],
   handle: async ({ services: { broker }, who }) =>
-    json(200, { text: await exportGovernance(broker, who.organisationId, broker.clock()) }),
+    await longJson(200, { text: await exportGovernance(broker, who.organisationId, broker.clock()) }),
 });
 
 const ApplyShown = z
@@ -237,6 +237,6 @@ export const governanceBefore = route({
     if (text === undefined) throw new Refusal('not_found', 'There is no such apply, or it is not kept any more.');
     if (text === null)
       throw new Refusal('not_found', 'What was in force before it was longer than 8 MiB, and is not kept.');
-    return json(200, { text });
+    return await longJson(200, { text });
   },
 });
