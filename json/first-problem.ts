@@ -7,6 +7,8 @@ import { JsonTokens } from './tokens.ts';
 export type Checks = {
   /** Levels of arrays and objects; any number unless told. */
   maxDepth?: number;
+  /** Members of all objects together; any number unless told. */
+  maxMembers?: number;
   /** Refuses numbers that JSON.stringify would write with another decimal value. */
   exactNumbers?: boolean;
   /** Refuses escaped lone surrogates, and `\u0000` outside `nulAllowedIn`. */
@@ -17,7 +19,7 @@ export type Checks = {
 };
 
 export type Problem = {
-  kind: 'grammar' | 'depth' | 'repeated_name' | 'inexact_number' | 'nul' | 'lone_surrogate';
+  kind: 'grammar' | 'depth' | 'members' | 'repeated_name' | 'inexact_number' | 'nul' | 'lone_surrogate';
   /** Offset in the text, in UTF-16 code units. */
   at: number;
   /** Names and indexes that lead to it. In a name: up to the member before; empty text when there is none. */
@@ -55,6 +57,7 @@ class ProblemSearch {
   readonly #tokens: JsonTokens;
   readonly #checks: Checks;
   readonly #names = new MemberNames();
+  #members = 0;
 
   constructor(text: string, checks: Checks, longestString?: number) {
     this.#text = text;
@@ -65,7 +68,8 @@ class ProblemSearch {
   /** `none_yet`: there is none up to this offset, and the text goes on; undefined: there is none. */
   upTo(until: number): Problem | 'none_yet' | undefined {
     const tokens = this.#tokens;
-    const { maxDepth = Number.POSITIVE_INFINITY, exactNumbers = false, strings } = this.#checks;
+    const { exactNumbers = false, strings } = this.#checks;
+    const { maxDepth = Number.POSITIVE_INFINITY, maxMembers = Number.POSITIVE_INFINITY } = this.#checks;
     for (;;) {
       if (tokens.end >= until) return 'none_yet';
       const token = tokens.next();
@@ -74,6 +78,7 @@ class ProblemSearch {
         if (problem) return problem;
       }
       if (token === 'name') {
+        if (++this.#members > maxMembers) return this.#problem('members');
         if (!this.#names.add(tokens.depth, this.#name())) return this.#problem('repeated_name');
       } else if (token === 'number') {
         if (exactNumbers && !this.#isExact()) return this.#inexact();

@@ -8,6 +8,8 @@ import type { JsonValue } from './json-value.ts';
 export type StrictJsonLimits = {
   /** Levels of arrays and objects; 64 unless told. */
   maxDepth?: number;
+  /** Members of all objects together; any number unless told. */
+  maxMembers?: number;
   /** Members of the outermost object in which `\u0000` may occur. Everywhere else it is refused. */
   nulAllowedIn?: readonly string[];
 };
@@ -43,8 +45,9 @@ export async function parseStrictJsonInParts(
 const MAX_DEPTH = 64;
 const ILL_FORMED: StrictJson = { ok: false, error: 'the text holds a lone surrogate; send well-formed UTF-8' };
 
-const checksOf = ({ maxDepth = MAX_DEPTH, nulAllowedIn = [] }: StrictJsonLimits): Checks => ({
+const checksOf = ({ maxDepth = MAX_DEPTH, maxMembers, nulAllowedIn = [] }: StrictJsonLimits): Checks => ({
   maxDepth,
+  ...(maxMembers !== undefined && { maxMembers }),
   exactNumbers: true,
   strings: { nulAllowedIn },
 });
@@ -56,6 +59,7 @@ function parsed(text: string, problem: Problem | undefined, { maxDepth = MAX_DEP
 
 function sentence({ kind, at, place, detail }: Problem, maxDepth: number): string {
   if (kind === 'grammar') return `offset ${at}: ${detail}`;
+  if (kind === 'members') return `offset ${at}: its objects have too many members`;
   if (kind === 'depth') return `offset ${at}: nested deeper than ${maxDepth} levels`;
   const where = pointer(place);
   if (kind === 'repeated_name') return `${where}: this member name is there twice`;

@@ -7,6 +7,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
 import type { Basis } from '../policy/facts.ts';
+import { pacer } from '../runtime/pace.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { areLiving } from '../store/children.ts';
@@ -58,6 +59,14 @@ export async function hold(
   const ref = { organisation_id: agent.organisation_id, id };
   const expiresAt = waitsUntil(agent, now);
   const outcome: OutcomeOf<'held'> = { kind: 'held', approvalId: id, expiresAt, sentence, call: record };
+  // Before the transaction, in which others wait; and of a long request one after the other.
+  const rest = pacer();
+  const hashed = requestHash(request);
+  await rest();
+  const sealed = sealRequest(broker, ref, withAddress(request, address));
+  await rest();
+  const sealedBasis = basis ? sealBasis(broker, ref, basis) : null;
+  await rest();
   const recorded = await recorder.record<typeof outcome, NotHeld>({
     row: rowOf(outcome),
     value: outcome,
@@ -78,11 +87,11 @@ export async function hold(
         scope: action.scope,
         method: action.method,
         path,
-        request_hash: requestHash(request),
-        action: sealRequest(broker, ref, withAddress(request, address)),
+        request_hash: hashed,
+        action: sealed,
         sentence: sealSentence(broker, ref, writtenSentence(sentence)),
         decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
-        basis: basis ? sealBasis(broker, ref, basis) : null,
+        basis: sealedBasis,
         created_at: now,
         expires_at: expiresAt,
       });

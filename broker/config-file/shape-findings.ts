@@ -17,6 +17,9 @@ const KINDS: Readonly<Record<string, string>> = {
   record: 'a mapping',
 };
 
+/** Of unknown names in one place: to look for what was meant by thousands of them takes long, and nobody reads on. */
+const MOST_NAMES = 50;
+
 /** `value` is what was checked, `schema` what it was checked against. */
 export function shapeFindings(issues: readonly Issue[], value: unknown, schema: JsonSchema): Finding[] {
   return issues.flatMap((issue) => findingsOf(issue, [], value, schema));
@@ -32,11 +35,17 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
   switch (issue.code) {
     case 'unrecognized_keys': {
       const members = membersAt(schema, path);
-      return issue.keys.map((key) => ({
-        path: [...path, key],
-        at: 'key',
-        message: `"${shorten(key)}" is not known here.${didYouMean(key, members)} Allowed: ${members.join(', ')}.`,
-      }));
+      const more = issue.keys.length - MOST_NAMES;
+      return [
+        ...issue.keys.slice(0, MOST_NAMES).map(
+          (key): Finding => ({
+            path: [...path, key],
+            at: 'key',
+            message: `"${shorten(key)}" is not known here.${didYouMean(key, members)} Allowed: ${members.join(', ')}.`,
+          }),
+        ),
+        ...(more > 0 ? [{ path, message: `holds ${more} more names that are not known.` }] : []),
+      ];
     }
     case 'invalid_key':
       return [{ path, at: 'key', message: `this name cannot be used: ${issue.message}.` }];

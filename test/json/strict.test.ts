@@ -172,6 +172,14 @@ describe('BD-04 duplicate names', () => {
   });
 });
 
+describe('members', () => {
+  it('are counted in all objects together', () => {
+    const text = '{"a":{"b":[{"c":1},{"c":2}]}}';
+    expect(value(text, { maxMembers: 4 })).toEqual(JSON.parse(text));
+    expect(error(text, { maxMembers: 3 })).toBe('offset 20: its objects have too many members');
+  });
+});
+
 describe('BD-05 NUL', () => {
   it('is refused outside the members that may hold it', () => {
     const limits = { nulAllowedIn: ['data'] };
