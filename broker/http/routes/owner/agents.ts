@@ -16,7 +16,7 @@ import {
 } from '../../agent-glance.ts';
 import { Agent, AgentId, agentShown, listedAgentShown } from '../../owned-agent.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { json } from '../../reply.ts';
+import { json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 /** GET /owner/agents */
@@ -45,7 +45,7 @@ export const ownerAgents = route({
     const sought = agentsSought(query);
     if (sought === undefined) {
       const agents = await listAgents(broker, who.organisationId, now);
-      return json(200, { agents: agents.map((one) => listedAgentShown(one, now)) });
+      return await longJson(200, { agents: agents.map((one) => listedAgentShown(one, now)) });
     }
     const { agents, end, total } = await findAgentPage(broker, who.organisationId, sought, now);
     return json(200, {
