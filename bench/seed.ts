@@ -153,7 +153,8 @@ function agentRow(
   const standing = { status: 'active', status_since: now, status_cause: null, status_detail: null } as const;
   const kind = { agent_type: 'key', origin: 'owner', parent_id: null } as const;
   const times = { created_at: now, expires_at: null };
-  return { ...ids, ...standing, ...kind, ...times, public_key_pem: key.pem, key_fingerprint: key.fingerprint };
+  const rest = { former_owners: null, labels: null };
+  return { ...ids, ...standing, ...kind, ...times, ...rest, public_key_pem: key.pem, key_fingerprint: key.fingerprint };
 }
 
 function grantRow({ organisation_id, id: agent_id, created_at }: AgentTable): GrantTable {

@@ -123,6 +123,8 @@ function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildW
     key_fingerprint: fingerprint,
     created_at: now,
     expires_at: expiresAt * 1000,
+    former_owners: null,
+    labels: null,
   };
   return { row, token };
 }

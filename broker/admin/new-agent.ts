@@ -99,6 +99,8 @@ export const agentRow = (
   key_fingerprint: key?.fingerprint ?? null,
   created_at: now,
   expires_at: null,
+  former_owners: null,
+  labels: null,
 });
 
 /**

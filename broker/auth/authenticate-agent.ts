@@ -58,7 +58,7 @@ export function agentAuthenticator(
       token,
       {
         agentId: agent.agent_id,
-        ownerId: agent.owner_id,
+        ownerIds: agent.former_owners === null ? [agent.owner_id] : [agent.owner_id, ...agent.former_owners.split(' ')],
         fingerprint: agent.key_fingerprint,
         acceptedSubjects: token.claims.subject
           ? [

@@ -6,7 +6,8 @@ import { type AgentClaims, type ParsedAgentToken, type RefusedAgentToken, refuse
 /** The registered data of the agent that a token names. */
 export type RegisteredAgent = {
   readonly agentId: string;
-  readonly ownerId: string;
+  /** Its owner, and whose it was before: when it is handed over, the tokens of an agent at work stay good. */
+  readonly ownerIds: readonly string[];
   /** RFC 7638 thumbprint of its public key. */
   readonly fingerprint: string;
   /** Allowed values of `sub`: its workload identity id, its DID, its agent id. */
@@ -90,7 +91,7 @@ function whatIsWrongWith(
   if (kid !== undefined && kid !== agent.agentId && kid !== agent.fingerprint) {
     return refuseToken("The kid in the header must be the agent's id or its key's thumbprint, or absent.");
   }
-  if (claims.ownerId !== agent.ownerId) return refuseToken("The claim owner_id is not the agent's owner.");
+  if (!agent.ownerIds.includes(claims.ownerId)) return refuseToken("The claim owner_id is not the agent's owner.");
   if (claims.subject !== undefined && !agent.acceptedSubjects.includes(claims.subject)) {
     return refuseToken("The claim sub, when present, must be the agent's workload identity id.");
   }
@@ -120,7 +121,7 @@ function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Insta
   const lifetime = claims.expiresAt - claims.issuedAt;
   return (
     claims.agentId === agent.agentId &&
-    claims.ownerId === agent.ownerId &&
+    agent.ownerIds.includes(claims.ownerId) &&
     lifetime > 0 &&
     lifetime <= MAX_LIFETIME_S &&
     !isAhead(claims.issuedAt, now) &&

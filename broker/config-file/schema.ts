@@ -7,6 +7,7 @@ import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
+import { Labels } from '../policy/labels.ts';
 import { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { Retention } from '../policy/retention.ts';
 import { SinkInFile, SinkName } from './audit-sinks.ts';
@@ -163,6 +164,9 @@ const Agent = z
   .strictObject({
     owner: Email.optional().describe("The owner who answers for the agent. Default: the organisation's first admin."),
     policy: name('The policy that it is under. Default: "default".').optional(),
+    labels: Labels.optional().describe(
+      'Words by which agents are grouped, such as "prod"; conditions read them as agent.labels. Absent, those that it has stay.',
+    ),
     suspended,
     public_key: PublicKey.optional(),
     grants: recordOf(PlatformId, Grants).optional().describe('What it may do, by platform. Default: nothing.'),

@@ -5,7 +5,7 @@ import type { Path } from '../config-file/problems.ts';
 import { GovernanceDocument, type GovernanceDocumentInput } from '../config-file/schema.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
-import { readConstraints, readScopes } from '../store/stored-terms.ts';
+import { readConstraints, readLabels, readScopes } from '../store/stored-terms.ts';
 import type { Present } from './present.ts';
 
 type Agents = NonNullable<GovernanceDocumentInput['agents']>;
@@ -61,6 +61,7 @@ function exportAgent(
   const { remarks } = notes;
   const owner = present.owners.find(({ id }) => id === agent.owner_id)?.email;
   if (policy === undefined) remarks.push(`${said} is under no policy; applying this puts it under "default".`);
+  const labels = readLabels(agent.labels, agent.id);
   const grants = exportGrants(present, agent, said, notes, now);
   // Elsewhere nobody could ever collect it.
   const waits = agent.status === 'pending';
@@ -72,6 +73,7 @@ function exportAgent(
   return {
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
+    ...(labels.length > 0 && { labels }),
     ...(agent.status === 'suspended' && { suspended: true as const }),
     ...(agent.public_key_pem !== null && !waits && { public_key: { pem: agent.public_key_pem } }),
     ...(Object.keys(grants).length > 0 && { grants }),

@@ -2,6 +2,7 @@
 
 import { agentRow, newIds } from '../admin/new-agent.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
+import { inOrder, storedLabels } from '../policy/labels.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { AgentKey } from './plan-keys.ts';
 import { addNew, type Planning } from './planning.ts';
@@ -14,14 +15,15 @@ export type Meant = { ownerId: string; policyId: string; key: AgentKey | undefin
 
 export function newAgent(
   planning: Planning,
-  { suspended }: AgentEntry,
+  { suspended, labels = [] }: AgentEntry,
   name: string,
   { ownerId, policyId, key }: Meant,
 ): AgentTable {
   const status = suspended ? 'suspended' : key ? 'active' : 'pending_bind';
   const meant = { name, owner_id: ownerId, policy_id: policyId, origin: 'governance', status } as const;
   const row = agentRow({ organisation_id: planning.organisationId, ...newIds(), ...meant }, 'key', key, planning.now);
-  return suspended ? { ...row, status_cause: 'owner_manual', status_detail: SUSPENDED_DETAIL } : row;
+  const labelled = { ...row, labels: storedLabels(labels) };
+  return suspended ? { ...labelled, status_cause: 'owner_manual', status_detail: SUSPENDED_DETAIL } : labelled;
 }
 
 export function planCreation(
@@ -36,6 +38,7 @@ export function planCreation(
     `policy: ${policyName}`,
     key ? `public key: ${key.fingerprint}` : 'public key: none yet; a bootstrap token is printed',
     ...(entry.suspended ? ['status: suspended'] : []),
+    ...(entry.labels?.length ? [`labels: ${inOrder(entry.labels).join(', ')}`] : []),
   ];
   addNew(planning, { action: 'create', kind: 'agent', name: agent.name, details }, 'agents', agent);
   if (!key) planning.newRows.keyless.push(agent);

@@ -5,7 +5,11 @@ import { difference } from '../config-file/differences.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
+import { storedLabels } from '../policy/labels.ts';
+import { updateAgent } from '../store/agents.ts';
 import type { AgentTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readLabels } from '../store/stored-terms.ts';
 import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
@@ -96,7 +100,7 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
 function planUpdate(
   planning: Planning,
   known: AgentTable,
-  { suspended }: AgentEntry,
+  { suspended, labels }: AgentEntry,
   { ownerId, policyId, key }: Meant,
 ): void {
   const { now } = planning;
@@ -110,14 +114,20 @@ function planUpdate(
     ...difference('policy', policyNameOf(planning, known.policy_id), policyNameOf(planning, policyId)),
     ...(to === known.status ? [] : difference('status', known.status, to === 'pending_bind' && key ? 'active' : to)),
   ];
+  const labelled = labels === undefined ? known.labels : storedLabels(labels);
+  const isLabelled = labelled !== known.labels;
+  if (isLabelled) details.push(...difference('labels', inWords(known.labels, known.id), inWords(labelled, known.id)));
   if (details.length === 0) return;
   const change = { action: 'update' as const, kind: 'agent' as const, name: known.name, details };
   if (ownerId !== known.owner_id || policyId !== known.policy_id) reassign(planning, known.id, { ownerId, policyId });
+  const relabel = (db: Db) => updateAgent(db, planning.organisationId, known.id, { labels: labelled });
   if (to === known.status) {
-    planning.steps.push({ change });
+    if (isLabelled) addStep(planning, change, relabel);
+    else planning.steps.push({ change });
     return;
   }
   addStep(planning, change, async (db, made) => {
+    if (isLabelled) await relabel(db);
     const because = suspended
       ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
       : { cause: null, detail: null };
@@ -126,6 +136,8 @@ function planUpdate(
     if (returns && waits && !key) await mint(db, known, made, now);
   });
 }
+
+const inWords = (labels: string | null, id: string) => readLabels(labels, id).join(', ') || 'none';
 
 function reassign(
   { together }: Planning,

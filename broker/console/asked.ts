@@ -10,6 +10,7 @@ import type {
   ownerAccessRequest,
   ownerAccessRequests,
 } from '../http/routes/owner/access-requests.ts';
+import type * as agentOwner from '../http/routes/owner/agent-owner.ts';
 import type { assignPolicy } from '../http/routes/owner/agent-policy.ts';
 import type { ownerAgent, ownerAgentMoves, ownerAgents } from '../http/routes/owner/agents.ts';
 import type { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from '../http/routes/owner/approvals.ts';
@@ -74,6 +75,9 @@ export type Asked = NoticesAsked & {
   'GET /owner/agents': typeof ownerAgents;
   'POST /owner/agents/suspend-all': (typeof switchAllAgents)[number];
   'POST /owner/agents/resume-all': (typeof switchAllAgents)[number];
+  'GET /owner/agent-labels': typeof agentOwner.agentLabels;
+  'POST /owner/agents/hand-over': typeof agentOwner.handOverAgents;
+  'POST /owner/agents/{id}/labels': typeof agentOwner.labelAgent;
   'POST /owner/agents/{id}/policy': typeof assignPolicy;
   'POST /owner/agents/{id}/bootstrap-token': typeof bootstrapToken;
   'GET /owner/invites': typeof ownerInvites;

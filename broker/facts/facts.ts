@@ -5,7 +5,7 @@ import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } fro
 import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { GrantTable } from '../store/schema.ts';
-import { readConstraints, readScopes } from '../store/stored-terms.ts';
+import { readConstraints, readLabels, readScopes } from '../store/stored-terms.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
 import { type ConnectionFacts, connectionOf } from './connection-facts.ts';
 
@@ -92,6 +92,9 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
     statusCause: row.status_cause,
     statusDetail: row.status_detail,
     expiresAt: row.expires_at,
+    // A rule by a label is not escaped by making a child.
+    labels:
+      row.parent_id === null ? readLabels(row.labels, row.id) : readLabels(row.parent_labels ?? null, row.parent_id),
     ...(parent && { parent }),
   };
 }

@@ -55,10 +55,11 @@ const SORTS = AGENT_ORDERS.flatMap((order) => [order, `-${order}`] as const);
 const MOST_WORDS = 8;
 
 export const AGENTS_SOUGHT = {
-  q: z.string().max(200).optional().describe('words that have to occur in the name, id, owner or policy'),
+  q: z.string().max(200).optional().describe('words that have to occur in the name, id, owner, policy or labels'),
   status: z.enum(LISTED_STATUSES, `one of ${LISTED_STATUSES.join(', ')}`).optional(),
   owner: uuid('the id of an owner').optional(),
   policy: uuid('the id of a policy').optional(),
+  label: z.string().max(100).optional().describe('one of their labels'),
   parent: AgentId.max(64).optional().describe('the uuid or agent id of an agent whose children are meant'),
   sort: z
     .enum(SORTS, `one of ${SORTS.join(', ')}`)
@@ -75,11 +76,11 @@ type Given = { [Name in keyof typeof AGENTS_SOUGHT]?: z.output<(typeof AGENTS_SO
 /** What the parameters ask for; undefined: nothing, so everything in one answer. Throws Refusal invalid_request. */
 export function agentsSought(query: Given): SoughtAgents | undefined {
   if (Object.values(query).every((value) => value === undefined)) return undefined;
-  const { q = '', sort = 'name', status, owner, policy, parent, cursor, limit = 50 } = query;
+  const { q = '', sort = 'name', status, owner, policy, label, parent, cursor, limit = 50 } = query;
   const words = q.split(/\s+/).filter((word) => word !== '');
   if (words.length > MOST_WORDS) throw new Refusal('invalid_request', `q: too many words; send ${MOST_WORDS} at most.`);
   return {
-    filter: { words, status, owner, policy, parent },
+    filter: { words, status, owner, policy, label: label?.normalize('NFC').toLowerCase(), parent },
     order: sort.replace('-', '') as AgentOrder,
     descending: sort.startsWith('-'),
     after: cursor === undefined ? undefined : readCursor(cursor, sort),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { ListedAgent as Listed } from '../admin/list-agents.ts';
 import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../policy/facts.ts';
 import type { AgentTable } from '../store/schema.ts';
+import { readLabels } from '../store/stored-terms.ts';
 import { CONTAINED, containedBy } from './contained.ts';
 import { instant } from './instant.ts';
 
@@ -29,6 +30,7 @@ export const Agent = z
       .describe(
         'of the public key that its tokens are verified with; null: it has none yet, or its tokens are the broker’s',
       ),
+    labels: z.array(z.string()).describe('of a child none: it has those of its parent'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().describe('when its lifetime ends, as that of every child does'),
   })
@@ -66,6 +68,7 @@ export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
   agent_type: agent.agent_type,
   policy_id: agent.policy_id,
   key_fingerprint: agent.key_fingerprint,
+  labels: readLabels(agent.labels, agent.id),
   created_at: new Date(agent.created_at).toISOString(),
   expires_at: instant(agent.expires_at),
 });

@@ -6,6 +6,7 @@ import {
   ownerAccessRequest,
   ownerAccessRequests,
 } from './routes/owner/access-requests.ts';
+import { agentLabels, handOverAgents, labelAgent } from './routes/owner/agent-owner.ts';
 import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgent, ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
@@ -80,6 +81,9 @@ export const OWNER_ROUTES: readonly Route[] = [
   // Before the agent whose id would be `suspend-all`.
   ...switchAllAgents,
   ownerAgent,
+  agentLabels,
+  handOverAgents,
+  labelAgent,
   ...ownerAgentMoves,
   ownerGrants,
   changeOwnerGrant,

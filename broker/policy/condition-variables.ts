@@ -25,6 +25,7 @@ const VARIABLES: { readonly [name: string]: Shape } = {
     owner_id: 'text',
     organisation_id: 'text',
     parent_agent_id: 'text',
+    labels: 'open',
   },
   caller: { verified: 'truth' },
   first_time: { operation: 'truth', recipient: 'truth', repository: 'truth' },

@@ -75,7 +75,10 @@ function withoutStackTraces<T>(work: () => T): T {
 }
 
 /** What conditions know of whoever asks. */
-export type ConditionAgent = Pick<AgentFacts, 'id' | 'agentId' | 'name' | 'ownerId' | 'organisationId' | 'parent'>;
+export type ConditionAgent = Pick<
+  AgentFacts,
+  'id' | 'agentId' | 'name' | 'ownerId' | 'organisationId' | 'labels' | 'parent'
+>;
 
 const NONE: readonly string[] = Object.freeze([]);
 
@@ -127,6 +130,7 @@ export function conditionInput(
     owner_id: agent.ownerId,
     organisation_id: agent.organisationId,
     parent_agent_id: agent.parent?.agentId ?? null,
+    labels: agent.labels ?? NONE,
   };
   return {
     meter,

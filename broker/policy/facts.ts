@@ -127,6 +127,8 @@ export type AgentFacts = {
   statusCause: HaltCause | null;
   statusDetail: string | null;
   expiresAt: Instant | null;
+  /** Of a child those of its parent. */
+  labels?: readonly string[];
   parent?: ParentFacts;
 };
 

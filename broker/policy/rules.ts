@@ -49,8 +49,8 @@ export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
   const question = questionBy(facts.agent, facts, ask, now);
   if (parent === undefined) return question;
   const { id, agentId, name, ownerId } = parent;
-  const { organisationId } = facts.agent;
-  return { ...question, byParent: questionBy({ id, agentId, name, ownerId, organisationId }, facts, ask, now) };
+  const { organisationId, labels = [] } = facts.agent;
+  return { ...question, byParent: questionBy({ id, agentId, name, ownerId, organisationId, labels }, facts, ask, now) };
 }
 
 function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {

@@ -5,13 +5,15 @@ import type { AgentTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 export type AgentFilter = {
-  /** Each has to occur in the name, the id, the owner's address or the policy's name. */
+  /** Each has to occur in the name, the id, the owner's address, the policy's name or the labels. */
   words?: readonly string[] | undefined;
   status?: AgentStatus | undefined;
   /** The owner's uuid. */
   owner?: string | undefined;
   /** The policy's uuid. */
   policy?: string | undefined;
+  /** One of its labels. */
+  label?: string | undefined;
   /** The parent's uuid. */
   parent?: string | undefined;
 };
@@ -101,8 +103,10 @@ export async function findAgents(db: Db, organisationId: string, ids: readonly s
     .execute();
 }
 
+const escaped = (text: string) => text.replaceAll(/[\\%_]/g, '\\$&');
+
 function shown(db: Db, organisationId: string, filter: AgentFilter, endedBy: number) {
-  const { words = [], status, owner, policy, parent } = filter;
+  const { words = [], status, owner, policy, label, parent } = filter;
   let query = db
     .selectFrom('agents as a')
     .leftJoin('owners as o', (j) =>
@@ -117,12 +121,14 @@ function shown(db: Db, organisationId: string, filter: AgentFilter, endedBy: num
   // The database folds the word as it folds the column, so that both agree on letters beyond ASCII.
   for (const word of words)
     query = query.where(
-      sql<boolean>`lower(a.name || ' ' || a.agent_id || ' ' || coalesce(o.email, '') || ' ' || coalesce(po.name, ''))
-        like lower(${`%${word.replaceAll(/[\\%_]/g, '\\$&')}%`}) escape '\\'`,
+      sql<boolean>`lower(a.name || ' ' || a.agent_id || ' ' || coalesce(o.email, '') || ' ' || coalesce(po.name, '') || ' ' || coalesce(a.labels, ''))
+        like lower(${`%${escaped(word)}%`}) escape '\\'`,
     );
   if (status !== undefined) query = query.where('a.status', '=', status);
   if (owner !== undefined) query = query.where('a.owner_id', '=', owner);
   if (policy !== undefined) query = query.where('a.policy_id', '=', policy);
+  if (label !== undefined)
+    query = query.where(sql<boolean>`a.labels like ${`%${escaped(JSON.stringify(label))}%`} escape '\\'`);
   if (parent !== undefined) query = query.where('a.parent_id', '=', parent);
   return query;
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from './schema.ts';
@@ -82,6 +83,17 @@ export async function findLiveAgentNamed(
     .executeTakeFirst();
 }
 
+/** Lists of labels as they are stored, with how many agents have just these, and the id of one of them. */
+export const listLabels = (db: Db, organisationId: string) =>
+  db
+    .selectFrom('agents')
+    .select((eb) => ['labels', eb.fn.min('id').as('id'), eb.fn.countAll().as('agents')])
+    .where('organisation_id', '=', organisationId)
+    .where('status', '!=', 'deleted')
+    .where('labels', 'is not', null)
+    .groupBy('labels')
+    .execute();
+
 /** Inserts an agent. */
 export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
@@ -90,16 +102,21 @@ export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
 /** One agent, or several: at most some thousands, for SQLite takes 32,766 parameters in a statement. */
 export type AgentRef = { organisationId: string; id: string | readonly string[] };
 
+/** Of an agent that gets this owner: whose it was before, each once. */
+const formerOwners = (ownerId: string) =>
+  sql<string | null>`case when owner_id = ${ownerId} or former_owners like '%' || owner_id || '%' then former_owners
+    else coalesce(former_owners || ' ', '') || owner_id end`;
+
 /** Updates the governed columns of agents. A new owner also becomes the owner of their children and of their registrations. */
 export async function updateAgent(
   db: Db,
   organisationId: string,
   id: AgentRef['id'],
-  change: Partial<Pick<AgentTable, 'name' | 'owner_id' | 'policy_id'>>,
+  change: Partial<Pick<AgentTable, 'name' | 'owner_id' | 'policy_id' | 'labels'>>,
 ): Promise<void> {
   await db
     .updateTable('agents')
-    .set(change)
+    .set({ ...change, ...(change.owner_id !== undefined && { former_owners: formerOwners(change.owner_id) }) })
     .where('organisation_id', '=', organisationId)
     .where('id', 'in', [id].flat())
     .execute();

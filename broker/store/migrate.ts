@@ -44,6 +44,7 @@ import { sinksInFiles } from './migrations/0049-sinks-in-files.ts';
 import { passkeyDeciders } from './migrations/0050-passkey-deciders.ts';
 import { signIns } from './migrations/0051-sign-ins.ts';
 import { governanceApplies } from './migrations/0052-governance-applies.ts';
+import { agentsOwnersAndLabels } from './migrations/0053-agents-owners-and-labels.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -100,6 +101,10 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0050-passkey-deciders': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => passkeyDeciders(db, dialect) },
   '0051-sign-ins': { readableBy: '0.1.0', up: signIns },
   '0052-governance-applies': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => governanceApplies(db, types) },
+  '0053-agents-owners-and-labels': {
+    readableBy: '0.1.0',
+    up: (db: Kysely<unknown>) => agentsOwnersAndLabels(db, dialect),
+  },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

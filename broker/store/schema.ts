@@ -88,6 +88,10 @@ export type AgentTable = {
   key_fingerprint: string | null;
   created_at: number;
   expires_at: number | null;
+  /** Uuids, a space between them: its tokens may name one of these instead. */
+  former_owners: string | null;
+  /** JSON: a list in the order of the alphabet; null: none. */
+  labels: string | null;
 };
 
 /** Number of an agent's children that are not revoked and not recorded as expired. */

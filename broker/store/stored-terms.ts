@@ -11,6 +11,10 @@ export const StoredConstraints = z.object({
   allow_repo_creation: z.boolean().exactOptional(),
 });
 
+/** The labels of an agent; `null`: none. Throws Error that names the agent. */
+export const readLabels = (text: string | null, id: string): string[] =>
+  text === null ? [] : readStored(Texts, text, `labels of agent ${id}`);
+
 /**
  * The scopes of a grant. `id`: of the grant, for the error.
  *

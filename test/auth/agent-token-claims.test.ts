@@ -1,6 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
-import { agent, BASE_URL, CLAIMS, fingerprint, HEAD, present, refused, S, token } from './hostile-token.ts';
+import {
+  agent,
+  BASE_URL,
+  CLAIMS,
+  FORMER_OWNER_ID,
+  fingerprint,
+  HEAD,
+  OWNER_ID,
+  present,
+  refused,
+  S,
+  token,
+} from './hostile-token.ts';
 
 describe('JW-07 kid', () => {
   it.each([
@@ -93,12 +105,16 @@ describe('claims', () => {
 
   it.each([
     ['an object', { $ne: 1 }],
-    ['braces', `{${agent.ownerId}}`],
+    ['braces', `{${OWNER_ID}}`],
     ['no uuid', 'ann'],
-    ['a newline at the end', `${agent.ownerId}\n`],
+    ['a newline at the end', `${OWNER_ID}\n`],
   ])('JW-13 an owner_id that is %s', (_name, owner_id) => refused(token({ ...CLAIMS, owner_id }), 'owner_id'));
 
   it('JW-15 the owner_id of another owner', () => refused(token({ ...CLAIMS, owner_id: uuidv4() }), 'owner_id'));
+
+  it('the owner_id of whom it was before, signed with its own key', () => {
+    expect(present(token({ ...CLAIMS, owner_id: FORMER_OWNER_ID })).ok).toBe(true);
+  });
 
   it("JW-24 another agent's id, signed with this agent's key", () => {
     refused(token({ ...CLAIMS, agent_id: newAgentId() }), 'another agent');
@@ -106,7 +122,7 @@ describe('claims', () => {
 
   it('JW-16 a sub that is not the workload identity', () => {
     for (const sub of agent.acceptedSubjects) expect(present(token({ ...CLAIMS, sub })).ok).toBe(true);
-    for (const sub of ['', 'spiffe://other', agent.ownerId]) refused(token({ ...CLAIMS, sub }), 'sub');
+    for (const sub of ['', 'spiffe://other', OWNER_ID]) refused(token({ ...CLAIMS, sub }), 'sub');
     for (const sub of [1, null, {}, [agent.acceptedSubjects[0]]]) refused(token({ ...CLAIMS, sub }), 'sub');
   });
 

@@ -11,6 +11,7 @@ import {
   expectRefusal,
   HEAD,
   NOW,
+  OWNER_ID,
   pair,
   pem,
   present,
@@ -23,12 +24,12 @@ describe('a good agent token', () => {
   it('is accepted with what it claims', () => {
     expect(present(token())).toEqual({
       ok: true,
-      claims: { agentId: agent.agentId, ownerId: agent.ownerId, issuedAt: S, expiresAt: S + 60 },
+      claims: { agentId: agent.agentId, ownerId: OWNER_ID, issuedAt: S, expiresAt: S + 60 },
     });
   });
 
   it('is accepted as jose makes it, with every optional claim', async () => {
-    const jwt = await new SignJWT({ agent_id: agent.agentId, owner_id: agent.ownerId, session_id: 'run-7/a' })
+    const jwt = await new SignJWT({ agent_id: agent.agentId, owner_id: OWNER_ID, session_id: 'run-7/a' })
       .setProtectedHeader({ alg: 'RS256', kid: agent.agentId })
       .setIssuedAt(S)
       .setNotBefore(S)
@@ -50,7 +51,7 @@ describe('a good agent token', () => {
   });
 
   it('may have an owner_id in upper case, a 21-character agent id, unknown claims', () => {
-    expect(present(token({ ...CLAIMS, owner_id: agent.ownerId.toUpperCase() })).ok).toBe(true);
+    expect(present(token({ ...CLAIMS, owner_id: OWNER_ID.toUpperCase() })).ok).toBe(true);
     const longer = { ...agent, agentId: `${agent.agentId}z` };
     expect(present(token({ ...CLAIMS, agent_id: longer.agentId }), NOW, longer).ok).toBe(true);
     expect(present(token({ ...CLAIMS, roles: [{ deep: { er: ['x'] } }] })).ok).toBe(true);

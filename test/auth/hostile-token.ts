@@ -18,13 +18,17 @@ const registered = parsePublicKey(pair.publicKey.export({ type: 'spki', format: 
 if (!registered.ok) throw new Error(registered.error);
 export const { key, fingerprint, pem } = registered;
 
+export const OWNER_ID = uuidv4();
+/** Whose the agent was before. */
+export const FORMER_OWNER_ID = uuidv4();
+
 export const agent: RegisteredAgent = {
   agentId: newAgentId(),
-  ownerId: uuidv4(),
+  ownerIds: [OWNER_ID, FORMER_OWNER_ID],
   fingerprint,
   acceptedSubjects: ['spiffe://broker.example/orgs/o/agents/a', 'did:web:broker.example:agents:a'],
 };
-export const CLAIMS = { agent_id: agent.agentId, owner_id: agent.ownerId, iat: S, exp: S + 60 };
+export const CLAIMS = { agent_id: agent.agentId, owner_id: OWNER_ID, iat: S, exp: S + 60 };
 export const HEAD = { alg: 'RS256', typ: 'JWT' };
 
 export const b64 = (value: unknown) =>

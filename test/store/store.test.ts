@@ -83,6 +83,7 @@ const MIGRATIONS = [
   '0050-passkey-deciders',
   '0051-sign-ins',
   '0052-governance-applies',
+  '0053-agents-owners-and-labels',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

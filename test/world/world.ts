@@ -232,6 +232,8 @@ async function makeOrganisation(world: World, options: OrganisationOptions = {})
         key_fingerprint: parsed.fingerprint,
         created_at: now,
         expires_at: null,
+        former_owners: null,
+        labels: null,
         ...agent,
       };
       await putAgent(db(), row);

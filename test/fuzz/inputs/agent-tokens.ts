@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { jwtVerify } from 'jose';
 import { expect } from 'vitest';
-import { agent, BASE_URL, b64, CLAIMS, HEAD, key, NOW, present, S, token } from '../../auth/hostile-token.ts';
+import { agent, BASE_URL, b64, CLAIMS, HEAD, key, NOW, OWNER_ID, present, S, token } from '../../auth/hostile-token.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 
 const good = token();
@@ -17,7 +17,7 @@ const claims = fc
   .array(
     fc.oneof(
       other('agent_id', 'agt_zzzzzzzzzzzzzzzzzzzz', '', null, [agent.agentId]),
-      other('owner_id', agent.ownerId.toUpperCase(), 'x', 1, undefined),
+      other('owner_id', OWNER_ID.toUpperCase(), 'x', 1, undefined),
       other('iat', S - 1, S + 29, S + 31, S + 0.5, `${S}`, -1, 1e300, null, undefined),
       other('exp', S + 300, S + 301, S - 29, S - 31, S, S + 60.5, `${S + 60}`, 9e15, null, undefined),
       other('nbf', S, S + 29, S + 31, 'x', null),
@@ -110,7 +110,7 @@ export function agentTokens(count: Count): Fuzzed {
       const { payload: known } = theirs;
       expect(answer.claims).toMatchObject({ agentId: known.agent_id, issuedAt: known.iat, expiresAt: known.exp });
       expect(answer.claims.ownerId.toLowerCase()).toBe(String(known.owner_id).toLowerCase());
-      expect([known.agent_id, String(known.owner_id).toLowerCase()]).toEqual([agent.agentId, agent.ownerId]);
+      expect([known.agent_id, String(known.owner_id).toLowerCase()]).toEqual([agent.agentId, OWNER_ID]);
       expect(answer.claims.subject).toBe(known.sub);
       expect(answer.claims.sessionId).toBe(known.session_id);
       if (known.aud !== undefined) expect([known.aud].flat()).toContain(BASE_URL);

@@ -2,10 +2,11 @@
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 
 import { KeyDialog } from '/console/agent/key-dialog.js';
+import { LabelsDialog } from '/console/agent/labels-dialog.js';
 import { PolicyDialog } from '/console/agent/policy-dialog.js';
 import { callsInWords } from '/console/agents/words.js';
 import { html, useState } from '/console/html.js';
-import { pageOf } from '/console/shell/agent-name.js';
+import { AgentLabels, pageOf } from '/console/shell/agent-name.js';
 import { Copy } from '/console/shell/copy.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
@@ -20,7 +21,7 @@ const KINDS = {
 
 /** @param {{ agent: WholeAgent, may: boolean, changed: () => void }} props */
 export function Facts({ agent, may, changed }) {
-  const [asking, ask] = useState(/** @type {'policy' | 'key' | undefined} */ (undefined));
+  const [asking, ask] = useState(/** @type {'policy' | 'key' | 'labels' | undefined} */ (undefined));
   const mayPolicy = may && !agent.parent_agent_id && agent.status !== 'revoked';
   // The tokens of a child and of an MCP client are the broker’s.
   const mayKey = may && agent.agent_type === 'key' && agent.status !== 'revoked';
@@ -32,6 +33,10 @@ export function Facts({ agent, may, changed }) {
       parent_agent_id
         ? 'That of its parent'
         : (policy_name && visibleLine(policy_name)) || html`<span class="why">None: every call is denied</span>`,
+    ],
+    [
+      'Labels',
+      !parent_agent_id && (agent.labels.length > 0 ? html`<${AgentLabels} labels=${agent.labels} />` : may && 'None'),
     ],
     ['Parent', parent_agent_id && html`<${Link} to=${pageOf(parent_agent_id)}><code>${parent_agent_id}</code><//>`],
     ['Kind', agent_type && KINDS[agent_type]],
@@ -48,9 +53,10 @@ export function Facts({ agent, may, changed }) {
   ];
   return html`
     <dl class="facts sheet part-like">
-    ${facts.map(([title, value]) => value && html`<dt>${title}</dt><dd class="theirs">${value}${title === 'Policy' && mayPolicy && html` <button type="button" class="compact copy" id="change-policy" onClick=${() => ask('policy')}>Change…</button>`}${title === 'Key' && mayKey && html` <button type="button" class="compact copy" id="new-key" onClick=${() => ask('key')}>New key…</button>`}</dd>`)}
+    ${facts.map(([title, value]) => value && html`<dt>${title}</dt><dd class="theirs">${value}${title === 'Policy' && mayPolicy && html` <button type="button" class="compact copy" id="change-policy" onClick=${() => ask('policy')}>Change…</button>`}${title === 'Labels' && may && html` <button type="button" class="compact copy" id="change-labels" onClick=${() => ask('labels')}>Change…</button>`}${title === 'Key' && mayKey && html` <button type="button" class="compact copy" id="new-key" onClick=${() => ask('key')}>New key…</button>`}</dd>`)}
   </dl>
     ${asking === 'policy' && html`<${PolicyDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
+    ${asking === 'labels' && html`<${LabelsDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
     ${asking === 'key' && html`<${KeyDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
   `;
 }

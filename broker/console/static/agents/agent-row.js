@@ -4,7 +4,7 @@
 import { Why } from '/console/agents/why.js';
 import { badgeOf, callsInWords, MOVE, MOVES, waitingOf } from '/console/agents/words.js';
 import { html } from '/console/html.js';
-import { AgentName } from '/console/shell/agent-name.js';
+import { AgentLabels, AgentName } from '/console/shell/agent-name.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
@@ -29,6 +29,7 @@ export function AgentRow({ agent, names, may, move }) {
           <code>${agent_id}</code>${agent.agent_type === 'mcp_client' && html` · <${Link} to=${`/console/clients?agent=${agent_id}`}>MCP client<span class="unseen">s that act as ${name}</span><//>`}
         </p>
         ${parent_agent_id && html`<p class="small quiet">child of <code>${parent_agent_id}</code></p>`}
+        <${AgentLabels} labels=${agent.labels} />
         ${contained !== 'all_stopped' && html`<${Why} agent=${agent} />`}
       </th>
       <td data-label="Owner" class="owner theirs" title=${owner}>${visibleLine(owner ?? '…')}</td>

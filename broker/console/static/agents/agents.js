@@ -25,11 +25,13 @@ export function AgentsPage({ place }) {
   const { pages, error, stale, load } = useAgentPages(`/owner/agents?${queryOf(sought, PAGE)}`, EVERY_MS);
   const policies = useLoaded('/owner/policies', SELDOM_MS).answer?.policies ?? [];
   const owners = useLoaded('/owner/owners', SELDOM_MS).answer?.owners ?? [];
+  const labels = useLoaded('/owner/agent-labels', SELDOM_MS).answer?.labels ?? [];
   const owner = useOwner();
   const [moving, setMoving] = useState(/** @type {{ agent: Agent, verb: Verb } | undefined} */ (undefined));
   const names = {
     policies: new Map(policies.map(({ id, name }) => [id, name])),
     owners: new Map(owners.map(({ id, email }) => [id, email])),
+    labels: new Map(labels.map(({ label, agents }) => [label, `${label} (${agents})`])),
   };
   const { sort: _sort, ...narrowing } = sought;
   const narrowed = isSought(narrowing);

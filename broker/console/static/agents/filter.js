@@ -1,4 +1,4 @@
-// Finding some of many agents: by words, state, policy and owner. What is sought stands in the address.
+// Finding some of many agents: by words, state, policy, owner and label. What is sought stands in the address.
 import { STATUS } from '/console/agents/words.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Choice } from '/console/shell/choice.js';
@@ -6,7 +6,7 @@ import { valueTo } from '/console/shell/fields.js';
 import { isSought, seek } from '/console/shell/sought.js';
 import { totalWords } from '/console/shell/use-pages.js';
 
-export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner', 'sort']);
+export const NAMES = /** @type {const} */ (['words', 'state', 'policy', 'owner', 'label', 'sort']);
 /** @typedef {Record<(typeof NAMES)[number], string>} Sought */
 
 const HERE = '/console/agents';
@@ -14,8 +14,16 @@ const HERE = '/console/agents';
 const PAUSE_MS = 150;
 
 /** The question for the owner API. @param {Sought} sought @param {number} limit */
-export function queryOf({ words, state, policy, owner, sort }, limit) {
-  const asked = { q: words.slice(0, 200), status: state, policy, owner, sort: sort || 'name', limit: String(limit) };
+export function queryOf({ words, state, policy, owner, label, sort }, limit) {
+  const asked = {
+    q: words.slice(0, 200),
+    status: state,
+    policy,
+    owner,
+    label,
+    sort: sort || 'name',
+    limit: String(limit),
+  };
   return new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== '')).toString();
 }
 
@@ -38,10 +46,10 @@ const ORDERS = new Map([
 /**
  * @param {{
  *   sought: Sought, total: number | undefined,
- *   policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string>,
+ *   policies: ReadonlyMap<string, string>, owners: ReadonlyMap<string, string>, labels: ReadonlyMap<string, string>,
  * }} props
  */
-export function Filter({ sought, total, policies, owners }) {
+export function Filter({ sought, total, policies, owners, labels }) {
   const set = (/** @type {keyof Sought} */ name) => (/** @type {string} */ value) =>
     seek(HERE, { ...sought, [name]: value });
   const { sort: _sort, ...narrowing } = sought;
@@ -51,6 +59,7 @@ export function Filter({ sought, total, policies, owners }) {
       <${Choice} id="by-state" label="State" all="All states" options=${STATES} chosen=${sought.state} sorted=${false} choose=${set('state')} />
       ${policies.size > 1 && html`<${Choice} id="by-policy" label="Policy" all="All policies" options=${policies} chosen=${sought.policy} choose=${set('policy')} />`}
       ${owners.size > 1 && html`<${Choice} id="by-owner" label="Owner" all="All owners" options=${owners} chosen=${sought.owner} choose=${set('owner')} />`}
+      ${(labels.size > 0 || sought.label) && html`<${Choice} id="by-label" label="Label" all="All labels" options=${labels} chosen=${sought.label} choose=${set('label')} />`}
       <div class="orders"><${Choice} id="by-order" label="Order" all="By name" options=${ORDERS} chosen=${sought.sort} sorted=${false} choose=${set('sort')} /></div>
       <p class="small quiet" role="status" id="fitting">${total === undefined ? '' : `${totalWords(total)}${isSought(narrowing) ? ' found' : total === 1 ? ' agent' : ' agents'}`}</p>
     </div>
@@ -70,6 +79,6 @@ function Words({ words, seekWords }) {
   };
   return html`
     <label class="unseen" for="words">Search</label>
-    <input id="words" type="search" placeholder="Name, id, policy or owner" value=${written} onInput=${valueTo(write)} />
+    <input id="words" type="search" placeholder="Name, id, policy, owner, label" value=${written} onInput=${valueTo(write)} />
   `;
 }

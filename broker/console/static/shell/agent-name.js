@@ -9,3 +9,11 @@ export const pageOf = (/** @type {string} */ agentId) => `/console/agents/${agen
 /** @param {{ agent: { agent_id: string, name: string } }} props */
 export const AgentName = ({ agent: { agent_id, name } }) =>
   html`<${Link} to=${pageOf(agent_id)} class="theirs">${visibleLine(name)}<//>`;
+
+/** Its labels, each a link to the agents that have it. @param {{ labels: readonly string[] }} props */
+export const AgentLabels = ({ labels }) =>
+  labels.length > 0 &&
+  html`<ul role="list" class="labels small" aria-label="Labels">${labels.map(
+    (one) =>
+      html`<li key=${one}><${Link} to=${`/console/agents?label=${encodeURIComponent(one)}`} class="badge theirs">${visibleLine(one)}<//></li>`,
+  )}</ul>`;

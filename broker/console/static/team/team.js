@@ -8,12 +8,13 @@ import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { AddMember } from '/console/team/add-member.js';
 import { LinkFor, RemoveMember, RoleOf } from '/console/team/dialogs.js';
+import { HandOver } from '/console/team/hand-over.js';
 import { MAY } from '/console/team/words.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
 /** What asks before it does something. */
-const DIALOGS = { link: LinkFor, role: RoleOf, remove: RemoveMember };
+const DIALOGS = { link: LinkFor, role: RoleOf, remove: RemoveMember, agents: HandOver };
 /** @typedef {keyof typeof DIALOGS} Doing */
 
 export function TeamPage() {
@@ -37,18 +38,18 @@ export function TeamPage() {
         html`<ul role="list" class="sheet rows" id="team">
           ${members.map(
             (member) =>
-              html`<${Row} key=${member.id} member=${member} me=${member.id === owner.id} last=${admins === 1 && member.role === 'admin'} may=${may} links=${options?.method === 'local'} ask=${(/** @type {Doing} */ what) => setDoing({ what, member })} />`,
+              html`<${Row} key=${member.id} member=${member} me=${member.id === owner.id} last=${admins === 1 && member.role === 'admin'} may=${may} others=${members.length > 1} links=${options?.method === 'local'} ask=${(/** @type {Doing} */ what) => setDoing({ what, member })} />`,
           )}
         </ul>`
       }
       ${may && html`<${AddMember} members=${members ?? []} provider=${options?.method === 'oidc' ? options.provider : undefined} added=${reload} />`}
     </div>
-    ${doing && Ask && html`<${Ask} member=${doing.member} onClose=${() => setDoing(undefined)} onDone=${reload} />`}
+    ${doing && Ask && html`<${Ask} member=${doing.member} members=${members ?? []} onClose=${() => setDoing(undefined)} onDone=${reload} />`}
   `;
 }
 
-/** `last`: the only admin. `links`: people sign in by link here. @param {{ member: Member, me: boolean, last: boolean, may: boolean, links: boolean, ask: (what: Doing) => void }} props */
-function Row({ member, me, last, may, links, ask }) {
+/** `last`: the only admin. `links`: people sign in by link here. @param {{ member: Member, me: boolean, last: boolean, may: boolean, others: boolean, links: boolean, ask: (what: Doing) => void }} props */
+function Row({ member, me, last, may, others, links, ask }) {
   const { id, email, role, origin, passkeys } = member;
   const name = visibleLine(email);
   const of = html`<span class="unseen"> ${name}</span>`;
@@ -65,6 +66,7 @@ function Row({ member, me, last, may, links, ask }) {
       may &&
       html`<div class="buttons">
         ${links && html`<button type="button" class="compact" data-verb="link" onClick=${() => ask('link')}>Sign-in link…${of}</button>`}
+        ${others && html`<button type="button" class="compact" data-verb="agents" onClick=${() => ask('agents')}>Hand over agents…${of}</button>`}
         ${!last && html`<button type="button" class="compact" data-verb="role" onClick=${() => ask('role')}>Change role…${of}</button>`}
         ${!last && !me && html`<button type="button" class="compact danger" data-verb="remove" onClick=${() => ask('remove')}>Remove…${of}</button>`}
       </div>`

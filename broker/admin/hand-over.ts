@@ -1,0 +1,74 @@
+/** An admin gives agents of one owner to another one, who answers for them from the next decision on. */
+import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import { listAgents, updateAgent } from '../store/agents.ts';
+import { listOwners } from '../store/organisations.ts';
+import type { AgentTable, OwnerTable } from '../store/schema.ts';
+import { loadAgent } from './find-agent.ts';
+import { listedChanges } from './listed-changes.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** Ids in one statement: SQLite takes 32,766 parameters. */
+const AT_ONCE = 1_000;
+
+export type HandOver = {
+  /** Uuids of owners. */
+  from: string;
+  to: string;
+  /** Uuids or agent ids; undefined: all that are at work. */
+  agents?: readonly string[] | undefined;
+};
+
+/**
+ * All of them or none, in one transaction with its audit row. Children follow their parents, and so does who decides by passkey on what
+ * they wait for. Agents that ended stay with whom they had; tokens in which an agent names its former owner go on working.
+ *
+ * @returns the agents that were handed over, as they were
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ */
+export async function handOver(
+  services: Changing,
+  by: ChangingOwner,
+  { from, to, agents: chosen }: HandOver,
+): Promise<AgentTable[]> {
+  const { db } = services.broker.store;
+  const { organisation_id: organisationId } = by.owner;
+  if (from === to) throw new ChangeRefused('invalid_request', 'to: this owner has them already.');
+  const owners = await listOwners(db, organisationId);
+  const giver = ownerOf(owners, from, 'from');
+  const taker = ownerOf(owners, to, 'to');
+  const meant = chosen && (await Promise.all(chosen.map((id) => loadAgent(db, organisationId, id))));
+  const only = meant?.length === 1 ? meant[0] : undefined;
+  const change = {
+    reason: 'agents_handed_over',
+    detail: `${giver.email} → ${taker.email}`,
+    ...(only && { agent: only }),
+  };
+  return await recordInTurn(services, by, change, async (tx, note) => {
+    const now = await listOwners(tx, organisationId);
+    for (const [name, id] of Object.entries({ from, to })) ownerOf(now, id, name);
+    const theirs = (await listAgents(tx, organisationId)).filter(
+      (one) => one.owner_id === from && one.parent_id === null && one.status !== 'revoked',
+    );
+    const wanted = new Set(meant?.map(({ id }) => id));
+    const given = meant ? theirs.filter(({ id }) => wanted.has(id)) : theirs;
+    const missing = meant?.find(({ id }) => !given.some((one) => one.id === id));
+    if (missing)
+      throw new ChangeRefused(
+        'conflict',
+        `${missing.name} is no agent of ${giver.email} that can be handed over: it is another owner's, was revoked, or is a child, which follows its parent.`,
+      );
+    if (given.length === 0) throw new ChangeRefused('conflict', `${giver.email} has no agents that are not revoked.`);
+    const ids = given.map(({ id }) => id);
+    for (let at = 0; at < ids.length; at += AT_ONCE)
+      await updateAgent(tx, organisationId, ids.slice(at, at + AT_ONCE), { owner_id: to });
+    const { changes, ...more } = listedChanges(given.map(({ agent_id }) => agent_id));
+    note({ from, to, count: given.length, agents: changes, ...more });
+    return given;
+  });
+}
+
+function ownerOf(owners: readonly OwnerTable[], id: string, name: string): OwnerTable {
+  const found = owners.find((owner) => owner.id === id);
+  if (!found) throw new ChangeRefused('not_found', `${name}: the organisation has no such owner.`);
+  return found;
+}

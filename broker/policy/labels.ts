@@ -1,0 +1,28 @@
+/** Labels of agents: short words by which owners group them, and which conditions may read. */
+import { z } from 'zod';
+
+export const MOST_LABELS = 10;
+
+const Label = z
+  .string()
+  .trim()
+  .normalize('NFC')
+  .toLowerCase()
+  .min(1, 'is empty')
+  .max(40, 'has more than 40 characters')
+  .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ._:/-]*$/u, 'write letters, digits, spaces and . _ : / - only');
+
+/** As owners write them; letter case counts for nothing. */
+export const Labels = z
+  .array(Label)
+  .max(MOST_LABELS, `are more than ${MOST_LABELS}`)
+  .describe(
+    'Words by which agents are grouped, such as "prod" or "team:billing"; conditions read them as agent.labels.',
+  );
+
+/** Each once, in the order of the alphabet. */
+export const inOrder = (labels: readonly string[]): string[] => [...new Set(labels)].toSorted();
+
+/** As they are stored; null: none. */
+export const storedLabels = (labels: readonly string[]): string | null =>
+  labels.length === 0 ? null : JSON.stringify(inOrder(labels));

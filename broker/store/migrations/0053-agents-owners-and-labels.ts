@@ -1,0 +1,41 @@
+import { type Kysely, sql } from 'kysely';
+import type { Store } from '../store.ts';
+
+const LABELS = 'old.labels is distinct from new.labels';
+const OWNERS = 'old.former_owners is distinct from new.former_owners';
+/** Children stand in no governance file. */
+const IN_FILES = 'new.parent_id is null';
+
+/**
+ * Whose an agent was before, by which its tokens may still name it; and its labels, of which conditions and governance files speak, so
+ * that another version of both (0010, 0018) comes with a change of them.
+ */
+export async function agentsOwnersAndLabels(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
+  // Uuids, a space between them.
+  await db.schema.alterTable('agents').addColumn('former_owners', 'text').execute();
+  // A JSON list in the order of the alphabet; null: none.
+  await db.schema.alterTable('agents').addColumn('labels', 'text').execute();
+  const watches = [
+    { name: 'fact_version_agents_labels_and_owners', table: 'fact_versions', when: `${LABELS} or ${OWNERS}` },
+    { name: 'governance_version_agents_labels', table: 'governance_versions', when: `${LABELS} and ${IN_FILES}` },
+  ] as const;
+  const renew = {
+    fact_versions: 'renew_fact_version_by_organisation_id',
+    governance_versions: 'renew_governance_version',
+  };
+  for (const { name, table, when } of watches)
+    await sql
+      .raw(
+        dialect === 'sqlite'
+          ? // As for the other triggers of agents (0020): what is changed in bulk renews both versions once.
+            `create trigger ${name} after update on agents
+             when not exists (select 1 from bulk_changes where organisation_id = new.organisation_id) and (${when})
+             begin
+               insert into ${table} (organisation_id, version) values (new.organisation_id, hex(randomblob(16)))
+                 on conflict (organisation_id) do update set version = excluded.version;
+             end`
+          : `create constraint trigger ${name} after update on agents
+             deferrable initially deferred for each row when (${when}) execute function ${renew[table]}()`,
+      )
+      .execute(db);
+}
