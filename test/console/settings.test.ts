@@ -1,8 +1,9 @@
 /** The organisation's settings and what agents reported, in a real browser. */
 import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
@@ -46,6 +47,31 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Identity documents are published.');
       await page.until(`document.querySelector('#published').innerText === 'Published'`);
       expect(await resolved()).toBe(200);
+    });
+
+    test('the keys of the installation stand there, with the command that rotates each, and nobody rotates them here', async () => {
+      const { in_force } = (await organisation.ask('GET', '/owner/keys')).body;
+      expect(in_force.map(({ use }: { use: string }) => use)).toEqual(
+        expect.arrayContaining(['evidence', 'session', 'master']),
+      );
+      await page.until(`document.querySelectorAll('#keys-in-force > li').length === ${in_force.length}`);
+      for (const { use, kid, since } of in_force) {
+        const shown = await page.value<string>(
+          `document.querySelector('#keys-in-force [data-use="${use}"]').innerText`,
+        );
+        expect(shown).toContain(kid);
+        expect(shown).toContain(`npx agent-broker keys rotate ${use}`);
+        expect(shown.includes('in force since')).toBe(since !== null);
+      }
+      const answer = await organisation.ask('POST', '/owner/keys/rotate', { use: 'evidence' });
+      expect(answer.status).toBe(401);
+      await expectAccessible(page, 'the keys');
+      for (const size of [DESKTOP, PHONE]) {
+        await page.resize(size);
+        await page.value(`document.querySelector('#keys').scrollIntoView()`);
+        await page.screenshot(`keys-${size.width}.png`);
+      }
+      await page.resize(DESKTOP);
     });
 
     test('it is switched off again, by keyboard, and on record both times', async () => {

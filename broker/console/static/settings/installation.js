@@ -1,7 +1,6 @@
 // What runs here, as far as the broker tells owners.
 import { html } from '/console/html.js';
 import { useOwner } from '/console/shell/owner.js';
-import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -10,16 +9,13 @@ const SELDOM_MS = 600_000;
 export function Installation() {
   const { base_url, sign_in } = useOwner();
   const version = useLoaded('/version', SELDOM_MS).answer;
-  const keys = useLoaded('/owner/keys', SELDOM_MS).answer?.keys;
-  const signing = keys?.find(({ retired_at }) => retired_at === null);
   return html`<section class="sheet" aria-labelledby="installation">
     <h2 id="installation">This installation</h2>
     <dl class="facts">
       <dt>Version</dt><dd>${version ? `${version.version}${version.sha === 'unknown' ? '' : ` (${version.sha.slice(0, 12)})`}` : '…'}</dd>
       <dt>Address</dt><dd><code class="theirs">${visibleLine(base_url)}</code></dd>
       <dt>Sign-in</dt><dd>${sign_in === 'oidc' ? 'At your identity provider' : 'By passkey or sign-in link'}</dd>
-      <dt>Receipts</dt><dd>${signing ? html`Signed by <code class="theirs">${signing.kid}</code>, since <${Ago} at=${signing.signs_from} />` : '…'}</dd>
     </dl>
-    <p class="small quiet">Its store, its master key and backups are seen on its machine: <code>npx agent-broker doctor</code></p>
+    <p class="small quiet">Its store and backups are seen on its machine: <code>npx agent-broker doctor</code></p>
   </section>`;
 }

@@ -3,6 +3,7 @@ import { html } from '/console/html.js';
 import { Approvals } from '/console/settings/approvals.js';
 import { AutoSuspend } from '/console/settings/auto-suspend.js';
 import { Installation } from '/console/settings/installation.js';
+import { Keys } from '/console/settings/keys.js';
 import { Publishing } from '/console/settings/publishing.js';
 import { Retention } from '/console/settings/retention.js';
 import { Failed, Loading } from '/console/shell/empty.js';
@@ -45,7 +46,7 @@ export function SettingsPage() {
         <p>All that is governed here as one file: to keep, to review, and to apply.</p>
         <p><${Link} to="/console/governance" id="to-governance">Governance file<//></p>
       </section>
-      ${may && html`<${Installation} />`}
+      ${may && html`<${Keys} /><${Installation} />`}
     </div>
   `;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { keysInForce } from '../../../keys-in-force.ts';
 import { rotateMasterKey } from '../../../master-key-rotation.ts';
 import { rotateLogKey } from '../../../receipt-log/log-keys.ts';
 import { OPENS_ON_MS, rotateSecretKey } from '../../../secret-keys.ts';
@@ -14,7 +15,7 @@ export const ownerKeys = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.keys.list',
-  summary: 'The keys that sign receipts, and since when.',
+  summary: 'The keys that sign receipts, since when, and which key is in force for everything else.',
   answers: {
     200: {
       description: 'Newest first, retired ones included.',
@@ -26,6 +27,18 @@ export const ownerKeys = route({
             retired_at: z.iso.datetime().nullable().describe('null: it signs, or will'),
           }),
         ),
+        in_force: z
+          .array(
+            z.object({
+              use: z.enum(['evidence', 'log', 'session', 'secrets', 'master']),
+              kid: z.string(),
+              since: z.iso
+                .datetime()
+                .nullable()
+                .describe('null: only whoever runs the broker knows, as of the master key'),
+            }),
+          )
+          .describe('the key of each use that the broker has now; one that is not there yet is made when it is needed'),
       }),
     },
   },
@@ -37,7 +50,10 @@ export const ownerKeys = route({
       signs_from: instant(activatesAt),
       retired_at: instant(retiredAt),
     }));
-    return json(200, { keys });
+    return json(200, {
+      keys,
+      in_force: (await keysInForce(broker)).map((one) => ({ ...one, since: instant(one.since) })),
+    });
   },
 });
 

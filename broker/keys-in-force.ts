@@ -1,0 +1,30 @@
+/** Which keys of the installation sign and seal now, and since when. */
+import type { Broker } from './broker.ts';
+import type { Instant } from './policy/facts.ts';
+import { listLogKeys } from './store/log-keys.ts';
+import { findSecretKeyInForce } from './store/secret-keys.ts';
+
+export type KeyInForce = {
+  use: 'evidence' | 'log' | 'session' | 'secrets' | 'master';
+  kid: string;
+  /** Null of the master key: the store does not know. */
+  since: Instant | null;
+};
+
+/** One of each use at most; one that is made when it is needed first may not be there yet. */
+export async function keysInForce({ store, keys, vault, clock }: Broker): Promise<KeyInForce[]> {
+  const now = clock();
+  const signing = (use: 'evidence' | 'session'): KeyInForce[] => {
+    const key = keys.set(use).entries.find(({ activatesAt, retiredAt }) => activatesAt <= now && retiredAt === null);
+    return key ? [{ use, kid: key.kid, since: key.activatesAt }] : [];
+  };
+  const log = (await listLogKeys(store.db)).find(({ retired_at }) => retired_at === null);
+  const secrets = await findSecretKeyInForce(store.db);
+  return [
+    ...signing('evidence'),
+    ...(log ? [{ use: 'log' as const, kid: log.id, since: log.created_at }] : []),
+    ...signing('session'),
+    ...(secrets ? [{ use: 'secrets' as const, kid: secrets.kid, since: secrets.created_at }] : []),
+    { use: 'master', kid: vault.masterKeys().current.id, since: null },
+  ];
+}
