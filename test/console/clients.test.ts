@@ -59,8 +59,8 @@ describe.skipIf(withoutChromium)(
         `Approved by ${organisation.owner.email} on`,
         'last used just now',
         'until',
-        'On demo: demo:read, demo:delete.',
-        'It may look, and ask for access.',
+        'Granted on demo: demo:read, demo:delete.',
+        'It may read what it is granted, and ask for access.',
       ])
         expect(shown).toContain(words);
       expect(shown).not.toContain('change and delete');

@@ -62,6 +62,14 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
     expect(await page.value(`document.querySelector('#redirect-host').textContent`)).toBe('127.0.0.1');
     expect(await page.value(`document.querySelector('#given').textContent.trim()`)).toBe('demo:read');
+    // What it asks for, and what it is granted now, do not contradict each other.
+    const label = (value: string) =>
+      `document.querySelector('[name="access"][value="${value}"]').parentElement.innerText`;
+    expect(await page.value(label('reads'))).toBe('Read on demo');
+    expect(await page.value(`document.querySelector('#not-yet').innerText`)).toContain('it has to ask you for access');
+    await page.click('[name="access"][value="all"]');
+    await page.until(`document.querySelector('#not-yet') === null`);
+    await page.click('[name="access"][value="reads"]');
     await page.screenshot('consent.png');
     await page.click('#allow');
     await page.until(`document.body.innerText === 'back'`);

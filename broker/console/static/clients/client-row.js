@@ -21,7 +21,10 @@ const WHY = {
 };
 
 /** @type {Partial<Record<string, string>>} */
-const CAN = { 'mcp:read': 'look, and ask for access', 'mcp:write': 'change and delete' };
+const CAN = {
+  'mcp:read': 'read what it is granted, and ask for access',
+  'mcp:write': 'change and delete what it is granted',
+};
 
 /**
  * `may`: whether whoever looks may revoke its access.
@@ -64,10 +67,10 @@ function May({ one: { scopes, grants } }) {
     It may ${scopes.map((scope) => CAN[scope] ?? scope).join('; ')}.
     ${
       grants.length === 0
-        ? ' Its agent has no scopes.'
+        ? ' It is granted nothing.'
         : grants.map(
             (on) =>
-              html` On <span class="theirs">${visibleLine(on.platformId)}</span>: ${on.scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)}.`,
+              html` Granted on <span class="theirs">${visibleLine(on.platformId)}</span>: ${on.scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)}.`,
           )
     }
   </p>`;

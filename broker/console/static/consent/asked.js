@@ -10,8 +10,8 @@ import { visibleLine } from '/console/visible.js';
 
 /** @type {Partial<Record<string, string>>} */
 const CAN = {
-  'mcp:read': 'see what it may do, ask for access, and read where you let it',
-  'mcp:write': 'change and delete where you let it, after your approval where your policy asks for it',
+  'mcp:read': 'see what it may do, ask for access, and read what it is granted',
+  'mcp:write': 'change and delete what it is granted, after your approval where your policy asks for it',
 };
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
@@ -58,21 +58,22 @@ export function Asked({ asked, decide }) {
             ? html`<span class="theirs">${visibleLine(client.published_by)}</span> says so`
             : 'It gave itself this name; nobody has checked it.'
         }</dd>
-        <dt>It can</dt>
+        <dt>It asks to</dt>
         <dd><${Can} ...${{ scopes, given, setGiven, may: mayAllow }} /></dd>
         <dt>You are</dt>
         <dd class="theirs">${visibleLine(owner.email)}</dd>
       </dl>
-      <p class="notice" data-kind="wait">Did you just connect this application yourself? If somebody sent you here, say no.</p>
+      <p class="notice" data-kind="wait">Did you just connect this application yourself? If somebody sent you here, deny it.</p>
       ${
         mayAllow
           ? html`<${Terms} ...${{ offer, agent, setAgent, name, setName, choice, choose, picked, setPicked, policy, setPolicy, grants }} />`
           : html`<p class="notice" data-kind="bad">Only an admin lets new applications in. Your role is ${owner.role}.</p>`
       }
+      ${mayAllow && agent === '' && choice === 'reads' && given.includes('mcp:write') && html`<p class="small quiet" id="not-yet">To change or delete anything, it has to ask you for access first.</p>`}
       ${state.message && html`<p class="notice" data-kind="bad" role="alert" id="problem">${state.message}</p>`}
       <div class="buttons">
         ${mayAllow && html`<button type="submit" class="primary" id="allow" disabled=${state.busy || given.length === 0}>Connect</button>`}
-        <button type="button" id="refuse" disabled=${state.busy} onClick=${() => say({ allow: false })}>No</button>
+        <button type="button" id="refuse" disabled=${state.busy} onClick=${() => say({ allow: false })}>Deny</button>
       </div>
       <p class="quiet small">
         It acts as an agent of yours: you see its calls, suspend it, or revoke it in the console at any time. It is asked for
@@ -92,13 +93,13 @@ function Can({ scopes, given, setGiven, may }) {
   const change = (/** @type {string} */ scope) =>
     checkedTo((checked) => setGiven(scopes.filter((one) => (one === scope ? checked : given.includes(one)))));
   return html`<fieldset>
-    <legend class="unseen">It can</legend>
+    <legend class="unseen">It asks to</legend>
     ${scopes.map(
       (scope) => html`<label class="choice" key=${scope}>
         <input type="checkbox" name=${scope} checked=${given.includes(scope)} onChange=${change(scope)} />
         <span>${CAN[scope] ?? scope}</span>
       </label>`,
     )}
-    ${given.length === 0 && html`<p class="small" role="status">Choose at least one of them, or say no.</p>`}
+    ${given.length === 0 && html`<p class="small" role="status">Choose at least one of them, or deny it.</p>`}
   </fieldset>`;
 }

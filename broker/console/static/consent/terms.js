@@ -72,6 +72,8 @@ export function Terms({
   grants,
 }) {
   const id = useId();
+  const names = offer.platforms.filter(({ connected }) => connected).map((one) => visibleLine(one.name));
+  const platforms = names.length === 0 ? 'what is connected' : html`<span class="theirs">${listOf(names)}</span>`;
   return html`
     ${
       offer.known.length > 0 &&
@@ -87,13 +89,13 @@ export function Terms({
       agent === '' &&
       html`
         <div class="field">
-          <label for="${id}-name">What to call it</label>
+          <label for="${id}-name">Name</label>
           <input id="${id}-name" required maxlength="100" autocomplete="off" value=${name} onInput=${valueTo(setName)} />
         </div>
         <fieldset>
-          <legend>What it may do</legend>
-          <${Choice} name="reads" ...${{ choice, choose }}>Read what is connected<//>
-          <${Choice} name="all" ...${{ choice, choose }}>Read and change what is connected<//>
+          <legend>What it is granted now</legend>
+          <${Choice} name="reads" ...${{ choice, choose }}>Read on ${platforms}<//>
+          <${Choice} name="all" ...${{ choice, choose }}>Read and change on ${platforms}<//>
           <${Choice} name="nothing" ...${{ choice, choose }}>Nothing yet: it asks, and you decide in the console<//>
           ${offer.alike.map((one) => html`<${Choice} name="like ${one.agent_id}" ...${{ choice, choose }}>The scopes of <span class="theirs">${visibleLine(one.name)}</span><//>`)}
           ${offer.platforms.length > 0 && html`<${Choice} name=${SINGLE} ...${{ choice, choose }}>Single scopes that I choose<//>`}
@@ -105,8 +107,9 @@ export function Terms({
                 ${
                   grants.length === 0
                     ? 'It gets no scopes.'
-                    : grants.flatMap((one) =>
-                        one.scopes.map((scope) => html`<code class="theirs">${visibleLine(scope)}</code>`),
+                    : grants.map(
+                        (one) =>
+                          html`${grants.length > 1 && html`<strong class="theirs">${nameOf(offer, one.platformId)}</strong>`}${one.scopes.map((scope) => html`<code class="theirs">${visibleLine(scope)}</code>`)}`,
                       )
                 }
               </p>`
@@ -115,7 +118,7 @@ export function Terms({
           offer.policies.length === 0
             ? html`<p class="notice" data-kind="wait">You have no policy yet, and without one nothing is allowed. Give it one in the console.</p>`
             : html`<div class="field">
-                <label for="${id}-policy">Under which policy</label>
+                <label for="${id}-policy">Policy</label>
                 <select id="${id}-policy" value=${policy} onChange=${valueTo(setPolicy)}>
                   ${offer.policies.map((one) => html`<option value=${one.id}>${visibleLine(one.name)}</option>`)}
                 </select>
@@ -125,6 +128,17 @@ export function Terms({
     }
   `;
 }
+
+/** As many names as are read in one line. */
+const MOST_NAMES = 3;
+
+const listOf = (/** @type {string[]} */ names) =>
+  names.length > MOST_NAMES
+    ? `${names.slice(0, MOST_NAMES).join(', ')} and ${names.length - MOST_NAMES} more`
+    : new Intl.ListFormat('en').format(names);
+
+const nameOf = (/** @type {ConsentOffer} */ offer, /** @type {string} */ id) =>
+  visibleLine(offer.platforms.find(({ platform }) => platform === id)?.name ?? id);
 
 /** @param {Pick<TermsProps, 'choice' | 'choose'> & { name: string, children: Children }} props */
 const Choice = ({ name, choice, choose, children }) => html`
