@@ -65,6 +65,8 @@ describe.skipIf(withoutChromium)(
       await has(theirs, `[data-member="${added.id}"]`, 'Signed in last');
       await theirs.open(link);
       await theirs.until(`document.body.innerText.includes('was used already')`);
+      // Whoever is signed in all the same needs no other link.
+      await has(theirs, 'body', 'You are signed in here as');
       await theirs.close();
 
       await page.click(`${row} [data-verb="remove"]`);
