@@ -97,6 +97,11 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelectorAll('#by-agent option').length > 60`);
         const agents = (await options('#by-agent')).slice(1);
         expect(agents).toEqual([...agents].sort((a, b) => a.localeCompare(b, undefined, { numeric: true })));
+        const reasons = await options('#by-reason');
+        expect(
+          reasons.filter((one, at) => reasons.indexOf(one) < at),
+          'reasons that read like another one',
+        ).toEqual([]);
         await choose('#by-platform', 'other');
         await page.until(`location.search === '?result=allowed&platform=other'`);
         await rows(1);

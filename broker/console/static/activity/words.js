@@ -98,7 +98,7 @@ export const REASONS = {
   request_cut: 'the request broke off before it was whole',
   advertised: 'a rule allows it: git asked for refs',
   probe: 'a rule allows it: git probed before a push',
-  platform_reauth_needed: 'the platform refused the credential',
+  platform_reauth_needed: 'the connection has to be connected again',
 };
 
 /** @type {Partial<Record<string, string>>} */
