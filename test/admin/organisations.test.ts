@@ -71,8 +71,19 @@ function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: s
 /** What refers to something, by the name of its column or member. */
 const REFERS = /(^|_)(id|token|hash)$/;
 
+/** Of the same rows the same is asked for thousands of times. */
+const referencesIn = new WeakMap<readonly StoredRow[], Map<string, string[]>>();
+
 /** What a member of this name may refer to: by the names of columns and of tables. */
 function references(rows: readonly StoredRow[], name: string): string[] {
+  const known = referencesIn.get(rows) ?? new Map<string, string[]>();
+  referencesIn.set(rows, known);
+  const found = known.get(name) ?? findReferences(rows, name);
+  known.set(name, found);
+  return found;
+}
+
+function findReferences(rows: readonly StoredRow[], name: string): string[] {
   if (name === 'id' || name === 'token')
     return inColumns(rows, (column) => column === 'id' || column === 'token' || column === 'agent_id');
   const byColumn = inColumns(rows, (column) => REFERS.test(column) && (column === name || column === `${name}_id`));
