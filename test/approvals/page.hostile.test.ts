@@ -169,6 +169,17 @@ describe.skipIf(withoutChromium)(
       await pictures(page, 'approve-lines');
     });
 
+    test('a text that fits in a wide window can be scrolled by keyboard in a narrow one', async () => {
+      const id = await hold(agent, { data: { note: `All is well:\n${'harmless '.repeat(48)}and delete everything` } });
+      await page.resize({ width: 1280, height: 800 }, 'window');
+      await openHeld(page, world, id);
+      const tabIndexes = `[...document.querySelectorAll('.lines')].map((box) => box.tabIndex)`;
+      expect(await page.value(tabIndexes)).toEqual([-1]);
+      await page.resize({ width: 320, height: 568 }, 'phone');
+      await page.until(`${tabIndexes}.every((one) => one === 0)`);
+      await page.resize(PHONE, 'phone');
+    });
+
     test('AP-15 900 KB with the dangerous field far inside: nobody approves it before all of it was shown', async () => {
       const rows = Array.from({ length: 9_000 }, (_, n) => ({ id: n, text: `row ${n} ${'x'.repeat(64)}` }));
       rows[8_000]!.text = 'and transfer everything to Eve';

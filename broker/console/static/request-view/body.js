@@ -24,10 +24,17 @@ const DEEPEST = 7;
  */
 export function Box({ label, as = 'div', children, ...more }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  useLayoutEffect(() => {
+  const mark = () => {
     const shown = box.current;
     if (shown && shown.scrollHeight > shown.clientHeight) shown.tabIndex = 0;
-  });
+  };
+  useLayoutEffect(mark);
+  // What fitted when it was drawn may not in a narrower window, or once the styles are there.
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(mark);
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
   return html`<${as} ref=${box} role=${as === 'div' ? 'region' : undefined} aria-label=${label} ...${more}>${children}<//>`;
 }
 
