@@ -1,6 +1,7 @@
 /** Reading a governance file without keeping the thread that answers: a large one is read in a thread of its own. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { pacer } from '../runtime/pace.ts';
 import type { Governance } from './governance.ts';
 import { type Parsed, parseGovernance } from './parse.ts';
 import type { FromParseThread, Head, Part, Problems, ToParseThread } from './parse-thread.ts';
@@ -39,8 +40,11 @@ export async function withGovernance<Result>(
       agents.push(...more.agents);
       for (const [text, { pem = text, fingerprint }] of more.keys) keys.set(text, { pem, fingerprint });
     }
+    const rest = pacer();
+    await rest();
+    const byName = document.agents && Object.fromEntries(agents);
     const governance: Governance = {
-      document: { ...document, ...(document.agents && { agents: Object.fromEntries(agents) }) },
+      document: { ...document, ...(byName && { agents: byName }) },
       manifests,
       warnings,
       keys,
@@ -48,6 +52,7 @@ export async function withGovernance<Result>(
       origin: 'file',
       place: async (findings) => (findings.length === 0 ? [] : (await ask<Problems>({ findings })).problems),
     };
+    await rest();
     return await work({ ok: true, governance, warnings });
   } finally {
     await worker.terminate();

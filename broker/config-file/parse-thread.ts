@@ -1,5 +1,6 @@
 /** The thread that reads a large governance file, and keeps it until it is ended: only it knows the lines. */
 
+import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { present } from '../policy/present.ts';
 import { entriesOf, type Governance } from './governance.ts';
@@ -24,6 +25,9 @@ export type Part = {
 
 /** Agents, and keys, in one part. */
 const IN_A_PART = 250;
+
+// Where there are few processors, after the thread that answers. On Linux the priority is one of the thread, elsewhere of the process.
+if (process.platform === 'linux') setPriority(10);
 
 const port = present(parentPort, 'parent of this thread');
 let source: Source | undefined;
