@@ -27,7 +27,11 @@ export type Part = {
 const IN_A_PART = 250;
 
 // Where there are few processors, after the thread that answers. On Linux the priority is one of the thread, elsewhere of the process.
-if (process.platform === 'linux') setPriority(10);
+try {
+  if (process.platform === 'linux') setPriority(10);
+} catch {
+  // A sandbox may forbid it.
+}
 
 const port = present(parentPort, 'parent of this thread');
 let source: Source | undefined;
