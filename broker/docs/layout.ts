@@ -4,6 +4,8 @@ import { inHtml } from '../small-page.ts';
 
 /** A page. `body` and `aside` are HTML; `path`: where it is, so that the menu shows it; `wide`: it has an own measure. */
 export type Page = {
+  /** What was searched for. */
+  query?: string;
   path: string;
   title: string;
   body: string;
@@ -49,7 +51,10 @@ function menu(all: readonly Guide[], here: string): string {
   return `<p class="part">Reference</p><ul role="list">${references}</ul>${parts.join('')}`;
 }
 
-export function renderPage(guides: readonly Guide[], { path, title, body, aside, head = '', wide }: Page): string {
+export function renderPage(
+  guides: readonly Guide[],
+  { path, title, body, aside, head = '', wide, query = '' }: Page,
+): string {
   const contents = menu(guides, path);
   return `<!doctype html>
 <html lang="en">
@@ -66,6 +71,7 @@ ${head}</head>
 <a class="skip" href="#content">To the text</a>
 <header class="bar">
 <a class="brand" href="/docs"><img src="/console/icon.svg" alt="" width="22" height="22"> Agent Broker <span class="quiet">docs</span></a>
+<form role="search" action="/docs/search"><input type="search" name="q" value="${inHtml(query)}" aria-label="Search the documentation" placeholder="Search" maxlength="200"></form>
 <nav aria-label="Elsewhere"><a href="/v1/openapi.json">OpenAPI</a> <a href="/console">Console</a></nav>
 </header>
 <div class="frame"${wide ? ' data-wide' : ''}>

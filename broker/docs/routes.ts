@@ -2,13 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Refusal } from '../http/errors.ts';
-import { listGuides, readGuide, readPicture } from '../http/guides.ts';
+import { type Guide, listGuides, readGuide, readPicture } from '../http/guides.ts';
 import { pageReply } from '../http/page.ts';
 import type { Reply } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isPublic } from '../http/routes/openapi.ts';
 import { guidePage } from './guide-pages.ts';
 import { type Part, referencePages, referenceParts } from './reference.ts';
+import { makeSearch } from './search.ts';
 import { startPage } from './start-page.ts';
 
 const HTML = 'text/html; charset=utf-8';
@@ -34,8 +35,11 @@ export function docsRoutes(routes: readonly Route[]): Route[] {
   ];
   return [
     ...pages.map(([path, summary, render]) =>
-      page(path, summary, () => pageReply({ body: Buffer.from(render()), type: HTML }, { pictures: true })),
+      page(path, summary, () =>
+        pageReply({ body: Buffer.from(render()), type: HTML }, { pictures: true, forms: true }),
+      ),
     ),
+    search(guides),
     ...guides.map((guide) =>
       page(`/docs/${guide.name}.md`, 'A guide, as Markdown.', () =>
         pageReply({ body: Buffer.from(readGuide(guide)), type: 'text/markdown; charset=utf-8' }),
@@ -63,6 +67,26 @@ function page(path: string, summary: string, make: () => ReturnType<typeof pageR
       made ??= make();
       return made(request.headers);
     },
+  });
+}
+
+function search(guides: readonly Guide[]): Route {
+  const find = makeSearch(guides);
+  return route({
+    method: 'GET',
+    path: '/docs/search',
+    auth: 'none',
+    capability: 'docs.search',
+    summary: 'Parts of the guides that have all words of `q`.',
+    // Each looks through all of them.
+    limit: { name: 'docs-search', perMinute: 120, per: 'address' },
+    answers: { 200: { description: 'The page.', type: 'text/html' } },
+    errors: [],
+    handle: async ({ query, headers }) =>
+      pageReply(
+        { body: Buffer.from(find(query.get('q') ?? '')), type: HTML },
+        { pictures: true, forms: true },
+      )(headers),
   });
 }
 

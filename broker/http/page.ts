@@ -7,7 +7,7 @@ import type { Reply } from './reply.ts';
 /** What answers at a path. */
 export type Served = { path: string; summary: string; body: Buffer; type: string };
 
-const policy = (images: string): string =>
+const policy = (images: string, forms: string): string =>
   [
     "default-src 'none'",
     "script-src 'self'",
@@ -16,7 +16,7 @@ const policy = (images: string): string =>
     `img-src ${images}`,
     "manifest-src 'self'",
     "base-uri 'none'",
-    "form-action 'none'",
+    `form-action ${forms}`,
     "frame-ancestors 'none'",
   ].join('; ');
 
@@ -31,15 +31,15 @@ const HEADERS = {
 
 /**
  * Answers with a file, or with 304 to whoever has it already (RFC 9110 section 13.1.2). `pictures`: the page may draw pictures
- * that stand in its style sheet. `workerScope`: of a service worker, the path below which it works. `large`: sent compressed to whoever takes that; nothing secret is in it (CRIME, BREACH).
+ * that stand in its style sheet. `forms`: it may have forms, which lead to this broker. `workerScope`: of a service worker, the path below which it works. `large`: sent compressed to whoever takes that; nothing secret is in it (CRIME, BREACH).
  */
 export function pageReply(
   { body, type }: Pick<Served, 'body' | 'type'>,
-  { pictures, large, workerScope }: { pictures?: true; large?: true; workerScope?: string } = {},
+  { pictures, forms, large, workerScope }: { pictures?: true; forms?: true; large?: true; workerScope?: string } = {},
 ): (headers: IncomingHttpHeaders) => Reply {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const headers = {
-    'Content-Security-Policy': policy(pictures ? "'self' data:" : "'self'"),
+    'Content-Security-Policy': policy(pictures ? "'self' data:" : "'self'", forms ? "'self'" : "'none'"),
     ...HEADERS,
     ETag: etag,
     ...(large && { Vary: 'Accept-Encoding' }),

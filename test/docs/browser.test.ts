@@ -1,5 +1,6 @@
 /** The documentation in a real browser, within the strict policy: at a desk and on a phone, light and dark. */
 import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -43,13 +44,27 @@ describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${
     }
   });
 
+  test('words are searched for by keyboard, on any page', async () => {
+    await page.resize({ width: 1280, height: 900 }, 'window');
+    await page.open(`${world.running.baseUrl}/docs/agents`);
+    await page.until(
+      `document.querySelector('input[name="q"]')?.focus() === undefined && document.activeElement.name === 'q'`,
+    );
+    await page.type('standing approval');
+    await page.press('Enter');
+    await page.until(`location.pathname === '/docs/search' && document.querySelector('.found mark') !== null`);
+    expect(await page.value(`document.querySelector('input[name="q"]').value`)).toBe('standing approval');
+    await expectAccessible(page, 'docs-search');
+    expect(page.complaints).toEqual([]);
+  });
+
   test.each(SIZES)(
     'nothing is wider than the window on a %s, light and dark',
     async (name, size, as) => {
       await page.resize(size, as);
       for (const scheme of ['light', 'dark'] as const) {
         await page.prefer(scheme);
-        for (const path of ['/docs', '/docs/agents', '/docs/reference']) {
+        for (const path of ['/docs', '/docs/agents', '/docs/search?q=approval', '/docs/reference']) {
           await page.open(world.running.baseUrl + path);
           await page.until(`document.readyState === 'complete' && document.querySelector('main') !== null`);
           if (path === '/docs/reference') await page.until(`document.querySelectorAll('.opblock').length > 20`);

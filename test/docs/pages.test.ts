@@ -61,6 +61,30 @@ describe('the pages', () => {
     for (const address of new Set(addresses)) await reader.resolves(address, path);
   });
 
+  test('a search leads to the parts that have all of the words, and shows them as text', async () => {
+    const search = async (query: string) => (await get(`/docs/search?q=${encodeURIComponent(query)}`)).text;
+    const reader = makeReader(world.running.baseUrl);
+    const found = async (query: string) => {
+      const text = await search(query);
+      const hits = [...text.matchAll(/<a class="guide" href="([^"]+)"><strong>(.*?)<\/strong>(.*?)<\/a>/g)];
+      for (const [, href] of hits) await reader.resolves(href!, '/docs/search');
+      return hits.map(([, href, heading, rest]) => ({ href, heading, rest }));
+    };
+    const [first, ...more] = await found('rotate master KEY');
+    expect(first!.href).toMatch(/^\/docs\/operations#/);
+    expect(first!.rest!.toLowerCase()).toContain('<mark>master</mark>');
+    expect(more.length).toBeGreaterThan(0);
+    expect((await found('glossary'))[0]).toMatchObject({ href: '/docs/glossary' });
+    const hostile = await search('"><script>alert(1)</script>&amp;');
+    expect(hostile).not.toContain('<script>alert');
+    expect(hostile).toContain('value="&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;&#38;amp;"');
+    expect(hostile).toContain('No part of the documentation has all of these words.');
+    expect(await search(' ')).toContain('Write one or more words');
+    // A pattern is a text, too, and what is long is cut.
+    expect(await found('.* (a|b)+')).toEqual([]);
+    expect((await found(`approval ${'x '.repeat(5_000)}`)).length).toBeLessThanOrEqual(30);
+  });
+
   test('every guide is there as Markdown, too', async () => {
     for (const { name } of GUIDES) {
       const { status, headers, text } = await get(`/docs/${name}.md`);

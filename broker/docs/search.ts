@@ -1,0 +1,119 @@
+/** Searching the guides: which parts of them have all of the words. No script: a form that leads to a page. */
+import { type Guide, readGuide } from '../http/guides.ts';
+import { inHtml } from '../small-page.ts';
+import { renderMarkdown } from './guide-pages.ts';
+import { renderPage } from './layout.ts';
+
+/** A part of a guide: from one heading to the next. `text`: without its markup. */
+type Section = { path: string; guide: string; heading: string; text: string };
+type Indexed = Section & { folded: string; foldedHeading: string };
+
+const MOST_WORDS = 8;
+const MOST_LETTERS = 200;
+const MOST_FOUND = 30;
+/** Characters of a text that are shown around the first word. */
+const BEFORE = 60;
+const SHOWN = 220;
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"' };
+
+/** The text of HTML of ours. */
+const textOf = (html: string): string =>
+  html
+    .replaceAll(/<\/?(?:code|strong|em|a|del)\b[^>]*>/g, '')
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/&(?:#(\d+)|(\w+));/g, (whole, code, name) =>
+      code === undefined ? (ENTITIES[name] ?? whole) : String.fromCodePoint(Number(code)),
+    )
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+
+const HEADING = /<h[1-3] id="([^"]*)">(.*?)<\/h[1-3]>\n/;
+
+function sectionsOf(guide: Guide, guides: readonly Guide[]): Section[] {
+  // [before, id, heading, text, id, heading, text, …]
+  const parts = renderMarkdown(readGuide(guide), guide.file, guides).html.split(HEADING);
+  const sections: Section[] = [];
+  for (let at = 1; at + 2 < parts.length; at += 3) {
+    const [id = '', heading = '', html = ''] = parts.slice(at, at + 3);
+    const path = at === 1 ? `/docs/${guide.name}` : `/docs/${guide.name}#${id}`;
+    const words = textOf(heading.replace(/ <a class="anchor".*/, ''));
+    sections.push({ path, guide: guide.title, heading: words, text: textOf(html) });
+  }
+  return sections;
+}
+
+/** Answers the page of what is found for a query, as HTML. The guides are read at the first one. */
+export function makeSearch(guides: readonly Guide[]): (query: string) => string {
+  let sections: Indexed[] | undefined;
+  return (query) => {
+    sections ??= guides
+      .flatMap((guide) => sectionsOf(guide, guides))
+      .map((one) => ({
+        ...one,
+        folded: `${one.guide} ${one.heading} ${one.text}`.toLowerCase(),
+        foldedHeading: `${one.guide} ${one.heading}`.toLowerCase(),
+      }));
+    const asked = query.slice(0, MOST_LETTERS).trim();
+    const words = [...new Set(asked.toLowerCase().split(/\s+/).filter(Boolean))].slice(0, MOST_WORDS);
+    return renderPage(guides, { path: '/docs/search', title: 'Search', query: asked, body: resultOf(sections, words) });
+  };
+}
+
+function resultOf(sections: readonly Indexed[], words: readonly string[]): string {
+  const found = words.length === 0 ? [] : ranked(sections, words);
+  const said =
+    words.length === 0
+      ? 'Write one or more words: parts of the documentation that have all of them are listed.'
+      : found.length === 0
+        ? 'No part of the documentation has all of these words. Try fewer, or other ones.'
+        : found.length > MOST_FOUND
+          ? `${found.length} parts match; these are the first ${MOST_FOUND}.`
+          : found.length === 1
+            ? 'One part matches.'
+            : `${found.length} parts match.`;
+  const items = found
+    .slice(0, MOST_FOUND)
+    .map(
+      ({ path, guide, heading, text }) =>
+        `<li><a class="guide" href="${path}"><strong>${inHtml(heading)}</strong>${
+          heading === guide ? '' : `<span>${inHtml(guide)}</span>`
+        }<span>${excerpt(text, words)}</span></a></li>`,
+    );
+  return `<div class="text">
+<h1>Search</h1>
+<p role="status">${said}</p>
+<ul role="list" class="found">${items.join('\n')}</ul>
+</div>`;
+}
+
+/** Those that have all words; first those that have most of them in their heading, then those with most in all. */
+function ranked(sections: readonly Indexed[], words: readonly string[]): Indexed[] {
+  const score = ({ folded, foldedHeading }: Indexed) =>
+    words.reduce(
+      (sum, word) => sum + (foldedHeading.includes(word) ? 10 : 0) + Math.min(folded.split(word).length - 1, 5),
+      0,
+    );
+  return sections
+    .filter(({ folded }) => words.every((word) => folded.includes(word)))
+    .map((section) => ({ section, score: score(section) }))
+    .toSorted((a, b) => b.score - a.score)
+    .map(({ section }) => section);
+}
+
+/** Some of a text around the first of the words, in which they are marked; HTML. */
+function excerpt(text: string, words: readonly string[]): string {
+  const pattern = new RegExp(words.map((word) => word.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|'), 'giu');
+  const first = text.search(pattern);
+  const from = Math.max(0, text.lastIndexOf(' ', Math.max(0, first - BEFORE)) + 1);
+  const space = text.lastIndexOf(' ', from + SHOWN);
+  const end = text.length <= from + SHOWN ? text.length : space > from ? space : from + SHOWN;
+  const shown = text.slice(from, end);
+  let html = from > 0 ? '… ' : '';
+  let at = 0;
+  for (const { index, 0: word } of shown.matchAll(pattern)) {
+    html += `${inHtml(shown.slice(at, index))}<mark>${inHtml(word)}</mark>`;
+    at = index + word.length;
+  }
+  return `${html}${inHtml(shown.slice(at))}${end < text.length ? ' …' : ''}`;
+}
