@@ -76,7 +76,7 @@ export type Asked = NoticesAsked & {
   'POST /owner/agents/suspend-all': (typeof switchAllAgents)[number];
   'POST /owner/agents/resume-all': (typeof switchAllAgents)[number];
   'GET /owner/agent-labels': typeof agentOwner.agentLabels;
-  'POST /owner/agents/hand-over': typeof agentOwner.handOverAgents;
+  'POST /owner/hand-over': typeof agentOwner.handOverAgents;
   'POST /owner/agents/{id}/labels': typeof agentOwner.labelAgent;
   'POST /owner/agents/{id}/policy': typeof assignPolicy;
   'POST /owner/agents/{id}/bootstrap-token': typeof bootstrapToken;

@@ -15,7 +15,7 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
   const organisation = fresh(() => world.demoOrganisation());
 
   const handOver = (body: Record<string, unknown>, by = organisation.owner) =>
-    organisation.ask('POST', '/owner/agents/hand-over', body, by);
+    organisation.ask('POST', '/owner/hand-over', body, by);
   const ownersOf = async () =>
     Object.fromEntries(
       (await organisation.ask('GET', '/owner/agents')).body.agents.map(

@@ -108,7 +108,13 @@ describe('what is answered is what the served document says', () => {
     const scopes = { 'tools:all': ['tool *'] };
     const tools = { kind: 'mcp', base_url: 'https://mcp.example/mcp', scopes };
     await organisation.platform({ id: 'tools', manifest: tools, secret: null });
+    const applied = await organisation.ask('POST', '/owner/governance/apply', {
+      text: 'publish_identity_documents: true',
+    });
+    expect(applied.status, applied.text).toBe(200);
+    const [apply] = (await organisation.ask('GET', '/owner/governance/applies')).body.applies;
     Object.assign(values, {
+      '/owner/governance/applies/': apply.id,
       '/owner/platforms/{platform}/tools': 'tools',
       '/owner/registrations/': registration.id,
       '/owner/access-requests/': request.request_id,

@@ -31,7 +31,7 @@ export function HandOver({ member, members, onClose, onDone }) {
   const hand = () =>
     run(async () => {
       const body = { from: member.id, to, ...(!all && { agents: [...chosen] }) };
-      const { handed_over: count } = await ask('POST', '/owner/agents/hand-over', body);
+      const { handed_over: count } = await ask('POST', '/owner/hand-over', body);
       announce(`${count} ${count === 1 ? 'agent is' : 'agents are'} handed over to ${name}.`, 'good');
       onDone();
       onClose();

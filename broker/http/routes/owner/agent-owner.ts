@@ -9,10 +9,10 @@ import { uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-/** POST /owner/agents/hand-over */
+/** POST /owner/hand-over */
 export const handOverAgents = route({
   method: 'POST',
-  path: '/owner/agents/hand-over',
+  path: '/owner/hand-over',
   auth: 'owner',
   role: 'admin',
   capability: 'owner.agents.hand_over',
