@@ -21,7 +21,10 @@ export const VARIABLES = [
   { insert: 'agent.agent_id', words: 'the id of the agent, agt_…' },
   { insert: 'agent.owner_id', words: 'the id of the owner who answers for the agent' },
   { insert: 'agent.organisation_id', words: 'the id of the organisation' },
-  { insert: "'prod' in agent.labels", words: 'whether the agent has the label; of a child whether its parent has it' },
+  {
+    insert: 'agent.labels',
+    words: "the labels of the agent, of a child those of its parent; test with 'prod' in agent.labels",
+  },
   { insert: 'agent.parent_agent_id', words: 'of a child the id of its parent, else null' },
   { insert: 'caller.verified', words: 'whether an issuer vouches for the person; test with has(caller.verified)' },
   { insert: 'platform', words: 'the id of the platform' },
