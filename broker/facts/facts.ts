@@ -79,8 +79,12 @@ export function breakersOf(row: FactsRow, now: Instant): BreakerFacts[] {
 
 const ofPlatform = (breaker: BreakerFacts, platformId: string): BreakerFacts => ({ ...breaker, platformId });
 
+const NO_LABELS: readonly string[] = Object.freeze([]);
+
 /** The agent part of the facts; `parent` when it is a child. */
 export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
+  // A rule by a label is not escaped by making a child.
+  const labels = row.parent_id === null ? row.labels : (row.parent_labels ?? null);
   return {
     id: row.id,
     agentId: row.agent_id,
@@ -92,9 +96,7 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
     statusCause: row.status_cause,
     statusDetail: row.status_detail,
     expiresAt: row.expires_at,
-    // A rule by a label is not escaped by making a child.
-    labels:
-      row.parent_id === null ? readLabels(row.labels, row.id) : readLabels(row.parent_labels ?? null, row.parent_id),
+    labels: labels === null ? NO_LABELS : readLabels(labels, row.parent_id ?? row.id),
     ...(parent && { parent }),
   };
 }
