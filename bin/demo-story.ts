@@ -1,11 +1,12 @@
 /** The demo: everything in it is real: listeners on loopback, signed tokens, the store on disk. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sandboxProfile } from '../broker/admin/demo.ts';
 import { verifyReceipt } from '../broker/audit/verify-receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { firstStart } from '../broker/first-start.ts';
 import { serve } from '../broker/main.ts';
-import { sandboxProfile, settleSandbox, startSandboxPlatform } from '../broker/sandbox.ts';
+import { settleSandbox, startSandboxPlatform } from '../broker/sandbox.ts';
 import type { Approval } from '../mcp/client/approval.ts';
 import { type AgentClient, type CallOutcome, connectAgent } from '../mcp/client/connect-agent.ts';
 import { readProfile } from '../mcp/profile.ts';

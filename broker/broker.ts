@@ -39,6 +39,8 @@ export type Broker = {
   vault: Vault;
   keys: Keys;
   outbound: Outbound;
+  /** Addresses (`host:port`) of our own test platforms, which run beside this process: the sandbox. */
+  testPlatforms: readonly string[];
   /** HTTP client for URLs from strangers: public internet only, whatever the operator allows for platforms. */
   publicOutbound: Outbound;
   /** HTTP client for the owners' identity provider, if there is one. */

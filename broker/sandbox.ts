@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '../lab/sandbox.ts';
+import { SANDBOX_AGENT, SANDBOX_PLATFORM, sandboxProfile } from './admin/demo.ts';
 import { operatorAtStart, recordChange } from './audit/record-change.ts';
 import { governanceOf } from './config-file/parse.ts';
 import { applyGovernance } from './config-plan/apply-recorded.ts';
@@ -16,8 +17,6 @@ import { putPlatform } from './store/governed-versions.ts';
 import { listPlatforms } from './store/platforms.ts';
 import { readStored, StoredObject } from './store/stored-json.ts';
 
-const SANDBOX_PLATFORM = 'sandbox';
-const SANDBOX_AGENT = 'sandbox-agent';
 const SECRET_FILE = 'sandbox';
 const PREFERRED_PORT = 8790;
 
@@ -25,7 +24,6 @@ const PREFERRED_PORT = 8790;
 const Remembered = z.object({ port: z.number(), token: z.string() });
 
 const rememberedAt = (dataFolder: string): string => join(dataFolder, 'sandbox.json');
-export const sandboxProfile = (dataFolder: string): string => join(dataFolder, 'profiles', 'default.json');
 
 /** Whether this data folder has a sandbox already. */
 export const hasSandbox = (dataFolder: string): boolean => existsSync(rememberedAt(dataFolder));

@@ -1,6 +1,7 @@
 /** Composition: everything that a process keeps and that routes hand to use cases. Only doors take it whole. */
 
 import { join } from 'node:path';
+import { type Demo, makeDemo } from './admin/demo.ts';
 import { endLifetime } from './admin/end-lifetime.ts';
 import { type StatsReader, statsReader } from './admin/stats-reader.ts';
 import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
@@ -73,6 +74,8 @@ export type Services = CallServices & {
   authorization: AuthorizationServer;
   /** The MCP server to try things out on. */
   lab: Lab;
+  /** Calls of the sandbox's agent, for owners to look at. */
+  demo: Demo;
 };
 
 export function makeServices(broker: Broker): Services {
@@ -99,6 +102,11 @@ export function makeServices(broker: Broker): Services {
     tokenUses: notedUses(broker.clock, (ids, at) => setLastUsed(broker.store.db, ids, at)),
     issuedTokens: issuedTokens(broker),
   };
+  const authenticateAgent = agentAuthenticator(broker, readers, {
+    breakerOpened: (agent, key) =>
+      noteBreaker(changing, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
+    endLifetime: (child) => endLifetime(changing, child),
+  });
   return {
     ...calls,
     signIns: personSignIns(broker),
@@ -112,11 +120,7 @@ export function makeServices(broker: Broker): Services {
     replays: makeReplays(calls, (who, action, { raw, ...options }) =>
       act(calls, who, action, { ...options, raw: raw && heldRaw(action, raw) }),
     ),
-    authenticateAgent: agentAuthenticator(broker, readers, {
-      breakerOpened: (agent, key) =>
-        noteBreaker(changing, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
-      endLifetime: (child) => endLifetime(changing, child),
-    }),
+    authenticateAgent,
     authenticateOwner: ownerAuthenticator(broker, provider),
     authenticateStaticKey: staticKeyAuthenticator(broker, readers.own, staticKeyUses),
     staticKeyUses,
@@ -126,5 +130,6 @@ export function makeServices(broker: Broker): Services {
     local: makeLocalCredential(),
     authorization: makeAuthorizationServer(broker),
     lab: makeLab(broker.clock),
+    demo: makeDemo(calls, authenticateAgent),
   };
 }

@@ -169,6 +169,7 @@ export async function startBroker(
     vault,
     keys,
     outbound,
+    testPlatforms: options.allowPrivate ?? [],
     publicOutbound,
     providerOutbound,
   };

@@ -53,6 +53,7 @@ export type StaticKey = Answer<'GET', '/owner/agents/x/static-keys'>['static_key
 export type IssuedStaticKey = Extract<Answer<'POST', '/owner/agents/x/static-keys'>, { key: string }>;
 export type ChangedGrant = Extract<Answer<'POST', '/owner/agents/x/grants/y'>, { grant: unknown }>;
 export type AuditRow = Answer<'GET', '/owner/audit'>['rows'][number];
+export type DemoMade = Answer<'POST', '/owner/demo'>;
 export type Stats = Answer<'GET', '/owner/stats'>;
 export type GovernancePlan = Answer<'POST', '/owner/governance/plan'>;
 export type GovernanceApply = Answer<'GET', '/owner/governance/applies'>['applies'][number];

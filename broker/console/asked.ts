@@ -26,6 +26,7 @@ import type {
 } from '../http/routes/owner/caller-issuers.ts';
 import type { connectOAuth, disconnectOAuth } from '../http/routes/owner/connection-oauth.ts';
 import type * as connections from '../http/routes/owner/connections.ts';
+import type { makeOwnerDemo, ownerDemo } from '../http/routes/owner/demo.ts';
 import type * as governance from '../http/routes/owner/governance.ts';
 import type { changeOwnerGrant, ownerGrants, removeOwnerGrants } from '../http/routes/owner/grants.ts';
 import type { changeGuardrails, guardrailsVersions, ownerGuardrails } from '../http/routes/owner/guardrails.ts';
@@ -114,6 +115,8 @@ export type Asked = NoticesAsked & {
   'GET /v1/audit/{id}/receipt': typeof auditReceipt;
   'GET /.well-known/svc-receipt-keys.json': typeof receiptKeys;
   'GET /owner/stats': typeof ownerStats;
+  'GET /owner/demo': typeof ownerDemo;
+  'POST /owner/demo': typeof makeOwnerDemo;
   'GET /owner/keys': typeof ownerKeys;
   'GET /owner/diagnostics': typeof ownerDiagnostics;
   'GET /owner/connections': typeof connections.ownerConnections;

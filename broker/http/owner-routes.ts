@@ -31,6 +31,7 @@ import {
   replaceSecret,
   tryConnection,
 } from './routes/owner/connections.ts';
+import { makeOwnerDemo, ownerDemo } from './routes/owner/demo.ts';
 import { ownerEvents } from './routes/owner/events.ts';
 import {
   governanceApplies,
@@ -91,6 +92,8 @@ export const OWNER_ROUTES: readonly Route[] = [
   ownerAudit,
   exportAudit,
   ownerStats,
+  ownerDemo,
+  makeOwnerDemo,
   ownerEvents,
   ownerApprovals,
   denyApprovals,

@@ -5,6 +5,7 @@ import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { keyboard } from '../world/hands.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' };
@@ -72,6 +73,29 @@ describe.skipIf(withoutChromium)(
         await page.screenshot(`keys-${size.width}.png`);
       }
       await page.resize(DESKTOP);
+    });
+
+    test('each command that rotates a key is copied with the keyboard alone, and said to be', async () => {
+      await go('/console/settings');
+      const uses = await page.value<string[]>(
+        `[...document.querySelectorAll('#keys-in-force [data-use]')].map(({ dataset }) => dataset.use)`,
+      );
+      expect(uses).toContain('master');
+      const { use } = keyboard(page);
+      // Who does not let it copy finds the line selected.
+      await use('#keys-in-force [data-use="master"] .copy');
+      await page.until(`getSelection().toString() === 'npx agent-broker keys rotate master'`);
+      await page.allow('clipboardReadWrite', 'clipboardSanitizedWrite');
+      // Up and down again: both ways the focus comes to each.
+      for (const one of [...uses.toReversed(), ...uses]) {
+        const button = `#keys-in-force [data-use="${one}"] .copy`;
+        await use(button);
+        await page.until(`document.querySelector('${button}').innerText === 'Copied'`);
+        expect(await page.value(`document.activeElement.matches('${button}')`), 'the focus stays').toBe(true);
+        const told = await page.value(`(({ ariaLabel, ariaLive }) => [ariaLabel, ariaLive])(document.activeElement)`);
+        expect(told, 'what listeners hear').toEqual(['Copied the command', 'polite']);
+        expect(await page.value('navigator.clipboard.readText()')).toBe(`npx agent-broker keys rotate ${one}`);
+      }
     });
 
     test('it is switched off again, by keyboard, and on record both times', async () => {

@@ -49,6 +49,8 @@ export type Page = {
   complaints: string[];
   /** What the browser asked in a box of its own, such as `beforeunload`; the person says yes. */
   asked: string[];
+  /** From now on the person lets pages do this, such as `clipboardReadWrite` (Browser.PermissionType of the debugging protocol). */
+  allow(...permissions: string[]): Promise<void>;
   /** One more page of the same person: it shares the cookies. */
   tab(): Promise<Page>;
   close(): Promise<void>;
@@ -98,6 +100,9 @@ export async function startBrowser({ full = false }: { full?: boolean } = {}): P
     await page.resize(size);
     return {
       ...page,
+      allow: async (...permissions) => {
+        await browser.command('Browser.grantPermissions', { browserContextId, permissions });
+      },
       tab: () => open(browserContextId, size),
       close: () => browser.command('Target.closeTarget', { targetId }),
     };
@@ -137,7 +142,7 @@ const clickableAt = (selector: string): string => `(async () => {
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
-async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
+async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'close'>> {
   const devtools = await connectDevtools(address);
   const { command } = devtools;
   const complaints: string[] = [];

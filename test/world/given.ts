@@ -10,7 +10,7 @@
  */
 import { beforeAll, beforeEach } from 'vitest';
 import type { StoreKind } from './stores.ts';
-import { startWorld, type World } from './world.ts';
+import { startWorld, type World, type WorldOptions } from './world.ts';
 
 /** Made once, before the tests of this `describe`. */
 export function shared<T extends object>(make: () => T | Promise<T>): T {
@@ -37,8 +37,11 @@ export function fresh<T extends object>(make: () => T | Promise<T>): T {
 export function givenWorld(
   store: StoreKind = 'sqlite',
   environment: Record<string, string> | (() => Record<string, string>) = {},
+  options: WorldOptions = {},
 ): World {
-  const world = shared(() => startWorld(store, typeof environment === 'function' ? environment() : environment));
+  const world = shared(() =>
+    startWorld(store, typeof environment === 'function' ? environment() : environment, options),
+  );
   beforeEach(() => {
     world.clock.skewMs = 0;
     world.upstream.seen.length = 0;

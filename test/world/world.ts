@@ -5,7 +5,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
-import { type Running, serve } from '../../broker/main.ts';
+import { type Running, type ServeOptions, serve } from '../../broker/main.ts';
 import { putAgent, putGrant } from '../../broker/store/agents.ts';
 import { purgeBreakers } from '../../broker/store/breakers.ts';
 import { putConnection } from '../../broker/store/connections.ts';
@@ -85,10 +85,16 @@ export const ALLOW_ALL = [{ effect: 'allow' }];
 
 const KEY_PAIRS = 3;
 
+/** `before`: begins what the broker is to be started with, by its data folder. */
+export type WorldOptions = {
+  before?: (data: string) => Promise<Pick<ServeOptions, 'allowPrivate' | 'beforeServing'>>;
+};
+
 /** Starts a world on a store; it ends with the test file. */
 export async function startWorld(
   store: StoreKind = 'sqlite',
   environment: Record<string, string> = {},
+  options: WorldOptions = {},
 ): Promise<World> {
   const upstream = await startUpstream();
   const clock = { skewMs: 0 };
@@ -106,7 +112,8 @@ export async function startWorld(
   };
   const keyPairs: KeyPair[] = [];
   let keyPairsTaken = 0;
-  const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs });
+  const more = await options.before?.(data);
+  const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, ...more });
   const world: World = {
     running: await start(),
     upstream,
@@ -141,12 +148,10 @@ export async function startWorld(
 }
 
 async function makeOrganisation(world: World, options: OrganisationOptions = {}): Promise<Organisation> {
-  // Asked for again each time: after a restart they are others.
-  const broker = () => world.running.broker;
-  const db = () => broker().store.db;
-  const now = broker().clock();
+  const { store, clock } = world.running.broker;
+  const now = clock();
   const id = uuidv4();
-  await putOrganisation(db(), {
+  await putOrganisation(store.db, {
     id,
     name: options.name ?? `org-${id.slice(0, 8)}`,
     publish_identity_documents: 0,
@@ -154,7 +159,7 @@ async function makeOrganisation(world: World, options: OrganisationOptions = {})
     approval_ttl_ms: 24 * 3600 * 1000,
     created_at: now,
   });
-  const owner = await putOwner(db(), {
+  const owner = await putOwner(store.db, {
     organisation_id: id,
     id: uuidv4(),
     email: `owner-${id.slice(0, 8)}@acme.example`,
@@ -162,6 +167,19 @@ async function makeOrganisation(world: World, options: OrganisationOptions = {})
     origin: 'first_start',
     created_at: now,
   });
+  const organisation = organisationOf(world, owner);
+  if (options.guardrails) await organisation.guardrails(options.guardrails);
+  if (options.rules) await organisation.policy(options.rules, 'default');
+  return organisation;
+}
+
+/** The organisation of an owner that is there. */
+export function organisationOf(world: World, owner: OwnerTable): Organisation {
+  const { organisation_id: id } = owner;
+  // Asked for again each time: after a restart they are others.
+  const broker = () => world.running.broker;
+  const db = () => broker().store.db;
+  const now = broker().clock();
   let owners = 0;
   const organisation: Organisation = {
     id,
@@ -285,7 +303,5 @@ async function makeOrganisation(world: World, options: OrganisationOptions = {})
       return answer;
     },
   };
-  if (options.guardrails) await organisation.guardrails(options.guardrails);
-  if (options.rules) await organisation.policy(options.rules, 'default');
   return organisation;
 }

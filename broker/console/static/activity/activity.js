@@ -4,6 +4,7 @@ import { ActivityRow } from '/console/activity/activity-row.js';
 import { Filter, NAMES, queryOf } from '/console/activity/filter.js';
 import { ask } from '/console/api.js';
 import { html, useEffect, useMemo, useRef, useState } from '/console/html.js';
+import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
 import { isSought, soughtIn } from '/console/shell/sought.js';
@@ -40,7 +41,8 @@ export function ActivityPage({ place }) {
     <${Filter} sought=${sought} agents=${agents} platforms=${new Map(platforms.map(({ platform_id, name }) => [platform_id, name]))} />
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!rows && !error && html`<${Loading} />`}
-    ${rows?.length === 0 && !next && html`<${Nothing} filtered=${isSought(sought)} />`}
+    ${rows?.length === 0 && !next && isSought(sought) && html`<${NothingFits} />`}
+    ${rows?.every(({ kind }) => kind === 'event') && !next && !isSought(sought) && html`<${NoCalls} reload=${reload} />`}
     ${
       rows &&
       rows.length > 0 &&
@@ -113,10 +115,16 @@ function entriesOf(/** @type {AuditRow[]} */ rows) {
   return [...entries.values()];
 }
 
-/** @param {{ filtered: boolean }} props */
-const Nothing = ({ filtered }) =>
-  filtered
-    ? html`<${Empty} title="Nothing fits"><p>No decision on record fits this filter. <${Link} to="/console/activity">Show all<//></p><//>`
-    : html`<${Empty} title="Nothing was decided yet">
-        <p>Every call of an agent leaves a line here, with a signed receipt: what was allowed, held, and denied, and why.</p>
-      <//>`;
+const NothingFits = () => html`
+  <${Empty} title="Nothing fits">
+    <p>No decision on record fits this filter. <${Link} to="/console/activity">Show all<//></p>
+  <//>
+`;
+
+/** @param {{ reload: () => unknown }} props */
+const NoCalls = ({ reload }) => html`
+  <${Empty} title="No agent made a call yet">
+    <p>Every call of an agent leaves a line here, with a signed receipt: what was allowed, held, and refused, and why. So does what owners change.</p>
+    <${Demo} shown=${reload} />
+  <//>
+`;

@@ -114,6 +114,7 @@ const DEEDS = {
   policy_assigned: 'was given another policy',
   agents_handed_over: 'handed over to another owner',
   agent_labelled: 'was given other labels',
+  demo_started: 'was asked for a demo',
   governance_applied: 'a governance file was applied',
   access_request_approved: 'was granted what it asked for',
   access_request_denied: 'was denied what it asked for',

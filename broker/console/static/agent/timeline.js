@@ -1,8 +1,9 @@
 // What an agent did, and what was done to it, newest first.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 import { ActivityRow } from '/console/activity/activity-row.js';
-import { None, Section } from '/console/agent/section.js';
+import { Section } from '/console/agent/section.js';
 import { html } from '/console/html.js';
+import { Demo } from '/console/shell/demo.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
@@ -23,7 +24,7 @@ export function Timeline({ agent: { id, agent_id, name } }) {
   return html`<${Section} id="timeline" title="Timeline" action=${rows && rows.length > 0 && all}>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!rows && !error && html`<${Loading} />`}
-    ${rows?.length === 0 && html`<${None}>It has done nothing yet. Every call leaves a line here, with a signed receipt.<//>`}
+    ${rows && rows.length < SHOWN && rows.every(({ kind }) => kind === 'event') && html`<div class="sheet none"><p class="quiet">It has made no call yet. Every call leaves a line here, with a signed receipt.</p><${Demo} shown=${reload} of=${agent_id} /></div>`}
     ${rows && rows.length > 0 && html`<ul role="list" class="sheet rows" id="activity">${rows.map((row) => html`<${ActivityRow} key=${row.id} row=${row} names=${names} />`)}</ul>`}
   <//>`;
 }

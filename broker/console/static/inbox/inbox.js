@@ -147,7 +147,7 @@ export function Inbox({ place, inbox }) {
     ${error && html`<div class=${entries ? 'afloat' : ''}><${Failed} error=${error} again=${reload} /></div>`}
     ${!entries && !error && html`<${Loading} />`}
     ${people > 0 && html`<${PeopleWait} count=${people} />`}
-    ${entries?.length === 0 && people === 0 && html`<${NothingWaits} />`}
+    ${entries?.length === 0 && people === 0 && html`<${NothingWaits} reload=${reload} />`}
     ${filtered.current && html`<${Filter} entries=${entries ?? []} sought=${sought} shown=${shown.filter(isWaiting).length} />`}
     ${rows.length === 0 && isSought(sought) && html`<p class="quiet" id="none-fits">Nothing that waits fits this filter. <${Link} to="/console">Show all<//></p>`}
     ${

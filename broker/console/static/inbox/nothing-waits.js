@@ -3,11 +3,13 @@
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
+import { Demo } from '/console/shell/demo.js';
 import { Empty } from '/console/shell/empty.js';
 import { mayChange, mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 
-export function NothingWaits() {
+/** `reload`: reads the inbox again. @param {{ reload: () => unknown }} props */
+export function NothingWaits({ reload }) {
   const owner = useOwner();
   const [agents, setAgents] = useState(/** @type {Agent[] | undefined} */ (undefined));
   useEffect(() => {
@@ -21,10 +23,12 @@ export function NothingWaits() {
       <p>An agent acts through this broker with a key of its own. ${mayChange(owner) ? html`<${Link} to="/console/agents/new" id="invite-one">Invite one<//>, or make one` : 'Make one'} on the machine of the broker:</p>
       <${Command} text="npx agent-broker agent create my-agent" />
       <p class="quiet">It prints what to paste into your assistant. What a rule holds will wait here.</p>
+      <${Demo} shown=${reload} />
     <//>`;
   return html`<${Empty} title=${mayDecide(owner) ? 'Nothing waits for you' : 'Nothing waits'}>
     <p>When a rule holds a call of an agent, it appears here at once. You can leave this page open: the title counts along.</p>
     <p><${Link} to="/console/notices" id="get-told">Have your phone tell you<//>, or a channel that your team reads.</p>
     <p class="quiet">What was decided is under <a href="/console/activity">Activity</a>.</p>
+    <${Demo} shown=${reload} />
   <//>`;
 }

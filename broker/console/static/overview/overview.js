@@ -7,6 +7,7 @@ import { Agents, Figures, Platforms } from '/console/overview/figures.js';
 import { PlotPart } from '/console/overview/plot-part.js';
 import { CALLS, DECISIONS } from '/console/overview/series.js';
 import { Choice } from '/console/shell/choice.js';
+import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
 import { seek } from '/console/shell/sought.js';
@@ -40,7 +41,7 @@ export function OverviewPage({ place }) {
     </div>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!stats && !error && html`<${Loading} />`}
-    ${stats && isEmpty(stats) && html`<${Nothing} counting=${stats.counted_until === null} />`}
+    ${stats && isEmpty(stats) && html`<${Nothing} counting=${stats.counted_until === null} reload=${reload} />`}
     ${stats && !isEmpty(stats) && html`<${Numbers} stats=${stats} />`}
   `;
 }
@@ -66,11 +67,12 @@ function Numbers({ stats }) {
   </div>`;
 }
 
-/** @param {{ counting: boolean }} props */
-const Nothing = ({ counting }) =>
+/** @param {{ counting: boolean, reload: () => unknown }} props */
+const Nothing = ({ counting, reload }) =>
   counting
     ? html`<${Empty} title="What is on record is being counted"><p>The first time this takes some minutes, a little at a time, so that no call waits for it.</p><//>`
     : html`<${Empty} title="No calls in this time">
         <p>Here you see how many calls your agents make, how many wait for a person or are refused, how long decisions take, and which platforms fail.</p>
         <p><${Link} to="/console/agents">See your agents<//>, or choose a longer time above.</p>
+        <${Demo} shown=${reload} />
       <//>`;

@@ -3,6 +3,7 @@
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { pageOf } from '/console/shell/agent-name.js';
+import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
 import { Link } from '/console/shell/router.js';
@@ -45,7 +46,7 @@ export function ReportsPage({ place }) {
       ${agent && html` Of one agent: <a href="/console/reports">show all</a>.`}</p>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!reports && !error && html`<${Loading} />`}
-    ${reports?.length === 0 && html`<${NoReports} />`}
+    ${reports?.length === 0 && html`<${NoReports} reload=${reload} of=${agent ?? undefined} />`}
     ${
       reports &&
       reports.length > 0 &&
@@ -99,8 +100,10 @@ function Details({ report }) {
   `;
 }
 
-const NoReports = () => html`
+/** `of`: the agent whose reports alone are shown. @param {{ reload: () => unknown, of: string | undefined }} props */
+const NoReports = ({ reload, of }) => html`
   <${Empty} title="No agent reported anything">
     <p>A refusal tells an agent how to report it, when it believes that it is a mistake. What it says then stands here.</p>
+    <${Demo} shown=${reload} of=${of} />
   <//>
 `;

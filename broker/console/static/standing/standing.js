@@ -1,10 +1,13 @@
 // The standing approvals in force: what each lets pass, what is left of it, and revoking it with one touch.
+/** @typedef {import('../../answers.ts').DemoMade} DemoMade */
 /** @typedef {import('../../answers.ts').StandingApproval} StandingApproval */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
@@ -72,8 +75,15 @@ function Row({ one, reload }) {
   </li>`;
 }
 
-const None = () => html`
-  <${Empty} title="No standing approval is in force">
+function None() {
+  const [waiting, setWaiting] = useState(/** @type {string | null} */ (null));
+  return html`<${Empty} title="No standing approval is in force">
     <p>When you approve a call, you can let the next ones like it pass, too: so many, and for so long.</p>
-  <//>
-`;
+    ${
+      waiting === null
+        ? html`<${Demo} shown=${(/** @type {DemoMade} */ { approval_id }) => setWaiting(approval_id)} />`
+        : html`<p id="demo-next"><${Link} to="/console" class="button primary">Approve the refund in the inbox<//></p>
+            <p class="quiet">Say there that the next ones like it pass, too: then it stands here, and the next refund of a demo passes.</p>`
+    }
+  <//>`;
+}

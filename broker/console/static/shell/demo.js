@@ -1,0 +1,65 @@
+// An empty page, shown live: the agent of the sandbox makes real calls, which no row on the page only pretends.
+/** @typedef {import('../../answers.ts').DemoMade} DemoMade */
+import { RESULTS } from '/console/activity/words.js';
+import { ask } from '/console/api.js';
+import { html } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+
+const SELDOM_MS = 60_000;
+const HOW = '/docs/console#empty-pages';
+
+/**
+ * In an `Empty`. `shown`: reads the page again. `of`: the page of this agent, which is the sandbox's or has no demo.
+ *
+ * @param {{ shown: (made: DemoMade) => unknown, of?: string }} props
+ */
+export function Demo({ shown, of }) {
+  const owner = useOwner();
+  const announce = useAnnounce();
+  const { busy, problem, run } = useDoing();
+  const { answer } = useLoaded('/owner/demo', SELDOM_MS);
+  if (!answer || (of !== undefined && of !== answer.agent_id)) return null;
+  if (answer.why_not !== null)
+    return html`<p class="quiet small" id="no-demo">${answer.why_not} <a href=${HOW} target="_blank" rel="noreferrer">See this page live in one<//></p>`;
+  if (!mayChange(owner))
+    return html`<p class="quiet small" id="no-demo">Your role is ${owner.role}: an admin can show this page live, with the sandbox.</p>`;
+  const show = () =>
+    run(async () => {
+      const made = await ask('POST', '/owner/demo', {});
+      // On the page it shows by itself, unless it went otherwise than was said.
+      announce(inWords(made), made.calls[0]?.result === 'allowed' ? 'good' : 'wait');
+      await shown(made);
+      keepFocus();
+    });
+  return html`<div class="demo" id="demo">
+    <p class="quiet">Or see it live: the sandbox’s agent calls the small shop beside this broker, and nothing else. One call is allowed, one is
+      refused, and a refund of 1 EUR waits for a decision, which your channels tell of.</p>
+    <${Problem} problem=${problem} />
+    <p><button type="button" id="show-demo" disabled=${busy} onClick=${show}>Show me with the sandbox</button></p>
+  </div>`;
+}
+
+/** What each call is for, in their order. */
+const CALLS = ['Reading the issues', 'Closing one with a scope that reads', 'A refund of 1 EUR'];
+
+function inWords(/** @type {DemoMade} */ { calls, approval_id }) {
+  const said = calls.map(
+    ({ result, reason }, at) => `${CALLS[at]}: ${result ? RESULTS[result].words.toLowerCase() : reason}.`,
+  );
+  const waits =
+    approval_id === null ? [] : [`${calls.length < CALLS.length ? 'The refund of before' : 'It'} waits in the inbox.`];
+  return ['sandbox-agent called the sandbox.', ...said, ...waits].join(' ');
+}
+
+/** What was pressed is gone with the emptiness: whoever goes on by keyboard begins at the heading. */
+function keepFocus() {
+  requestAnimationFrame(() => {
+    const heading = document.querySelector('main h1');
+    if (!(heading instanceof HTMLElement) || document.activeElement !== document.body) return;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  });
+}

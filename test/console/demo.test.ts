@@ -1,0 +1,163 @@
+/** Empty pages that are shown live with the sandbox, in a real browser: with the mouse alone, and with the keyboard alone. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { shared } from '../world/given.ts';
+import { keyboard, mouse } from '../world/hands.ts';
+import { givenSandbox } from '../world/sandbox.ts';
+
+const HANDS = { keyboard, mouse };
+const SAID =
+  'Reading the issues: allowed. Closing one with a scope that reads: refused. A refund of 1 EUR: held. It waits in the inbox.';
+const there = (page: Page, selector: string, words = '') =>
+  page.until(
+    `document.querySelector(${JSON.stringify(selector)})?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)}) ?? false`,
+  );
+
+/** What each page shows then. The page of the sandbox's agent has no address that is known before. */
+const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> }> = {
+  inbox: { path: '', live: (page) => there(page, '.card', 'refund 1.00 EUR of payment pay_1001') },
+  activity: {
+    path: '/activity',
+    live: (page) =>
+      page.until(`['Allowed', 'Refused', 'Held'].every((words) => [...document.querySelectorAll('#activity .badge')].some((one) => one.innerText === words))
+        && !document.querySelector('.empty')`),
+  },
+  overview: { path: '/overview', live: (page) => there(page, '#calls', 'Calls') },
+  reports: { path: '/reports', live: (page) => there(page, '#reports', 'I wanted to close issue 1, and was refused.') },
+  agent: { path: '/agents/', live: (page) => there(page, '#timeline #activity', 'change issue 1') },
+  'standing approvals': {
+    path: '/standing-approvals',
+    live: (page) => there(page, '#demo-next', 'Approve the refund'),
+  },
+};
+
+describe.skipIf(withoutChromium)(
+  `empty pages shown live${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 120_000 },
+  () => {
+    const browser = shared(() => startBrowser());
+
+    describe.each(['keyboard', 'mouse'] as const)('with the %s alone', (by) => {
+      describe.each(Object.keys(PAGES))('%s', (name) => {
+        const { world, organisation } = givenSandbox();
+
+        test('is empty, and live after one press', async () => {
+          const page = await openConsole(world, browser, organisation.owner);
+          const { path, live } = PAGES[name]!;
+          const { agent_id } = (await organisation.ask('GET', '/owner/demo')).body;
+          await page.open(`${world.running.baseUrl}/console${path}${name === 'agent' ? agent_id : ''}`);
+          await isLive(page);
+          await page.until(`document.querySelector('#show-demo') !== null`);
+          if (by === 'keyboard') await expectAccessible(page, `${name}, empty`);
+          else await take(page, `empty-${name}`);
+          await page.resize(DESKTOP);
+          await HANDS[by](page).use('#show-demo');
+          await says(page, SAID);
+          await live(page);
+          await page.until(`document.activeElement.matches('h1') || document.querySelector('#show-demo') !== null`);
+          if (by === 'keyboard') await expectAccessible(page, `${name}, live`);
+          else await take(page, `live-${name}`);
+          expect(page.complaints).toEqual([]);
+          await page.close();
+        });
+      });
+
+      describe('a whole demo', () => {
+        const { world, organisation, ask } = givenSandbox();
+        const refunds = async () => (await ask('/refunds')).body.items as { payment: string; amount: number }[];
+
+        test('ends with the refund that was approved, its receipt, and the next one under a standing approval', async () => {
+          const page = await openConsole(world, browser, organisation.owner);
+          const { use, fill } = HANDS[by](page);
+          const goTo = async (selector: string, path: string) => {
+            await use(selector);
+            await page.until(`location.pathname === '/console${path}'`);
+            await isLive(page);
+          };
+          const before = await refunds();
+          await use('#show-demo');
+          await says(page, SAID);
+          await use('.card .opener');
+          await there(page, '.card', 'A demo that an admin began in the console.');
+          await page.until(`document.querySelector('.decide .approve:enabled') !== null`);
+          await use('.decide .approve');
+          await use('dialog .standing summary');
+          await fill('#standing-count', '3');
+          await use('dialog #approve');
+          await says(page, 'and made');
+          expect((await refunds()).length).toBe(before.length + 1);
+          expect((await refunds())[0]).toMatchObject({ payment: 'pay_1001', amount: 100 });
+          await goTo('nav a[href="/console/activity"]', '/activity');
+          await there(page, '#activity', 'made: status 201');
+          await use('#activity li:has([data-kind]) summary');
+          await use('#activity .facts dd > a[href^="/console/receipt"]');
+          await page.until(`document.querySelector('#verdict')?.dataset.valid === 'true'`);
+          await there(page, '#says', 'sandbox-agent');
+          if (by === 'mouse') await take(page, 'receipt');
+          await goTo('nav a[href="/console"]', '');
+          await use('#show-demo');
+          await says(page, 'A refund of 1 EUR: allowed.');
+          expect((await refunds()).length).toBe(before.length + 2);
+          await goTo('a[href="/console/standing-approvals"]', '/standing-approvals');
+          await there(page, '[data-standing]', '2 of 3 left');
+          expect(page.complaints).toEqual([]);
+          await page.close();
+        });
+      });
+    });
+
+    describe('who cannot', () => {
+      const { world, organisation } = givenSandbox();
+
+      test.each(['approver', 'viewer'] as const)('whoever is %s reads who can', async (role) => {
+        const page = await openConsole(world, browser, await organisation.addOwner(role));
+        await there(page, '#no-demo', `Your role is ${role}: an admin can show this page live, with the sandbox.`);
+        expect(await page.value(`document.querySelector('#show-demo')`)).toBeNull();
+        await page.close();
+      });
+
+      test('without a sandbox everybody reads how to get one, where the guide says it', async () => {
+        const page = await openConsole(world, browser, (await world.demoOrganisation()).owner);
+        await there(page, '#no-demo', 'This organisation has no sandbox.');
+        await expectAccessible(page, 'an inbox without a sandbox');
+        await page.open(await page.value(`document.querySelector('#no-demo a').href`));
+        await page.until(
+          `document.getElementById(location.hash.slice(1))?.parentElement.innerText.includes('AGENT_BROKER_DATA')`,
+        );
+        await page.close();
+      });
+
+      test('what owners stopped is said, and not shown as done', async () => {
+        const page = await openConsole(world, browser, organisation.owner);
+        await organisation.ask('POST', '/owner/agents/suspend-all', {});
+        await page.click('#show-demo');
+        await says(page, 'Reading the issues: refused.');
+        expect(await page.value(`document.querySelector('#said .toast').dataset.kind`)).toBe('wait');
+        await organisation.ask('POST', '/owner/agents/resume-all');
+        const { agent_id } = (await organisation.ask('GET', '/owner/demo')).body;
+        await organisation.ask('POST', `/owner/agents/${agent_id}/suspend`, {});
+        await page.click('#show-demo');
+        await there(page, '#demo [role="alert"]', 'sandbox-agent is suspended');
+        await page.close();
+      });
+    });
+  },
+);
+
+/** Pictures for people to look at, in both colours, on a desk and on a phone. */
+async function take(page: Page, name: string): Promise<void> {
+  if (!process.env.PICTURES) return;
+  for (const scheme of ['light', 'dark'] as const)
+    for (const [at, size] of [
+      ['window', DESKTOP],
+      ['phone', PHONE],
+    ] as const) {
+      await page.prefer(scheme);
+      await page.resize(size, at);
+      await page.value(`document.querySelector('#show-demo')?.scrollIntoView({ block: 'center' })`);
+      await page.screenshot(`demo-${name}-${scheme}-${at}.png`);
+    }
+  await page.resize(DESKTOP);
+}

@@ -1,0 +1,47 @@
+/** A broker as `serve` starts it on a new data folder: with the sandbox beside it, its agent, and an organisation in which nobody called. */
+
+import { firstStart } from '../../broker/first-start.ts';
+import { settleSandbox, startSandboxPlatform } from '../../broker/sandbox.ts';
+import { listOwners } from '../../broker/store/organisations.ts';
+import type { Sandbox } from '../../lab/sandbox.ts';
+import { afterFile } from './after-file.ts';
+import { type Answer, send } from './agent.ts';
+import { givenWorld, shared } from './given.ts';
+import type { StoreKind } from './stores.ts';
+import { type Organisation, organisationOf, type World } from './world.ts';
+
+export type SandboxWorld = {
+  world: World;
+  organisation: Organisation;
+  /** Asks the platform itself, with its credential. */
+  ask(path: string): Promise<Answer>;
+};
+
+/** For the tests of this `describe`. */
+export function givenSandbox(store?: StoreKind, environment?: Parameters<typeof givenWorld>[1]): SandboxWorld {
+  let sandbox: (Sandbox & { token: string }) | undefined;
+  let organisationId = '';
+  const world = givenWorld(store, environment, {
+    before: async (data) => {
+      const started = await startSandboxPlatform(data);
+      afterFile(() => started.close());
+      sandbox = started;
+      return {
+        allowPrivate: [new URL(started.url).host],
+        beforeServing: async (services) => {
+          organisationId = await firstStart(services);
+          await settleSandbox(services, organisationId, started);
+        },
+      };
+    },
+  });
+  const organisation = shared(async () => {
+    const [owner] = await listOwners(world.running.broker.store.db, organisationId);
+    return organisationOf(world, owner!);
+  });
+  return {
+    world,
+    organisation,
+    ask: (path) => send(`${sandbox!.url}${path}`, { headers: { authorization: `Bearer ${sandbox!.token}` } }),
+  };
+}
