@@ -260,7 +260,7 @@ describe.skipIf(withoutChromium)(
         await go('/console/agents', fresh);
         expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('agent create');
         await go('/console/activity', fresh);
-        expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('Nothing was decided yet');
+        expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('No agent made a call yet');
       });
 
       test('the pages kept to their own policy', () => {
