@@ -1,5 +1,7 @@
 /** The pages of the console for everybody: axe, phones of 360 and 320 pixels, light and dark. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { readPages } from '../../broker/console/pages.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -7,6 +9,12 @@ import { isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
+/** A rule of each effect. */
+const CAREFUL = [
+  { name: 'reads', effect: 'allow', methods: ['GET'] },
+  { name: 'changes', effect: 'require_approval', methods: ['POST'] },
+  { name: 'never', effect: 'deny', methods: ['DELETE'] },
+];
 const LONG = 'support-triage-of-a-long-name-without-any-space-in-it';
 
 describe.skipIf(withoutChromium)(
@@ -100,20 +108,55 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('.bar nav').dataset.beyond`)).toBe('end');
     });
 
-    test.each([
-      ['/console/agents', '#agents .row'],
-      ['/console/agents/AGENT', '#grants .row'],
-      ['/console/agents/new', '#add-platform'],
-      ['/console/activity', '#activity .row'],
-      ['/console/connections', '#connections .row'],
-      ['/console/people', '.people .sheet'],
-      ['/console/settings', '#publish'],
-      ['/console/notices', '#add-channel'],
-      ['/console/reports', '.page-head'],
-      ['/console/clients', '.page-head'],
-      ['/console/passkeys', '.enrol'],
-      ['/console/standing-approvals', '.page-head'],
-    ])('%s', async (path, ready) => {
+    /** What each page has when it is there. */
+    const READY: Record<string, string> = {
+      '/console/agents': '#agents .row',
+      '/console/agents/{id}': '#grants .row',
+      '/console/agents/new': '#add-platform',
+      '/console/activity': '#activity .row',
+      '/console/overview': '#calls',
+      '/console/connections': '#connections .row',
+      '/console/connections/new': '#own-rest',
+      '/console/policies': '#policies .row',
+      '/console/policies/{name}': 'h1',
+      '/console/people': '.people .sheet',
+      '/console/team': '[data-member]',
+      '/console/settings': '#publish',
+      '/console/notices': '#add-channel',
+      '/console/audit-sinks': '#add-sink',
+      '/console/governance': '#governance-text',
+      '/console/reports': '.page-head',
+      '/console/clients': '.page-head',
+      '/console/passkeys': '.enrol',
+      '/console/receipt': '#receipt-text',
+      '/console/restored': '.empty',
+      '/console/standing-approvals': '.page-head',
+    };
+    /** Pages that stand alone are looked at where they are used. */
+    const ELSEWHERE: Record<string, string> = {
+      '/console': 'above',
+      '/console/sign-in': 'below',
+      '/verify': 'test/console/verify.test.ts',
+      '/oauth/consent/{uid}': 'test/oauth-server/browser.test.ts',
+      '/approve/{id}': 'test/approvals/page.accessible.test.ts',
+    };
+
+    test('are all that are served', () => {
+      const pages = readPages().filter(({ type }) => type.startsWith('text/html'));
+      expect(pages.map(({ path }) => path).sort()).toEqual([...Object.keys(READY), ...Object.keys(ELSEWHERE)].sort());
+      for (const file of Object.values(ELSEWHERE).filter((where) => where.endsWith('.ts')))
+        expect(readFileSync(file, 'utf8'), file).toMatch(/expectAccessible\(|axeFindings\(/);
+    });
+
+    test('the page for signing in, without a session', async () => {
+      const stranger = await browser.page(PHONE);
+      await stranger.open(`${world.running.baseUrl}/console/sign-in`);
+      await stranger.until(has('h1'));
+      await expectAccessible(stranger, 'signing in');
+      await stranger.close();
+    });
+
+    test.each(Object.entries(READY))('%s', async (path, ready) => {
       if (path === '/console/activity') {
         for (const call of [READ, { ...READ, scope: 'demo:write' }]) await agent.act(call);
         // A call with a history has a line more.
@@ -121,7 +164,10 @@ describe.skipIf(withoutChromium)(
         const denied = await organisation.ask('POST', `/owner/approvals/${body.approval_id}/deny`, { note: 'No.' });
         expect(denied.status, denied.text).toBe(200);
       }
-      await go(path.replace('AGENT', agent.agentId), has(ready));
+      const policy = path.includes('{name}') ? await organisation.policy(CAREFUL) : '';
+      const { policies } = (await organisation.ask('GET', '/owner/policies')).body;
+      const name = policies.find(({ id }: { id: string }) => id === policy)?.name;
+      await go(path.replace('{id}', agent.agentId).replace('{name}', name), has(ready));
       if (path === '/console/activity') {
         await expectAccessible(page, 'closed lines');
         await page.click('#activity summary');

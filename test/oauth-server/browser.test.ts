@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import { expectAccessible } from '../world/accessible.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
@@ -71,6 +72,8 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.until(`document.querySelector('#not-yet') === null`);
     await page.click('[name="access"][value="reads"]');
     await page.screenshot('consent.png');
+    await expectAccessible(page, 'a client that asks');
+    await page.resize(DESKTOP);
     await page.click('#allow');
     await page.until(`document.body.innerText === 'back'`);
     const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
@@ -103,6 +106,8 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     const page = await browser.page(PHONE);
     await follow(page, client.address({ redirect_uri: `${site}/callback` }));
     await page.until(`document.body.innerText.includes('Sign in to connect')`);
+    await expectAccessible(page, 'signing in to connect a client');
+    await page.resize(PHONE);
     const consentAt = await page.value<string>('location.href');
     // The link is opened in another tab of the same browser, as it comes from a terminal.
     const tab = await page.tab();
@@ -131,6 +136,8 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
       page.value(
         `[...document.querySelectorAll('#single .choice')].find((one) => one.innerText.trim() === ${JSON.stringify(scope)}).querySelector('input').click()`,
       );
+    await expectAccessible(page, 'a client that asks, with its scopes');
+    await page.resize(PHONE);
     await page.click('input[name="mcp:read"]');
     await page.click('input[name="mcp:write"]');
     await page.until(`document.querySelector('#allow:disabled') !== null`);
