@@ -1,10 +1,10 @@
-/** An inbox of thirty and of five hundred: grouped, found, selected and decided together, without anything moving meanwhile. */
+/** An inbox of thirty, of five hundred and of ten thousand: grouped, found, selected and decided together, without anything moving meanwhile. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { WRITE } from '../world/requests.ts';
 
@@ -299,9 +299,9 @@ describe.skipIf(withoutChromium)(
       expect(await count(viewer, 'dialog, #selection')).toBe(0);
     });
 
-    describe('of five hundred', () => {
+    describe('of hundreds and thousands', () => {
       let page: Page;
-      /** `each(at)`: in what the copies differ. */
+      /** `each(at)`: in what the copies differ. Answers the one that is none, the oldest. */
       const fill = async (total: number, each: (at: number) => object) => {
         const { db } = world.running.broker.store;
         const [first] = await hold(busy, 1);
@@ -318,6 +318,7 @@ describe.skipIf(withoutChromium)(
             .insertInto('approvals')
             .values(copies.slice(at, at + 100))
             .execute();
+        return first!;
       };
       const asked = (path: string) =>
         page.value<number>(
@@ -339,6 +340,40 @@ describe.skipIf(withoutChromium)(
         await page.type('demo:write.498');
         await page.until(`document.querySelector('#fitting').innerText === '1 of 500'`);
         expect(await count(page, '.card')).toBe(1);
+      });
+
+      test('ten thousand of a hundred agents: grouped, found, decided, and what is new comes along', {
+        timeout: 180_000,
+      }, async () => {
+        const agents = await Promise.all(
+          Array.from({ length: 100 }, (_, at) => organisation.agent({ name: `agent-${at}` })),
+        );
+        const oldest = await fill(10_000, (at) => ({
+          agent_id: agents[at % 100]!.id,
+          ...(at % 2 === 1 && { scope: `demo:write.${at}` }),
+        }));
+        page = await openConsole(world, browser, organisation.owner);
+        const waiting = (count: number) =>
+          page.until(`document.querySelector('#waiting')?.innerText.startsWith('${count}')`, 60_000);
+        await waiting(10_000);
+        expect(await count(page, '.group, .card')).toBe(50);
+        expect(await count(page, '.group')).toBeGreaterThan(20);
+        expect(await page.value(`document.querySelectorAll('*').length`)).toBeLessThan(1_800);
+        await page.click('#words');
+        await page.type('demo:write.4999');
+        await page.until(`document.querySelector('#fitting').innerText === '1 of 10000'`);
+        await page.press('Control+a', 'Backspace');
+        await page.until(`document.querySelectorAll('.group, .card').length === 50`);
+        const sent = made();
+        await look(page, oldest);
+        await approve(page);
+        await says(page, 'and made');
+        expect(made()).toBe(sent + 1);
+        await hold(busy, 1, { reason: 'the newest of all' });
+        await waiting(10_000);
+        await page.click('#words');
+        await page.type('sandbox-agent');
+        await page.until(`document.querySelectorAll('.card[data-state="waiting"]').length === 1`, 60_000);
       });
 
       test('all equal: one line, selected and denied together in five requests', async () => {
