@@ -47,6 +47,9 @@ export type Broker = {
   providerOutbound?: Outbound | undefined;
 };
 
+/** Services with these capabilities of the broker. */
+export type Uses<Names extends keyof Broker> = { broker: Pick<Broker, Names> };
+
 /** The base URL of `/git` and `/proxy`; `proxyHost`: their own host. Without a port in it they have that of the base URL. */
 export function proxyUrlOf(baseUrl: string, proxyHost: string | undefined): string {
   const url = new URL(baseUrl);

@@ -32,7 +32,10 @@ export async function firstStart(services: Services): Promise<string> {
 }
 
 /** A sign-in link of the organisation's first admin; the console's address when there is none. */
-export async function firstAdminLink(broker: Broker, organisationId: string): Promise<string> {
+export async function firstAdminLink(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store'>,
+  organisationId: string,
+): Promise<string> {
   const admin = (await listOwners(broker.store.db, organisationId)).find((owner) => owner.role === 'admin');
   return admin ? (await signInLink(broker, admin)).url : `${broker.baseUrl}/console`;
 }

@@ -43,7 +43,7 @@ type Chores = Record<string, (now: Instant) => Promise<void>>;
  * expires nor deletes anything.
  */
 export function startHousekeeping(
-  broker: Broker,
+  broker: Pick<Broker, 'clock' | 'storeClock' | 'log' | 'metrics' | 'store' | 'storeOutage' | 'keys'>,
   more: Chores = {},
   everyMs: number = EVERY_MS,
 ): { stop(): Promise<void> } {

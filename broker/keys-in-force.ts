@@ -12,7 +12,12 @@ export type KeyInForce = {
 };
 
 /** One of each use at most; one that is made when it is needed first may not be there yet. */
-export async function keysInForce({ store, keys, vault, clock }: Broker): Promise<KeyInForce[]> {
+export async function keysInForce({
+  store,
+  keys,
+  vault,
+  clock,
+}: Pick<Broker, 'clock' | 'store' | 'vault' | 'keys'>): Promise<KeyInForce[]> {
   const now = clock();
   const signing = (use: 'evidence' | 'session'): KeyInForce[] => {
     const key = keys.set(use).entries.find(({ activatesAt, retiredAt }) => activatesAt <= now && retiredAt === null);

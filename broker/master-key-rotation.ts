@@ -1,5 +1,7 @@
 /** The master key against the store, and replacing it while the broker runs: new key in, all wrapped again, old key out. */
+
 import type { Broker } from './broker.ts';
+import type { Config } from './config.ts';
 import { checkValue, MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/master-key-file.ts';
 import { findMeta, putMeta, putMetaIfAbsent } from './store/meta.ts';
@@ -12,7 +14,7 @@ const CHECK_VALUE = 'master_key_check_value';
 export type Rotated = { ok: true; keyId: string; rewrapped: number } | { ok: false; error: string };
 
 /** Where this process has its master key from. */
-export function masterKeySource(config: Broker['config']): MasterKeySource {
+export function masterKeySource(config: Config): MasterKeySource {
   return config.masterKey
     ? { environment: config.masterKey.reveal(), previous: config.previousMasterKey?.reveal() }
     : { file: config.keyFile };
@@ -73,7 +75,7 @@ export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'c
  * With a key file of its own: makes a new key, wraps everything again, and leaves only the new key in the file. With a key
  * from the environment, or a file that replicas have too, the operator gives all of them both keys, and then calls this.
  */
-export async function rotateMasterKey(broker: Broker): Promise<Rotated> {
+export async function rotateMasterKey(broker: Pick<Broker, 'config' | 'store' | 'vault'>): Promise<Rotated> {
   try {
     return await rotateNow(broker);
   } catch (error) {
@@ -82,7 +84,7 @@ export async function rotateMasterKey(broker: Broker): Promise<Rotated> {
   }
 }
 
-async function rotateNow(broker: Broker): Promise<Rotated> {
+async function rotateNow(broker: Pick<Broker, 'config' | 'store' | 'vault'>): Promise<Rotated> {
   const { config, vault, store } = broker;
   if (vault.masterKeys().previous.length === 0) {
     if (!ownsKeyFile(broker)) return { ok: false, error: howToRotate(config.masterKey !== undefined, store) };

@@ -45,6 +45,7 @@ import { setStaticKeysUsed } from './store/static-keys.ts';
 import { issuedTokens } from './token-source/issued-tokens.ts';
 
 export type Services = CallServices & {
+  broker: Broker;
   /** People who sign in at the issuer of their assertion. */
   signIns: SignIns;
   compiled: Compiled;
@@ -87,7 +88,7 @@ export function makeServices(broker: Broker): Services {
   const recorder = makeRecorder(broker);
   const changing = { broker, recorder, changes };
   const staticKeyUses = notedUses(broker.clock, (ids, at) => setStaticKeysUsed(broker.store.db, ids, at));
-  const calls: CallServices = {
+  const calls = {
     ...changing,
     facts: readers.family,
     budget: new CallBudget(budgetOf(broker.config.limitFactor)),
@@ -101,7 +102,7 @@ export function makeServices(broker: Broker): Services {
     people: makePeople(broker),
     tokenUses: notedUses(broker.clock, (ids, at) => setLastUsed(broker.store.db, ids, at)),
     issuedTokens: issuedTokens(broker),
-  };
+  } satisfies CallServices;
   const authenticateAgent = agentAuthenticator(broker, readers, {
     breakerOpened: (agent, key) =>
       noteBreaker(changing, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),

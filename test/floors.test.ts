@@ -171,6 +171,11 @@ describe('the rooms', () => {
     expect(elsewhere.filter(({ from }) => !isHarmless(from, packages))).toEqual([]);
   });
 
+  test('a function says which capabilities of the broker it uses; only what starts everything has them all', () => {
+    const whole = broker.filter((file) => /[:&|(] *Broker\b(?!\[)/.test(readFileSync(join(ROOT, file), 'utf8')));
+    expect(whole.toSorted()).toEqual(['broker/main.ts', 'broker/services.ts', 'broker/start.ts']);
+  });
+
   test('deciding does no input or output', () => {
     const outside = imports.filter(
       ({ from, specifier }) => from.startsWith('broker/policy/') && specifier.startsWith('node:'),

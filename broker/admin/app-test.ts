@@ -18,7 +18,7 @@ const RANK: Readonly<Record<string, number>> = { read: 1, write: 2, admin: 3 };
 
 /** A sentence about the installation; empty when the platform does not tell. Of the platform's words there are names only. */
 export async function describeInstallation(
-  broker: Broker,
+  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>,
   installation: Installation,
   connection: ConnectionTable,
   manifest: Manifest,
@@ -43,7 +43,7 @@ export async function describeInstallation(
 }
 
 /** The scopes of all grants that lead to a connection. */
-async function scopesHeld({ store }: Broker, connection: ConnectionTable): Promise<Set<string>> {
+async function scopesHeld({ store }: Pick<Broker, 'store'>, connection: ConnectionTable): Promise<Set<string>> {
   const grants = (await listGrants(store.db, connection.organisation_id)).filter(
     ({ platform_id: platform, connection_id: id }) =>
       platform === connection.platform_id && (id === connection.id || (id === null && connection.is_default === 1)),

@@ -16,7 +16,11 @@ export type AskedAccess = { platformId: string; scope: string | undefined; reaso
  * could grant it. A platform that failed too often may be asked for.
  */
 export async function askAccess(
-  { broker, changes, loadFacts }: { broker: Broker; changes: ApprovalChanges; loadFacts: FactsLoader },
+  {
+    broker,
+    changes,
+    loadFacts,
+  }: { broker: Pick<Broker, 'clock' | 'store'>; changes: ApprovalChanges; loadFacts: FactsLoader },
   { agent, rows }: AgentPrincipal,
   { platformId, scope, reason }: AskedAccess,
 ): Promise<Opened | Exclude<Standing, { kind: 'missing' }>> {

@@ -1,8 +1,10 @@
 /** Where the audit is pushed to: secrets are sealed and never shown again. */
+
 import { randomBytes } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import { deliverTo } from '../audit-push/kinds.ts';
 import { deliveringTo } from '../audit-push/pusher.ts';
+import type { Uses } from '../broker.ts';
 import {
   type Format,
   MOST_SINKS,
@@ -78,7 +80,7 @@ export type CreatedSink = ReadSink & { made: Secret | undefined };
 
 /** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
 export async function createSink(
-  services: Changing,
+  services: Changing & Uses<'config' | 'vault'>,
   by: ChangingOwner,
   command: { name: string; format: Format; from: Start; given: GivenSink; secret: Secret | undefined },
 ): Promise<CreatedSink> {
@@ -132,7 +134,7 @@ export type SinkChange = {
 
 /** Changes what is named; the rest stays. What failed is tried again at once. Throws ChangeRefused; AuditUnavailable. */
 export async function changeAuditSink(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   { id, status, from, given, format, secret }: SinkChange,
 ): Promise<ReadSink> {
@@ -181,7 +183,7 @@ export async function removeAuditSink(services: Changing, by: ChangingOwner, id:
 
 /** Tries now whether the receiver would take rows, without sending one; on record because it uses the secret. */
 export async function testAuditSink(
-  services: Changing,
+  services: Changing & Uses<'config' | 'baseUrl' | 'did' | 'storeOutage' | 'vault' | 'outbound'>,
   by: ChangingOwner,
   id: string,
 ): Promise<{ ok: boolean; detail: string }> {

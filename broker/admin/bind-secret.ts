@@ -1,7 +1,7 @@
 /** A secret that came sealed, with an owner's authorisation, becomes a connection, and the agent's grant uses it. */
 import { parseStrictJson } from '../../json/strict.ts';
 import { type Changing, recordInTurn } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import { openSealed } from '../crypto/sealed-secret.ts';
@@ -31,7 +31,7 @@ export type Acceptable = { authorization: SecretAuthorizationTable; context: Gra
  * just this agent and platform: a key of others, a used or made-up token, an agent of another organisation.
  */
 export async function openSentSecret(
-  services: { broker: Broker; compiled: Compiled },
+  services: { broker: Pick<Broker, 'clock' | 'store' | 'vault'>; compiled: Compiled },
   { agentId, platformId, sealed }: SentSecret,
 ): Promise<Acceptable> {
   const { broker } = services;
@@ -66,7 +66,7 @@ function readContent(text: string): { authorization: string; secret: string } | 
  * owner who authorised it. Throws SecretRefused; AuditUnavailable, and then nothing has happened.
  */
 export async function takeSecret(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   { authorization, context, secret }: Acceptable,
   correlationId: string,
 ): Promise<void> {
@@ -96,7 +96,7 @@ const MOST_NAMESAKES = 100;
 /** By the label that the owner chose, or, when somebody took that meanwhile, by one close to it. Answers the label. */
 async function putConnectionFor(
   db: Db,
-  { vault, clock }: Broker,
+  { vault, clock }: Pick<Broker, 'clock' | 'vault'>,
   {
     authorization: { organisation_id, platform_id, label },
     connectionId,

@@ -1,6 +1,7 @@
 /** Owners create and change grants: effective at the next decision on every replica. */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -47,7 +48,7 @@ export type ChangedGrant = {
  * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
  */
 export async function changeGrant(
-  services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader },
+  services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader } & Uses<'config'>,
   by: ChangingOwner,
   { agentId, platformId, connection, scopes, ...terms }: ChangeGrant,
 ): Promise<ChangedGrant> {

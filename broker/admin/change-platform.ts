@@ -1,5 +1,7 @@
 /** Owners give a platform that is their own another manifest; a governance file does the same with the same steps. */
+
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { sameJson } from '../config-file/differences.ts';
 import { platformReferences } from '../config-file/secrets.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
@@ -44,7 +46,7 @@ export type ChangedPlatform = { platform: ReadPlatform; changes: string[]; warni
  * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
  */
 export async function changePlatform(
-  services: Changing & { oauth: OAuthConnections },
+  services: Changing & { oauth: OAuthConnections } & Uses<'vault' | 'outbound'>,
   by: ChangingOwner,
   { platformId, entry, secrets, seen, tries }: NewManifest,
 ): Promise<ChangedPlatform> {

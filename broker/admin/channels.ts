@@ -1,6 +1,8 @@
 /** Channels on which owners are told: their secrets are sealed and never shown again. */
+
 import { randomBytes } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import {
   type ChannelKindName,
   ChannelRules,
@@ -80,7 +82,7 @@ export type CreatedChannel = ReadChannel & {
 
 /** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
 export async function createChannel(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   { name, given, secret: brought }: { name: string; given: GivenChannel; secret: Secret | undefined },
 ): Promise<CreatedChannel> {
@@ -117,7 +119,7 @@ export async function createChannel(
 
 /** Replaces settings and rules. The secret stays unless another one is given. Throws ChangeRefused; AuditUnavailable. */
 export async function changeChannelSettings(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   { id, given, secret }: { id: string; given: GivenChannel; secret: Secret | undefined },
 ): Promise<ReadChannel> {
@@ -157,7 +159,7 @@ export async function removeChannel(services: Changing, by: ChangingOwner, id: s
 
 /** Sends a test notice now, on record because it uses the secret. Answers what came of it, in our words. */
 export async function testChannel(
-  services: Changing,
+  services: Changing & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,
   by: ChangingOwner,
   id: string,
 ): Promise<{ ok: boolean; detail: string }> {

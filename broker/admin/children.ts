@@ -3,7 +3,7 @@
 import { type Changing, recordChange } from '../audit/record-change.ts';
 import { mintChildToken } from '../auth/child-token.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -47,7 +47,7 @@ const MOST_TRIES = 200;
  * @param who with the facts about all its platforms
  */
 export async function issueChild(
-  services: Changing,
+  services: Changing & Uses<'config' | 'baseUrl' | 'did' | 'keys'>,
   who: AgentPrincipal,
   wish: ChildWish,
   correlationId: string,
@@ -75,7 +75,7 @@ export async function issueChild(
 }
 
 /** An agent's grants, out of the facts about all its platforms. */
-function holdingsOf(broker: Broker, { agent, rows }: AgentPrincipal): Holdings {
+function holdingsOf(broker: Pick<Broker, 'config'>, { agent, rows }: AgentPrincipal): Holdings {
   const grants = new Map<string, Grant>();
   const defaultConnections = new Map<string, string | null>();
   for (const row of rows) {
@@ -87,7 +87,7 @@ function holdingsOf(broker: Broker, { agent, rows }: AgentPrincipal): Holdings {
   return { grants: [...grants.values()], mayLimitRepos, defaultConnections };
 }
 
-function issuingKey({ broker }: { broker: Broker }, now: Instant): SigningKey | undefined {
+function issuingKey({ broker }: { broker: Pick<Broker, 'log' | 'keys'> }, now: Instant): SigningKey | undefined {
   try {
     return broker.keys.signer('issuing', now);
   } catch (error) {
@@ -96,7 +96,13 @@ function issuingKey({ broker }: { broker: Broker }, now: Instant): SigningKey | 
   }
 }
 
-function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildWish, key: SigningKey, now: Instant) {
+function newChild(
+  { broker }: { broker: Pick<Broker, 'baseUrl' | 'did'> },
+  parent: FactsRow,
+  wish: ChildWish,
+  key: SigningKey,
+  now: Instant,
+) {
   const issuedAt = Math.floor(now / 1000);
   // Tokens have whole seconds: rounded up to the requested lifetime, but not beyond the parent's.
   const asked = Math.ceil(now / 1000 + wish.ttlSeconds);

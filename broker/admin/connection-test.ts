@@ -5,6 +5,7 @@ import type { Broker } from '../broker.ts';
 import { restPlatform } from '../calls/forward.ts';
 import type { TokenServices } from '../calls/token-renewal.ts';
 import type { Secret } from '../crypto/secret.ts';
+import type { Outbound } from '../egress/dispatcher.ts';
 import { buildRequest } from '../egress/rest.ts';
 import { accountIn } from '../oauth-client/account.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -138,10 +139,10 @@ function addressOf(
   return [{ ...restPlatform({ ...manifest, base_url: url }), wholeAddress: true }, call];
 }
 
-type Sent = Parameters<Broker['outbound']['send']>[0];
-type Answered = Extract<Awaited<ReturnType<Broker['outbound']['send']>>, { kind: 'answer' }>;
+type Sent = Parameters<Outbound['send']>[0];
+type Answered = Extract<Awaited<ReturnType<Outbound['send']>>, { kind: 'answer' }>;
 
-const ask = (broker: Broker, request: Sent) =>
+const ask = (broker: Pick<Broker, 'outbound'>, request: Sent) =>
   broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
 
 /** `ofAccount`: whether the address was asked that names the account, which nobody is told without a credential. */

@@ -1,5 +1,7 @@
 /** Owners connect platforms with credentials, which are sealed and never shown again; of another one the tokens end. */
+
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
@@ -34,7 +36,7 @@ export type NewConnection = {
 
 /** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
 export async function createConnection(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   { platformId, label, secret: given, isDefault }: NewConnection,
 ): Promise<ReadConnection> {
@@ -81,7 +83,7 @@ export async function createConnection(
 
 /** What the platform refused is forgotten. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
 export async function replaceSecret(
-  services: Connecting,
+  services: Connecting & Uses<'vault' | 'outbound'>,
   by: ChangingOwner,
   { id, secret }: { id: string; secret: Secret },
 ): Promise<ReadConnection> {
@@ -103,7 +105,11 @@ export async function replaceSecret(
 }
 
 /** Unless a grant names it. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
-export async function removeConnection(services: Connecting, by: ChangingOwner, id: string): Promise<void> {
+export async function removeConnection(
+  services: Connecting & Uses<'vault' | 'outbound'>,
+  by: ChangingOwner,
+  id: string,
+): Promise<void> {
   const { organisation_id: organisationId } = by.owner;
   const { connection, manifest } = await loadConnection(services.broker.store.db, organisationId, id);
   const change = { reason: 'connection_removed', platform: connection.platform_id, connection: id };

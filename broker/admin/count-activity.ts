@@ -19,6 +19,7 @@ import {
 } from '../store/activity-counts.ts';
 import { listOrganisations } from '../store/organisations.ts';
 import type { ActivityCountTable } from '../store/schema.ts';
+import type { Store } from '../store/store.ts';
 import { inTransaction } from '../store/transaction.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -92,7 +93,7 @@ export async function countActivity({ store }: Pick<Broker, 'store'>, now: Insta
     await forgetCounts(store.db, dimension, now - KEPT_MS[dimension]);
 }
 
-async function countOf({ db }: Broker['store'], organisationId: string, now: Instant): Promise<void> {
+async function countOf({ db }: Store, organisationId: string, now: Instant): Promise<void> {
   for (let counted = 0; counted < MOST_ROWS; counted += ROWS_WRITTEN) {
     if (!(await countSome(db, organisationId, now))) return;
     await pause(PAUSE_MS);
@@ -100,7 +101,7 @@ async function countOf({ db }: Broker['store'], organisationId: string, now: Ins
 }
 
 /** Counts the next rows, in one transaction. Answers whether there may be more. */
-async function countSome(db: Broker['store']['db'], organisationId: string, now: Instant): Promise<boolean> {
+async function countSome(db: Store['db'], organisationId: string, now: Instant): Promise<boolean> {
   const from = await countedTo(db, organisationId);
   const below = rowsBefore(now - SETTLED_MS);
   const rows: CountedRow[] = [];

@@ -119,7 +119,7 @@ type PendingGrant = { context: GrantContext; scopes: readonly string[]; granting
 
 /** What can be said against an approval without looking at the grant. */
 async function prepare(
-  services: { broker: Broker; compiled: Compiled },
+  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
   request: ShownRequest,
   granting: Granting,
 ): Promise<PendingGrant> {

@@ -11,7 +11,7 @@ import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { rowOf } from '../audit/row.ts';
 import type { AuthenticateAgent } from '../auth/authenticate-agent.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { familyOf } from '../calls/call.ts';
 import type { CallServices } from '../calls/call-services.ts';
 import { perform } from '../calls/perform.ts';
@@ -76,7 +76,7 @@ const REFUND: Action = {
 };
 
 /** `testPlatforms` of the broker says which addresses are the sandbox's: one that was moved elsewhere is not called. */
-export function makeDemo(services: CallServices, authenticate: AuthenticateAgent): Demo {
+export function makeDemo(services: CallServices & Uses<'testPlatforms'>, authenticate: AuthenticateAgent): Demo {
   const { broker } = services;
   const oneAtATime = singleFlight<DemoMade>();
   const make = async (by: ChangingOwner, source: string): Promise<DemoMade> => {
@@ -104,7 +104,7 @@ export function makeDemo(services: CallServices, authenticate: AuthenticateAgent
 }
 
 async function find(
-  { config, store, testPlatforms }: Broker,
+  { config, store, testPlatforms }: Pick<Broker, 'config' | 'store' | 'testPlatforms'>,
   organisationId: string,
 ): Promise<({ ok: true } & Ready) | { ok: false; why: string }> {
   const no = (why: string) => ({ ok: false as const, why });
@@ -173,7 +173,11 @@ async function signToken({ agent_id, owner_id, private_key }: Profile, now: Inst
 }
 
 /** The agent says what it did not expect, where a refusal tells it to. Answers the report's id. */
-async function report(broker: Broker, agent: AgentTable, row: AuditRow): Promise<string | undefined> {
+async function report(
+  broker: Pick<Broker, 'clock' | 'store'>,
+  agent: AgentTable,
+  row: AuditRow,
+): Promise<string | undefined> {
   if (row.result !== 'denied') return undefined;
   const stored = await storeReport(broker, agent, {
     message: `I wanted to close issue 1, and was refused. Is that meant? ${STARTED_BY}`,
@@ -187,7 +191,7 @@ async function report(broker: Broker, agent: AgentTable, row: AuditRow): Promise
   return stored?.id;
 }
 
-async function waitingRefund(broker: Broker, agent: AgentTable): Promise<string | undefined> {
+async function waitingRefund(broker: Pick<Broker, 'clock' | 'store'>, agent: AgentTable): Promise<string | undefined> {
   const { pending } = await listOwnApprovals(broker, agent);
   return pending.find(
     ({ platform_id, method, path }) =>

@@ -39,7 +39,10 @@ type Issuer = Pick<Broker, 'baseUrl' | 'did'>;
  * What the DID of an `agt_` id resolves to now (specification, DID resolution by agent status). Not found is one answer for
  * agents that are unknown, without a key yet, or of an organisation that does not publish, stopped ones of it included.
  */
-export async function resolveAgent(broker: Broker, agentId: string): Promise<Resolution> {
+export async function resolveAgent(
+  broker: Pick<Broker, 'baseUrl' | 'did' | 'clock' | 'store'>,
+  agentId: string,
+): Promise<Resolution> {
   const agent = await findPublishedIdentity(broker.store.db, agentId);
   if (!agent) return { kind: 'not_found' };
   // An expired agent is treated as revoked: its calls are refused.
@@ -91,7 +94,10 @@ function keyless(
 }
 
 /** The broker's own document, `did:web:<host>`: its root keys, those soon to be used included. Undefined without one. */
-export function rootDocument({ did, baseUrl, keys }: Broker, now: Instant): DidDocument | undefined {
+export function rootDocument(
+  { did, baseUrl, keys }: Pick<Broker, 'baseUrl' | 'did' | 'keys'>,
+  now: Instant,
+): DidDocument | undefined {
   const live = keys.set('root').entries.filter(({ retiredAt }) => retiredAt === null || now < retiredAt);
   if (live.length === 0) return undefined;
   const methods = live.map(

@@ -25,7 +25,10 @@ export type FormerConnection = {
  * nobody came to use them here any more, whatever the server says. False: it had none, or the server has no place to revoke them.
  */
 export async function endTokens(
-  { broker, oauth }: { broker: Broker; oauth: OAuthConnections },
+  {
+    broker,
+    oauth,
+  }: { broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>; oauth: OAuthConnections },
   { connection, manifest, removed, appTokens = [] }: FormerConnection,
 ): Promise<boolean | OAuthProblem> {
   const { organisation_id: organisationId, id, platform_id: platformId } = connection;

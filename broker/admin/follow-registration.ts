@@ -16,7 +16,7 @@ export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id' | '
  * forgotten. Answers what ends that early; `over` is called at the end in any case.
  */
 export function followRegistration(
-  { broker, changes }: { broker: Broker; changes: ApprovalChanges },
+  { broker, changes }: { broker: Pick<Broker, 'clock' | 'log' | 'store'>; changes: ApprovalChanges },
   { id, token_hash }: Followed,
   tell: (news: RegistrationNews) => void,
   over: () => void,

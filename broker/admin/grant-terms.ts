@@ -45,7 +45,7 @@ export type GrantContext = {
 
 /** `no_agent`, `no_platform`: the organisation has none such. */
 export async function findGrantContext(
-  { broker, compiled }: { broker: Broker; compiled: Compiled },
+  { broker, compiled }: { broker: Pick<Broker, 'store'>; compiled: Compiled },
   organisationId: string,
   agentId: string,
   platformId: string,
@@ -61,7 +61,7 @@ export async function findGrantContext(
 
 /** The same for an owner's command. Throws ChangeRefused. */
 export async function loadGrantContext(
-  services: { broker: Broker; compiled: Compiled },
+  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
   organisationId: string,
   agentId: string,
   platformId: string,

@@ -1,7 +1,7 @@
 /** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
 
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
@@ -52,7 +52,7 @@ export async function listInvites(
 
 /** Makes an invite. `secret` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
 export async function createInvite(
-  services: Changing,
+  services: Changing & Uses<'config'>,
   by: ChangingOwner,
   { name, policy: policyName, grants }: Inviting,
 ): Promise<{ invite: ReadInvite; secret: Secret }> {

@@ -27,7 +27,7 @@ export type RequestWithChoices = {
 
 /** One request, with what there is to grant, for whoever decides. Throws ChangeRefused. */
 export async function readRequest(
-  services: { broker: Broker; compiled: Compiled },
+  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
   organisationId: string,
   id: string,
 ): Promise<RequestWithChoices> {

@@ -1,5 +1,7 @@
 /** Owners make and remove platforms one by one; a governance file does the same with the same steps. */
+
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { listGrants } from '../store/agents.ts';
 import { findPlatform, putPlatform } from '../store/governed-versions.ts';
 import { deletePlatform } from '../store/platforms.ts';
@@ -21,7 +23,7 @@ export type NewPlatform = {
  * @throws ChangeRefused; AuditUnavailable, and then there is none
  */
 export async function makePlatform(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   { platformId, entry, secrets }: NewPlatform,
 ): Promise<ReadPlatform> {

@@ -1,7 +1,8 @@
 /** A sign-in link that an admin makes for a colleague. */
+
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { signInLink } from '../auth/sign-in-link.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { findOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
 import { ChangeRefused } from './refused.ts';
@@ -11,7 +12,7 @@ import { ChangeRefused } from './refused.ts';
  * record; the link is not. Throws ChangeRefused; AuditUnavailable, and then there is none.
  */
 export async function makeOwnerLink(
-  services: Changing & { broker: Broker },
+  services: Changing & Uses<'baseUrl'>,
   by: ChangingOwner,
   id: string,
 ): Promise<{ url: string; expires_at: string; owner: OwnerTable }> {

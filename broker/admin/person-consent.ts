@@ -2,7 +2,9 @@
  * A person goes through a consent in a browser: signs in where the assertion is from, consents at the platform, and says that the
  * tokens are to be kept. State is bound to the consent and to the browser, and who completes must be who is meant.
  */
+
 import { z } from 'zod';
+import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { readFacts } from '../oauth-client/facts.ts';
@@ -114,7 +116,11 @@ export async function loadForPeople(
 }
 
 /** Where the browser goes: to the issuer of the assertion, to sign in, or else to the platform at once. @throws ChangeRefused */
-export async function goOn(services: Consenting, consent: PersonConsentTable, browserHash: string): Promise<string> {
+export async function goOn(
+  services: Consenting & Uses<'vault'>,
+  consent: PersonConsentTable,
+  browserHash: string,
+): Promise<string> {
   const { broker, people, signIns } = services;
   await loadForPeople(broker, consent);
   if (consent.verified === 0) return await toPlatform(services, consent, browserHash);
@@ -127,7 +133,11 @@ export async function goOn(services: Consenting, consent: PersonConsentTable, br
   return begun.url;
 }
 
-async function toPlatform(services: Consenting, consent: PersonConsentTable, browserHash: string): Promise<string> {
+async function toPlatform(
+  services: Consenting & Uses<'vault'>,
+  consent: PersonConsentTable,
+  browserHash: string,
+): Promise<string> {
   const { connection, manifest } = await loadForPeople(services.broker, consent);
   const begun = await services.oauth.authorize(connection, manifest, []);
   if (isProblem(begun)) throw new ChangeRefused('upstream_unreachable', begun.detail);
@@ -141,7 +151,7 @@ const flowPlace = ({ organisation_id: organisationId, id }: PersonConsentTable) 
   ({ table: 'person_consents', column: 'flow', organisationId, rowId: id }) as const;
 
 async function putFlow(
-  { broker }: Consenting,
+  { broker }: Consenting & Uses<'vault'>,
   consent: PersonConsentTable,
   hashes: { browserHash: string; stateHash: string },
   flow: Flow,
@@ -159,7 +169,7 @@ type Callback = { consent: PersonConsentTable; flow: Flow; browserHash: string }
  * belongs to none, either.
  */
 export async function consentOfCallback(
-  { broker }: Pick<Consenting, 'broker'>,
+  { broker }: Pick<Consenting, 'broker'> & Uses<'vault'>,
   query: URLSearchParams,
   browserHash: string | undefined,
 ): Promise<Callback | undefined> {
@@ -177,7 +187,11 @@ async function useFlow({ broker }: Consenting, { consent }: Callback): Promise<v
 }
 
 /** The issuer has signed somebody in. Answers where the browser goes next, if it is who is meant. @throws ChangeRefused */
-export async function signedIn(services: Consenting, callback: Callback, query: URLSearchParams): Promise<string> {
+export async function signedIn(
+  services: Consenting & Uses<'vault'>,
+  callback: Callback,
+  query: URLSearchParams,
+): Promise<string> {
   const { broker, people, signIns } = services;
   const { consent, flow, browserHash } = callback;
   if (flow.kind !== 'sign_in') throw over();
@@ -204,7 +218,7 @@ export async function signedIn(services: Consenting, callback: Callback, query: 
 
 /** The platform's authorization server has answered: what it gives waits until the person says that it is to be kept. @throws ChangeRefused */
 export async function authorised(
-  services: Consenting,
+  services: Consenting & Uses<'baseUrl'>,
   callback: Callback,
   path: string,
   query: URLSearchParams,

@@ -1,6 +1,8 @@
 /** Devices on which an owner is told by Web Push: each is a channel of that person, made by a browser. */
+
 import { createHash, createPublicKey } from 'node:crypto';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { ChannelRules, settingsForm } from '../config-file/channels.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { checkHost } from '../egress/target.ts';
@@ -91,7 +93,7 @@ function checkKeys({ p256dh, auth }: StoredSubscription['keys']): void {
  * the same screen. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
  */
 export async function addSubscription(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner & { owner: Pick<OwnerTable, 'id' | 'organisation_id'> },
   { endpoint, keys, device, rules }: GivenSubscription,
 ): Promise<ReadSubscription> {
@@ -160,7 +162,7 @@ export async function removeSubscription(services: Changing, by: ChangingOwner, 
 
 /** Sends a test notice now. Answers what came of it, in our words; a device that is gone is removed by it. */
 export async function testSubscription(
-  services: Changing,
+  services: Changing & Uses<'config' | 'baseUrl' | 'vault' | 'outbound' | 'publicOutbound'>,
   by: ChangingOwner,
   id: string,
 ): Promise<{ ok: boolean; detail: string }> {

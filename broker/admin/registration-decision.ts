@@ -1,7 +1,9 @@
 /** What an owner's word makes of a registration: recorded in the transaction that makes it. */
+
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange, recordInTurn } from '../audit/record-change.ts';
 import { siteOf } from '../auth/client-address.ts';
+import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { present } from '../policy/present.ts';
 import { listPendingRegistrations } from '../store/open-registrations.ts';
@@ -33,7 +35,7 @@ export type RegistrationDecided = {
  * @throws ChangeRefused; AuditUnavailable, and then nothing is decided
  */
 export async function decideRegistration(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: DecidingOwner,
   found: RegistrationTable,
   word: { status: 'rejected' } | ({ status: 'approved' } & Approving),
@@ -100,7 +102,7 @@ function refuseDecided(found: RegistrationTable, now: number): void {
 const DECIDED_BEFORE = 'decided_before';
 
 async function approve(
-  { broker, ...services }: Changing,
+  { broker, ...services }: Changing & Uses<'vault'>,
   by: DecidingOwner,
   registration: KnownRegistration,
   { name = registration.agent_name, policy: policyName, scopes: given }: Approving,

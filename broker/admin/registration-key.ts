@@ -4,7 +4,7 @@ import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
@@ -80,7 +80,11 @@ const keyGone = (detail: string) => new ChangeRefused('key_gone', detail);
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing has happened
  */
-export async function claimKey(services: Changing, token: string, correlationId: string): Promise<Secret> {
+export async function claimKey(
+  services: Changing & Uses<'vault'>,
+  token: string,
+  correlationId: string,
+): Promise<Secret> {
   const { broker } = services;
   const { found, agent } = await loadClaimable(broker, token);
   const pem = openKey(broker, found);
@@ -106,7 +110,7 @@ export async function claimKey(services: Changing, token: string, correlationId:
 }
 
 /** The registration with its agent, whose key can be collected as far as anybody can tell. Throws ChangeRefused. */
-async function loadClaimable(broker: Broker, token: string) {
+async function loadClaimable(broker: Pick<Broker, 'clock' | 'store'>, token: string) {
   const found = await loadRegistrationByToken(broker, token);
   const now = broker.clock();
   refuseUndecided(found, now);
@@ -123,7 +127,7 @@ function refuseUndecided(found: RegistrationTable, now: number): asserts found i
   if (status !== 'approved') throw keyGone(`This registration is ${status}: there is no key. Register again.`);
 }
 
-function openKey(broker: Broker, found: KnownRegistration): Secret {
+function openKey(broker: Pick<Broker, 'log' | 'vault'>, found: KnownRegistration): Secret {
   try {
     return openPrivateKey(broker, { ...found, private_key: present(found.private_key, 'private key') });
   } catch (error) {

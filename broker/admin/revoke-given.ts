@@ -14,7 +14,7 @@ const PATIENCE = { atOnce: 8, patienceMs: 20_000 };
  * @param at the connection that they are for and its manifest, also when it was removed just now
  */
 export async function revokeGiven(
-  { broker, oauth }: { broker: Broker; oauth: OAuthConnections },
+  { broker, oauth }: { broker: Pick<Broker, 'log'>; oauth: OAuthConnections },
   { connection, manifest }: ReadConnection,
   rows: readonly PersonTokenTable[],
 ): Promise<number> {

@@ -1,7 +1,7 @@
 /** Standing approvals, as owners list and revoke them. */
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { openTerms, type SealedTerms } from '../facts/standing-terms.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -43,7 +43,7 @@ export async function readStandingApprovals(
 
 /** It lets nothing pass from the next call on, on every replica. Throws ChangeRefused; AuditUnavailable, and then it goes on. */
 export async function revokeStandingApproval(
-  services: Changing,
+  services: Changing & Uses<'vault'>,
   by: ChangingOwner,
   id: string,
 ): Promise<ReadStandingApproval> {

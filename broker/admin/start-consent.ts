@@ -16,7 +16,7 @@ export type StartedConsent =
   | { kind: 'not_on_plan' | 'unsuitable' | 'unidentified' | 'too_many'; detail: string };
 
 export async function startConsent(
-  services: { broker: Broker; people: People; loadFacts: FactsLoader },
+  services: { broker: Pick<Broker, 'config' | 'clock' | 'store'>; people: People; loadFacts: FactsLoader },
   who: AgentPrincipal,
   asked: { platformId: string; caller: Caller; connectionId: string | undefined },
 ): Promise<StartedConsent> {

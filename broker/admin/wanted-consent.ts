@@ -9,7 +9,7 @@ const MOST = 500;
 
 /** The platform's scopes, by our names, that agents wait for because a connection was granted less than they need. */
 export async function scopesWaitingForConsent(
-  { broker: { store, clock } }: { broker: Broker },
+  { broker: { store, clock } }: { broker: Pick<Broker, 'clock' | 'store'> },
   organisationId: string,
   platformId: string,
 ): Promise<string[]> {
@@ -21,7 +21,7 @@ export async function scopesWaitingForConsent(
 
 /** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
 export async function wantedConsent(
-  services: { broker: Broker },
+  services: { broker: Pick<Broker, 'clock' | 'store'> },
   { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted, id }: ConnectionTable,
   { needs = {} }: Manifest,
 ): Promise<string[]> {

@@ -12,7 +12,7 @@ import { openAccessRequest } from './access-requests.ts';
  * store fails: the refusal of the call is already recorded, and is returned in any case.
  */
 export async function askConsent(
-  { broker, changes }: { broker: Broker; changes: ApprovalChanges },
+  { broker, changes }: { broker: Pick<Broker, 'clock' | 'log' | 'store'>; changes: ApprovalChanges },
   { who: { agent }, action }: { who: AgentPrincipal; action: Action },
 ): Promise<{ token?: string }> {
   const { platform: platformId, scope, reason = null } = action;

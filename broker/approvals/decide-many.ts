@@ -1,6 +1,8 @@
 /** One owner's decision on several held calls, each by itself: what becomes of one changes nothing for the others. */
+
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import type { Changing, ChangingOwner } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { type Decided, decideHeld, type OwnerDecision } from './decide.ts';
@@ -30,7 +32,7 @@ export type SettledItem = {
  * answer waits for them until `patienceMs` are over, after which they go on without it and no further one is approved.
  */
 export async function decideMany(
-  services: Changing & { replays: Replays },
+  services: Changing & { replays: Replays } & Uses<'vault'>,
   { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   { status, note, items }: Pick<OwnerDecision, 'status' | 'note'> & { items: readonly ShownCall[] },
   patienceMs: number,

@@ -9,7 +9,7 @@ import {
 } from '../audit/approval-state.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { type Decision, decideHeldCall, findApproval } from '../store/approvals.ts';
@@ -54,7 +54,7 @@ export type Decided =
  * the decision could not be recorded: then it is not made.
  */
 export async function decideHeld(
-  services: Changing & { replays: Replays },
+  services: Changing & { replays: Replays } & Uses<'vault'>,
   owner: Decider,
   approvalId: string,
   by: OwnerDecision,
@@ -67,7 +67,7 @@ export async function decideHeld(
 
 /** The same, unless `condition`, which runs in the deciding transaction, returns false: `undone`. */
 export async function decideHeldIf(
-  services: Changing & { replays: Replays },
+  services: Changing & { replays: Replays } & Uses<'vault'>,
   owner: Decider,
   approvalId: string,
   by: OwnerDecision,
@@ -131,7 +131,7 @@ export async function decideHeldIf(
 
 /** A decided call as it is once its replay has finished, or `patienceMs` are over, without which the replay goes on. */
 export async function afterReplay(
-  { broker }: { broker: Broker },
+  { broker }: { broker: Pick<Broker, 'store'> },
   { approval, replayed }: Extract<Decided, { kind: 'decided' }>,
   patienceMs: number,
 ): Promise<ApprovalTable> {

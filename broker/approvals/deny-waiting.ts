@@ -1,4 +1,5 @@
 import type { Changing, ChangingOwner } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import type { HeldCallFilter } from '../store/held-calls.ts';
 import { decideHeld } from './decide.ts';
 import { listHeld } from './read-held.ts';
@@ -12,7 +13,7 @@ export const DENIED_AT_ONCE = 200;
  * which, and whether more wait. Throws AuditUnavailable: those before are denied.
  */
 export async function denyWaiting(
-  services: Changing & { replays: Replays },
+  services: Changing & { replays: Replays } & Uses<'vault'>,
   { owner, how, correlationId }: ChangingOwner & { how: 'console' | 'api' },
   filter: Omit<HeldCallFilter, 'status'>,
   note: string | undefined,

@@ -5,6 +5,6 @@ import { expireHeldCalls } from '../store/approvals.ts';
 
 /** Marks held calls past their deadline as expired. Readers see them as expired already. */
 export const expireHeld = (
-  { broker, changes }: { broker: Broker; changes: ApprovalChanges },
+  { broker, changes }: { broker: Pick<Broker, 'store'>; changes: ApprovalChanges },
   now: Instant,
 ): Promise<void> => changeAndTell(broker.store, changes, (tx) => expireHeldCalls(tx, now));

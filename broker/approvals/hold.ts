@@ -1,9 +1,11 @@
 /** Holds a call for approval: stored with its audit row and receipt in one transaction, with the sealed request for the replay. */
+
 import type { CallRecord, OutcomeOf } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import { rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
 import type { Basis } from '../policy/facts.ts';
@@ -50,7 +52,7 @@ type NotHeld = 'agent_ended' | 'too_many_pending' | 'joined';
  * is held already. A call waits no longer than its agent lives. Throws AuditUnavailable.
  */
 export async function hold(
-  { broker, recorder, changes }: Changing,
+  { broker, recorder, changes }: Changing & Uses<'vault'>,
   { who: { agent }, action, path, headers, address, record, sentence, given, raw, basis, decideIn }: CallToHold,
 ): Promise<Recorded<OutcomeOf<'held'>> | RolledBack<NotHeld>> {
   const now = broker.clock();

@@ -28,7 +28,10 @@ type Desk = {
 };
 
 /** Makes it. Inactive without subscribers. */
-export function makeInboxFeed({ store, clock, log }: Broker, changes: ApprovalChanges): InboxFeed {
+export function makeInboxFeed(
+  { store, clock, log }: Pick<Broker, 'clock' | 'log' | 'store'>,
+  changes: ApprovalChanges,
+): InboxFeed {
   const desks = new Map<string, Desk>();
   let unsubscribe: (() => void) | undefined;
   let over = false;

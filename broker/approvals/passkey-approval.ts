@@ -3,7 +3,7 @@
 import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey, statusAt } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
@@ -27,7 +27,7 @@ const NO_PASSKEY = "This is no active passkey of the agent's owner.";
 
 /** Options for approving a held call with a passkey of its agent's owner. Undefined: none of this id waits for one. */
 export async function beginSigning(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
   approvalId: string,
 ): Promise<PublicKeyCredentialRequestOptionsJSON | undefined> {
   const { approval, passkeys } = await signingPasskeys(broker, approvalId);
@@ -46,14 +46,14 @@ export async function beginSigning(
  * without a session.
  */
 export async function passkeysFor(
-  broker: Broker,
+  broker: Pick<Broker, 'store'>,
   approvalId: string,
 ): Promise<{ canSign: boolean; deciders: PasskeyDeciders }> {
   const { approval, passkeys } = await signingPasskeys(broker, approvalId);
   return { canSign: passkeys.length > 0, deciders: approval?.passkey_deciders ?? 'default' };
 }
 
-async function signingPasskeys({ store: { db } }: Broker, approvalId: string) {
+async function signingPasskeys({ store: { db } }: Pick<Broker, 'store'>, approvalId: string) {
   const approval = await findSignableApproval(db, approvalId);
   return { approval, passkeys: approval ? await listSigningPasskeys(db, approval) : [] };
 }
@@ -63,7 +63,7 @@ async function signingPasskeys({ store: { db } }: Broker, approvalId: string) {
  * starts in the background. Throws AuditUnavailable: nothing was decided.
  */
 export async function approveByPasskey(
-  services: Changing & { replays: Replays },
+  services: Changing & { replays: Replays } & Uses<'baseUrl' | 'fleetRun' | 'vault'>,
   response: AuthenticationResponseJSON,
   ids: { correlationId: string },
 ): Promise<Signed> {
@@ -96,7 +96,7 @@ export async function approveByPasskey(
 }
 
 async function decide(
-  services: Changing & { replays: Replays },
+  services: Changing & { replays: Replays } & Uses<'vault'>,
   approval: SignableApproval,
   passkey: PasskeyTable,
   asserted: Asserted,

@@ -29,7 +29,10 @@ export type AssertionBegun =
 export type Purpose = AssertionAsk['purpose'];
 
 /** Options for an assertion for this purpose, by any passkey. Stores nothing. */
-export async function beginAssertion(broker: Broker, ask: AssertionAsk): Promise<AssertionBegun> {
+export async function beginAssertion(
+  broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
+  ask: AssertionAsk,
+): Promise<AssertionBegun> {
   if (ask.purpose === 'sign-in') return await begun(broker, await issueChallenge(broker, { ...ask, id: NOBODY }));
   const approval = await findSignableApproval(broker.store.db, ask.approvalId);
   if (!approval) return { kind: 'not_found' };
@@ -51,7 +54,7 @@ export async function beginAssertion(broker: Broker, ask: AssertionAsk): Promise
   );
 }
 
-const begun = async (broker: Broker, challenge: Buffer): Promise<AssertionBegun> => ({
+const begun = async (broker: Pick<Broker, 'baseUrl'>, challenge: Buffer): Promise<AssertionBegun> => ({
   kind: 'begun',
   options: await requestOptions({
     challenge,
@@ -82,7 +85,7 @@ const refused = (detail: string) => ({ ok: false, detail }) as const;
  * An unknown credential takes the same steps as a known one, with the key of nobody.
  */
 export async function verifyAnybody(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'store'>,
   response: AuthenticationResponseJSON,
 ): Promise<Verified | { ok: false; detail: string }> {
   const { db } = broker.store;

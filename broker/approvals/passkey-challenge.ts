@@ -11,6 +11,7 @@ import type { Broker } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
+import type { FleetRun } from '../fleet-run.ts';
 import { present } from '../policy/present.ts';
 
 /**
@@ -48,7 +49,7 @@ export const NOBODY = '00000000-0000-0000-0000-000000000000';
  */
 export type ChallengeState = 'good' | 'expired' | 'foreign';
 
-type Keyed = Pick<Broker, 'vault' | 'clock'> & { fleetRun: Pick<Broker['fleetRun'], 'read' | 'settled' | 'startedAt'> };
+type Keyed = Pick<Broker, 'vault' | 'clock'> & { fleetRun: Pick<FleetRun, 'read' | 'settled' | 'startedAt'> };
 
 export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 

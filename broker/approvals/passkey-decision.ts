@@ -1,7 +1,9 @@
 /** Deciding a held call by passkey, either way: whoever may decide in the console may do it with theirs. */
+
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { passkeyDecidersIn } from '../policy/passkey-deciders.ts';
 import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
 import type { OwnerTable } from '../store/schema.ts';
@@ -47,7 +49,7 @@ const NOT_FOR_THIS = 'The challenge is for another decision, request or note.';
  * decided.
  */
 export async function decideByPasskey(
-  services: Changing & Offering & { replays: Replays },
+  services: Changing & Offering & { replays: Replays } & Uses<'baseUrl' | 'fleetRun'>,
   response: AuthenticationResponseJSON,
   { purpose, note, standing, session, elsewhere = false }: DecidingBy,
   ids: { correlationId: string },

@@ -2,7 +2,7 @@
 
 import type { PublicKeyCredentialCreationOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -29,7 +29,7 @@ export type Enrolment =
 
 /** Options for making a passkey of this owner; undefined: the owner has as many as there may be. */
 export async function beginEnrolment(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'fleetRun' | 'clock' | 'store' | 'vault'>,
   owner: OwnerTable,
 ): Promise<PublicKeyCredentialCreationOptionsJSON | undefined> {
   const { db } = broker.store;
@@ -52,7 +52,7 @@ export async function beginEnrolment(
  * not enrolled.
  */
 export async function enrolPasskey(
-  services: Changing,
+  services: Changing & Uses<'baseUrl' | 'fleetRun' | 'vault'>,
   by: ChangingOwner,
   { response, deviceName }: { response: RegistrationResponseJSON; deviceName: string },
 ): Promise<Enrolment> {

@@ -1,6 +1,8 @@
 /** Signing in by passkey. */
+
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import type { Recording } from '../audit/recorder.ts';
+import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { usePasskey } from '../store/passkeys.ts';
 import type { OwnerTable } from '../store/schema.ts';
@@ -18,7 +20,7 @@ export type SignedIn = { kind: 'signed_in'; owner: OwnerTable } | AssertionRefus
  * AuditUnavailable: a cloned passkey could not be disabled.
  */
 export async function signInByPasskey(
-  services: Recording,
+  services: Recording & Uses<'baseUrl' | 'fleetRun' | 'vault'>,
   response: AuthenticationResponseJSON,
   ids: { correlationId: string },
 ): Promise<SignedIn> {

@@ -47,7 +47,7 @@ export const findHeldById = (db: Db, id: string): Promise<HeldCall | undefined> 
  * comes to nothing.
  */
 export async function openHeld(
-  services: { broker: Broker; compiled: Compiled },
+  services: { broker: Pick<Broker, 'log' | 'store' | 'vault'>; compiled: Compiled },
   held: HeldCall,
 ): Promise<ShownRequest | null> {
   const opened = readHeldRequest(services, held);

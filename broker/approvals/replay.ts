@@ -15,7 +15,7 @@ import { rowOf } from '../audit/row.ts';
 import { storable } from '../audit/storable-row.ts';
 import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import { present } from '../policy/present.ts';
 import { withTimeout } from '../runtime/waits.ts';
@@ -65,7 +65,7 @@ export type Replays = {
   settled(patienceMs: number): Promise<void>;
 };
 
-export function makeReplays(services: ReplayServices, make: MakeReplay): Replays {
+export function makeReplays(services: ReplayServices & Uses<'vault'>, make: MakeReplay): Replays {
   const running = new Map<string, Promise<void>>();
   let isStopped = false;
   const run = async (claimed: ApprovalTable, recovered: boolean): Promise<void> => {
@@ -100,7 +100,7 @@ export function makeReplays(services: ReplayServices, make: MakeReplay): Replays
 }
 
 async function replayOnce(
-  services: ReplayServices,
+  services: ReplayServices & Uses<'vault'>,
   make: MakeReplay,
   claimed: ApprovalTable,
   recovered: boolean,
@@ -178,7 +178,10 @@ async function recordLate(
 }
 
 /** Updates the approval's state in the transaction of the replay's row. */
-function companionOf({ broker, changes }: { broker: Broker; changes: ApprovalChanges }, held: HeldCall): Companion {
+function companionOf(
+  { broker, changes }: { broker: Pick<Broker, 'clock' | 'log' | 'vault'>; changes: ApprovalChanges },
+  held: HeldCall,
+): Companion {
   return async (tx, row, value) => {
     // It was not sent, and its intent may or may not be stored: without one the claim stays, and is retried.
     if (row.state === 'final' && row.reason === 'audit_unavailable') {
@@ -198,7 +201,12 @@ function companionOf({ broker, changes }: { broker: Broker; changes: ApprovalCha
   };
 }
 
-function stepOf(broker: Broker, held: HeldCall, row: Readonly<AuditRow>, outcome: Outcome | undefined): ReplayStep {
+function stepOf(
+  broker: Pick<Broker, 'clock' | 'vault'>,
+  held: HeldCall,
+  row: Readonly<AuditRow>,
+  outcome: Outcome | undefined,
+): ReplayStep {
   if (row.state === 'intent') return { exec_state: 'intent' };
   const at = row.finished_at;
   if (outcome?.kind === 'answered')

@@ -16,7 +16,7 @@ type Row = Pick<AuditRow, 'id' | 'approval_id' | 'platform_id' | 'method' | 'pat
 
 /** By the id of the row; of a row that names no call there is none. */
 export async function sentencesOfRows(
-  { broker, compiled }: { broker: Broker; compiled: Compiled },
+  { broker, compiled }: { broker: Pick<Broker, 'log' | 'store' | 'vault'>; compiled: Compiled },
   organisationId: string,
   rows: readonly Row[],
 ): Promise<ReadonlyMap<string, Sentence>> {

@@ -27,7 +27,7 @@ export type ShownRequest = {
 
 /** `request`: as opened. Untrusted input of the agent. */
 export async function shownRequest(
-  services: { broker: Broker; compiled: Compiled },
+  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
   held: HeldCall,
   request: JsonObject,
 ): Promise<ShownRequest> {
@@ -43,7 +43,7 @@ export async function shownRequest(
 }
 
 async function recipientsOf(
-  { broker, compiled }: { broker: Broker; compiled: Compiled },
+  { broker, compiled }: { broker: Pick<Broker, 'store'>; compiled: Compiled },
   held: HeldCall,
   request: JsonObject,
 ): Promise<string[]> {

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { findSettledRequests } from '../store/access-requests.ts';
 import { findSettled } from '../store/approvals.ts';
-import type { Db } from '../store/store.ts';
+import type { Db, Store } from '../store/store.ts';
 
 /**
  * A held call or access request, by its random id. Other topics have names with a colon: only their watchers are notified, not
@@ -57,7 +57,7 @@ type Waiter = { wake(): void };
 
 /** Makes changes in a transaction that they are announced in, and tells of them after it. `change` answers what changed. */
 export async function changeAndTell(
-  { db }: Pick<Broker['store'], 'db'>,
+  { db }: Pick<Store, 'db'>,
   changes: ApprovalChanges,
   change: (tx: Db) => Promise<readonly ApprovalRef[]>,
 ): Promise<void> {
@@ -70,7 +70,12 @@ export async function changeAndTell(
 }
 
 /** Makes it. Inactive without watchers. */
-export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): ApprovalChanges {
+export function makeApprovalChanges({
+  store,
+  instanceId,
+  clock,
+  log,
+}: Pick<Broker, 'instanceId' | 'clock' | 'log' | 'store'>): ApprovalChanges {
   const waiters = new Map<string, Set<Waiter>>();
   const listeners = new Set<(ref: ApprovalRef) => void>();
   const subscribers = new Set<Subscriber>();

@@ -19,7 +19,10 @@ const FRESH_MS = 1_000;
 /** Timeout, because probes give up after a second or two. */
 const ANSWER_MS = 800;
 
-export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailing'>): Readiness {
+export function makeReadiness(
+  broker: Pick<Broker, 'instanceId' | 'clock' | 'storeClock' | 'metrics' | 'store' | 'storeOutage'>,
+  recorder: Pick<Recorder, 'isFailing'>,
+): Readiness {
   const { store, storeClock, storeOutage, instanceId, clock, metrics } = broker;
   const { version } = readBuild();
   let writtenAt = Number.NEGATIVE_INFINITY;

@@ -41,7 +41,10 @@ const addFlags = (row: AuditRow, flags: Record<string, unknown>): void => {
   row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...flags });
 };
 
-export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Recorder {
+export function makeRecorder(
+  broker: Pick<Broker, 'config' | 'did' | 'instanceId' | 'clock' | 'log' | 'metrics' | 'store' | 'keys'>,
+  writer = makeRowWriter(broker),
+): Recorder {
   const { log, metrics } = broker;
   const queue = makeRowQueue(broker.store, writer);
   const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId, log);

@@ -85,4 +85,4 @@ export type Recorder = {
 };
 
 /** Dependencies of recording. */
-export type Recording = { broker: Broker; recorder: Recorder };
+export type Recording = { broker: Pick<Broker, 'instanceId' | 'clock' | 'log' | 'store'>; recorder: Recorder };

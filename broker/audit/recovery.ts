@@ -1,6 +1,6 @@
 /** Recovery of calls whose process died: their rows are finalised as unknown, and they are never sent again. */
 
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
 import { forgetInstance, listInstances } from '../store/instances.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
@@ -40,7 +40,9 @@ export type Recovery = {
  * promise resolves: embedded, and wherever the data folder is the same, everything is closed by then.
  */
 export async function startRecovery(
-  services: Changing & { readiness: Readiness; replays: Replays },
+  services: Changing & { readiness: Readiness; replays: Replays } & Uses<
+      'config' | 'fleetRun' | 'storeClock' | 'metrics' | 'storeOutage'
+    >,
   everyMs = BEAT_MS,
 ): Promise<Recovery> {
   const { broker, recorder } = services;
@@ -89,7 +91,7 @@ export async function startRecovery(
 }
 
 /** Checks the registered processes once, and unregisters dead ones. */
-function watchInstances({ store, instanceId, log }: Broker): () => Promise<void> {
+function watchInstances({ store, instanceId, log }: Pick<Broker, 'instanceId' | 'log' | 'store'>): () => Promise<void> {
   const seen = new Map<string, { at: number; silent: number }>();
   return async () => {
     const present = (await listInstances(store.db)).filter(({ id }) => id !== instanceId);
@@ -147,7 +149,13 @@ async function closeIntent(
  * Takes over replays that were claimed and not begun: nothing was sent, so they are started under a new claim, in the background.
  * Failed ones are retried in the next sweep.
  */
-async function takeOverReplays({ broker, replays }: { broker: Broker; replays: Replays }): Promise<void> {
+async function takeOverReplays({
+  broker,
+  replays,
+}: {
+  broker: Pick<Broker, 'instanceId' | 'log' | 'store'>;
+  replays: Replays;
+}): Promise<void> {
   const { store, instanceId, log } = broker;
   for (const stranded of await listStrandedClaims(store.db, instanceId, BATCH)) {
     if (replays.isRunning(stranded.id)) continue;
@@ -159,7 +167,7 @@ async function takeOverReplays({ broker, replays }: { broker: Broker; replays: R
 }
 
 /** Records the journaled reads of dead processes on this data folder, and unregisters those processes. */
-async function closeReads(broker: Broker, recorder: Recorder): Promise<void> {
+async function closeReads(broker: Pick<Broker, 'config' | 'log' | 'store'>, recorder: Recorder): Promise<void> {
   const { store, config, log } = broker;
   for (const left of readsLeftBehind(readsFolder(config.dataFolder))) {
     let kept = false;

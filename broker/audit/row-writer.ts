@@ -34,7 +34,7 @@ const THREAD = new URL(`./recording-thread${import.meta.url.endsWith('.ts') ? '.
  * Where the store allows it, a row is written here while nothing else is on its way: to go over to another thread and back
  * would be a tenth of what a lone agent waits for its answer.
  */
-export function makeRowWriter(broker: Broker): RowWriter {
+export function makeRowWriter(broker: Pick<Broker, 'did' | 'clock' | 'metrics' | 'store' | 'keys'>): RowWriter {
   const { store, keys, clock, metrics } = broker;
   const statements = new Map<number, AppendStatement>();
   let thread: Thread | undefined;

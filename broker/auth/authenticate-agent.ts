@@ -35,7 +35,7 @@ const hasKey = (agent: FactsRow): agent is WithKey =>
 
 /** Specification, Authentication 1 to 4. Parsed keys are cached by fingerprint. */
 export function agentAuthenticator(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'did' | 'clock' | 'store' | 'keys'>,
   facts: ReturnType<typeof factsReaders>,
   { breakerOpened, endLifetime }: Noticed,
 ): AuthenticateAgent {

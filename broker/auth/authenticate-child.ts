@@ -29,7 +29,7 @@ type AuthenticateChild = (
  * did not call since is recorded here, before it is told.
  */
 export function childAuthenticator(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,
   readFacts: FactsReader,
   countStrike: CountStrike,
   endLifetime: EndLifetime,

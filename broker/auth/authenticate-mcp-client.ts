@@ -35,7 +35,11 @@ const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ k
  * Verifies tokens for the resource `audience`, and that their authorisation is still active: one that was revoked by an owner,
  * by the client, or because of a replayed refresh token is refused at the next call, on every replica.
  */
-export function mcpClientAuthenticator(broker: Broker, facts: FactsReader, audience: string): AuthenticateMcpClient {
+export function mcpClientAuthenticator(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
+  facts: FactsReader,
+  audience: string,
+): AuthenticateMcpClient {
   return async (token, source) => {
     const claims = readAccessToken(broker, token, audience);
     if ('kind' in claims) return claims;

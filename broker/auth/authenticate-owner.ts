@@ -13,7 +13,10 @@ export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | Auth
  * Makes it. A token that claims the provider as its issuer is verified only as such, and any other only as a session: issuer,
  * type and keys of the two are disjoint (JW-23).
  */
-export function ownerAuthenticator(broker: Broker, provider: IdentityProvider | undefined): AuthenticateOwner {
+export function ownerAuthenticator(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
+  provider: IdentityProvider | undefined,
+): AuthenticateOwner {
   return async (token) =>
     provider && claimedIssuer(token) === provider.issuer
       ? await authenticateWithProvider(broker, provider, token)
@@ -46,7 +49,7 @@ function memberOf(token: string, part: 0 | 1, name: string): unknown {
 }
 
 async function authenticateWithProvider(
-  broker: Broker,
+  broker: Pick<Broker, 'clock' | 'store'>,
   provider: IdentityProvider,
   token: string,
 ): Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable> {

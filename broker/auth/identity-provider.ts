@@ -12,7 +12,9 @@ export type IdentityProvider = ProviderSteps & {
  * Makes it; undefined when none is configured. Sends no request yet, so that the provider may be down, and loads the
  * libraries lazily, because a broker whose owners sign in by links should not pay for them.
  */
-export function makeIdentityProvider(broker: Broker): IdentityProvider | undefined {
+export function makeIdentityProvider(
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'providerOutbound'>,
+): IdentityProvider | undefined {
   const { oidc } = broker.config;
   const outbound = broker.providerOutbound;
   if (!oidc || !outbound) return undefined;

@@ -17,7 +17,7 @@ export const SESSION_SECONDS = 12 * 3600;
 
 /** Issues a session for this owner. Returns the JWT and its expiry (seconds since the epoch). */
 export function mintOwnerSession(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,
   owner: OwnerTable,
   signIn: SignIn = 'local',
 ): { token: string; expiresAt: number } {
@@ -45,7 +45,7 @@ export function mintOwnerSession(
  * `replaces`: see `sessionInBrowser`.
  */
 export async function beginSession(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
   owner: OwnerTable,
   { replaces, signIn }: { replaces: EndedSessionTable | null | undefined; signIn: SignIn },
 ): Promise<{ token: string; expiresAt: number }> {
@@ -70,7 +70,10 @@ const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ k
  * Verifies a session. The role is the owner's current one, not the one in the token, and a session that was signed out is
  * refused immediately on every replica: both come with the same query.
  */
-export async function authenticateSession(broker: Broker, token: string): Promise<OwnerPrincipal | AuthRefusal> {
+export async function authenticateSession(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
+  token: string,
+): Promise<OwnerPrincipal | AuthRefusal> {
   const verified = verifyCompact(token, broker.keys.set('session').verifyKeys, { typ: SESSION_TYPE });
   if (!verified.ok) {
     if (verified.code === 'bad_signature')
@@ -105,7 +108,7 @@ export async function authenticateSession(broker: Broker, token: string): Promis
 
 /** The browser's current session, in the form for ending it; undefined: none, or not valid. */
 export async function sessionInBrowser(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
   request: IncomingMessage,
 ): Promise<EndedSessionTable | undefined> {
   const token = readSessionCookie(request, broker.baseUrl);

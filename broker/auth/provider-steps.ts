@@ -13,7 +13,7 @@ import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
 /** Makes them, with their caches: the discovered configuration, and the keys. `redirectUri`: where the provider sends people back to. */
 export function providerSteps(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'log'>,
   oidc: OidcConfig,
   outbound: Outbound,
   redirectUri: string = broker.baseUrl + CALLBACK_PATH,

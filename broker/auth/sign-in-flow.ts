@@ -41,7 +41,11 @@ const nameOf = (baseUrl: string, state: string): string => prefixAt(baseUrl) + s
  * `Set-Cookie` lines: one that keeps it for 10 minutes, and those that delete the oldest others, so that the cookies do not exceed
  * the header limit. Lax, because the callback comes from another site.
  */
-export function flowCookies(broker: Broker, request: IncomingMessage, flow: SignInFlow): string[] {
+export function flowCookies(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
+  request: IncomingMessage,
+  flow: SignInFlow,
+): string[] {
   const { baseUrl } = broker;
   const text = JSON.stringify({ ...flow, until: broker.clock() + SECONDS * 1000 });
   const sealed = sealForBrowser(broker.vault.masterKeys(), PURPOSE, text);
@@ -56,14 +60,18 @@ export function flowCookies(broker: Broker, request: IncomingMessage, flow: Sign
 }
 
 /** `Set-Cookie` that deletes it. */
-export const endedFlowCookie = ({ baseUrl }: Broker, { state }: SignInFlow): string =>
+export const endedFlowCookie = ({ baseUrl }: Pick<Broker, 'baseUrl'>, { state }: SignInFlow): string =>
   cookie(baseUrl, nameOf(baseUrl, state), '', 0);
 
 const cookie = (baseUrl: string, name: string, value: string, seconds: number): string =>
   `${name}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
 /** This browser's flow with the state of this callback; undefined when there is none, or it has expired. */
-export function readFlow(broker: Broker, request: IncomingMessage, query: URLSearchParams): SignInFlow | undefined {
+export function readFlow(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
+  request: IncomingMessage,
+  query: URLSearchParams,
+): SignInFlow | undefined {
   const [state, ...more] = query.getAll('state');
   if (state === undefined || more.length > 0) return undefined;
   const found = openFlow(broker, readCookie(request, nameOf(broker.baseUrl, state)));
@@ -72,7 +80,7 @@ export function readFlow(broker: Broker, request: IncomingMessage, query: URLSea
   return flow;
 }
 
-function openFlow(broker: Broker, sealed: string | undefined): z.infer<typeof Flow> | undefined {
+function openFlow(broker: Pick<Broker, 'vault'>, sealed: string | undefined): z.infer<typeof Flow> | undefined {
   const text = sealed && openFromBrowser(broker.vault.masterKeys(), PURPOSE, sealed);
   return text ? Flow.parse(JSON.parse(text)) : undefined;
 }

@@ -9,7 +9,7 @@ const LINK_MS = 15 * 60_000;
 
 /** Mints a sign-in link, in a transaction where one is given. The token is in the fragment, which is never sent to servers or in Referer. */
 export async function signInLink(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store'>,
   owner: OwnerTable,
   db: Db = broker.store.db,
 ): Promise<{ url: string; expires_at: string }> {

@@ -14,7 +14,7 @@ export type BreakerOpened = (agent: FactsRow, source: string) => Promise<void>;
  * Every wrong signature is one strike, counted in the store by one atomic statement, for all replicas. While the breaker of the
  * address is open, further ones are not written: an address causes at most five writes a minute.
  */
-export function countStrikes(broker: Broker, opened: BreakerOpened): CountStrike {
+export function countStrikes(broker: Pick<Broker, 'clock' | 'store'>, opened: BreakerOpened): CountStrike {
   return async (agent, source) => {
     const now = broker.clock();
     if (agent.auth_open_until !== null && agent.auth_open_until > now) return;

@@ -37,7 +37,7 @@ export type Trial = { agent: Whose; key: BreakerKey; takenAt: Instant };
  * verdict; this call has to be decided again.
  */
 export async function takeTrials(
-  { store }: Broker,
+  { store }: Pick<Broker, 'store'>,
   { agent }: AgentPrincipal,
   facts: Facts,
   platformId: string,
@@ -66,7 +66,10 @@ export async function takeTrials(
  * Releases trials that came to no verdict, as when the platform did not take the credential, so that the next call can be
  * the trial. Never rejects: what is not released is free again after its time.
  */
-export async function releaseTrials({ store, log }: Broker, trials: readonly Trial[]): Promise<void> {
+export async function releaseTrials(
+  { store, log }: Pick<Broker, 'log' | 'store'>,
+  trials: readonly Trial[],
+): Promise<void> {
   for (const { key, takenAt } of trials) {
     try {
       await releaseTrial(store.db, key, takenAt);
@@ -137,7 +140,7 @@ async function close(services: Changing, agent: Whose, key: BreakerKey): Promise
 const MOST_ADDRESSES = 10;
 
 const openAddresses = (
-  { broker }: { broker: Broker },
+  { broker }: { broker: Pick<Broker, 'clock' | 'store'> },
   { organisation_id, id: agent_id }: Parameters<typeof noteBreaker>[2],
 ) => countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
 

@@ -82,7 +82,7 @@ async function markWorking(
 }
 
 /** Bookkeeping after a call that must never prevent its outcome from being recorded. */
-async function bestEffort(broker: Broker, work: () => Promise<void>): Promise<void> {
+async function bestEffort(broker: Pick<Broker, 'log'>, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -91,7 +91,7 @@ async function bestEffort(broker: Broker, work: () => Promise<void>): Promise<vo
 }
 
 async function concludeRefused(
-  broker: Broker,
+  broker: Pick<Broker, 'log' | 'store'>,
   { record }: Call,
   connection: ConnectionFacts,
   { error, detail }: Extract<Concluded, { kind: 'refused_locally' }>,

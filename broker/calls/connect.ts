@@ -27,7 +27,7 @@ export type Connected = { call: Call } & (
 
 /** `grant`: the one that the decision used. */
 export async function connect(
-  services: { broker: Broker; credentials: Credentials },
+  services: { broker: Pick<Broker, 'clock' | 'store'>; credentials: Credentials },
   given: Call,
   loaded: LoadedFacts,
   grant: Grant | undefined,

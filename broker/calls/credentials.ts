@@ -55,7 +55,7 @@ const bytesOf = (secret: Secret): number => 40 * 1024 + 100 * secret.reveal().le
  * Opens credentials, in memory only. Kept by the very bytes that are stored, so that a replaced, moved or altered one is
  * opened (and checked) again; preparing the search for one costs more than a call should.
  */
-export function credentialOpener(broker: Broker): Credentials {
+export function credentialOpener(broker: Pick<Broker, 'log' | 'vault'>): Credentials {
   const kept = recentlyUsed<Credential | Given>(KEPT, KEPT_BYTES);
   const tokens = recentlyUsed<Credential>(TOKENS_KEPT, TOKENS_BYTES);
   return {

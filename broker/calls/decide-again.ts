@@ -14,7 +14,7 @@ import { reloadPrincipal } from './reload.ts';
  * the only one that counts; one that was ended meanwhile counts no more.
  */
 export async function decideAgain(
-  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader },
+  services: { broker: Pick<Broker, 'clock' | 'store'>; facts: FactsReader; loadFacts: FactsLoader },
   call: Call,
   ask: Ask,
   {

@@ -1,7 +1,7 @@
 /** An allowed call to an MCP server on its way: the tools are looked at, then the one is called, once. */
 
 import type { Recording } from '../audit/recorder.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import type { Received } from '../egress/answer.ts';
 import { type McpAnswer, type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
@@ -37,7 +37,7 @@ type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnsw
 
 /** Calls a tool, or without one lists the tools of the call's scope. Whatever comes back, the credential is not in it. */
 export async function forwardMcp(
-  services: Recording & { mcpSessions: McpSessions },
+  services: Recording & { mcpSessions: McpSessions } & Uses<'did' | 'keys' | 'outbound'>,
   call: Call,
   request: McpRequest,
   tool: string | undefined,
@@ -58,7 +58,7 @@ export async function forwardMcp(
 
 /** Puts the tools of a server on file before a decision, where nothing is known of it yet; or says what kept them from it. */
 export async function whyUnlisted(
-  services: Recording & { mcpSessions: McpSessions },
+  services: Recording & { mcpSessions: McpSessions } & Uses<'did' | 'keys' | 'outbound'>,
   call: Call,
   request: McpRequest,
 ): Promise<Forwarded | undefined> {
@@ -69,7 +69,7 @@ export async function whyUnlisted(
 }
 
 async function withMcpClient<Said>(
-  { broker, mcpSessions }: { broker: Broker; mcpSessions: McpSessions },
+  { broker, mcpSessions }: { broker: Pick<Broker, 'did' | 'clock' | 'keys' | 'outbound'>; mcpSessions: McpSessions },
   call: Call,
   { platform: { manifest }, connection, credential, grant }: McpRequest,
   tool: string | undefined,
@@ -161,7 +161,7 @@ type Reader = (status: number, json: string, received?: Received) => Promise<For
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 const readerOf =
-  ({ outbound }: Broker, { who }: Call, { credential: { patterns } }: McpRequest): Reader =>
+  ({ outbound }: Pick<Broker, 'outbound'>, { who }: Call, { credential: { patterns } }: McpRequest): Reader =>
   async (status, json, received = { status, headers: JSON_HEADERS, body: Buffer.from(json) }) => ({
     kind: 'answer',
     status,

@@ -38,7 +38,7 @@ export const baseUrlOf = (
 
 /** Sends the call once. Whatever comes back, the credential is not in it. */
 export async function forward(
-  broker: Broker,
+  broker: Pick<Broker, 'clock' | 'outbound'>,
   { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
   call: Call,
   connection: ConnectionFacts,

@@ -65,7 +65,7 @@ export function readKey(
  * @param request what makes it the same call: another one with this key is refused
  */
 export async function onceForKey<Answer extends StoredResponse>(
-  services: { broker: Broker },
+  services: { broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'> },
   who: AgentPrincipal,
   key: string,
   request: object,
@@ -106,7 +106,7 @@ const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
 });
 
 async function performOnce<Answer extends StoredResponse>(
-  { broker }: { broker: Broker },
+  { broker }: { broker: Pick<Broker, 'log' | 'store' | 'vault'> },
   { agent }: AgentPrincipal,
   claim: Claim,
   perform: (auditId: string) => Promise<First<Answer>>,
@@ -142,7 +142,7 @@ async function performOnce<Answer extends StoredResponse>(
 }
 
 async function judge(
-  { broker }: { broker: Broker },
+  { broker }: { broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'> },
   earlier: IdempotencyTable,
   hash: string,
 ): Promise<Repeated | 'abandoned'> {

@@ -18,7 +18,11 @@ import { heldRaw } from './raw-request.ts';
 import { askOf, readCall } from './read-call.ts';
 import { toolOnFile, withEffect } from './tool-on-file.ts';
 
-type Services = { broker: Broker; facts: FactsReader; loadFacts: FactsLoader };
+type Services = {
+  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>;
+  facts: FactsReader;
+  loadFacts: FactsLoader;
+};
 
 /** `replace`: the facts with the proposed rules; undefined: they are not about this agent. */
 export type Judging = {

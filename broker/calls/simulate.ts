@@ -35,7 +35,7 @@ export type Simulated =
  * @param agentId `agt_…`, of an agent that there is
  */
 export async function simulate(
-  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader; deeds: AgentDeeds },
+  services: { broker: Pick<Broker, 'clock' | 'store'>; facts: FactsReader; loadFacts: FactsLoader; deeds: AgentDeeds },
   agentId: string,
   { action, git }: Asked,
   proposed: Proposed,

@@ -16,7 +16,7 @@ export const isRequest = (credential: CallCredential): credential is { request: 
   'request' in credential;
 
 export type TokenServices = {
-  broker: Broker;
+  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>;
   credentials: Credentials;
   oauth: OAuthConnections;
   issuedTokens: IssuedTokens;

@@ -21,7 +21,7 @@ export type ToolOnFile = {
 
 /** Looks a tool up; undefined where none is named. One statement, and only for calls to MCP servers. */
 export async function toolOnFile(
-  { broker }: { broker: Broker },
+  { broker }: { broker: Pick<Broker, 'store'> },
   organisationId: string,
   platform: CompiledPlatform | undefined,
   { platformId, call }: Ask,

@@ -3,6 +3,7 @@
 import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
 import { listedChanges, MOST_LISTED } from '../admin/listed-changes.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import { isEntitled } from '../entitlement.ts';
@@ -24,7 +25,7 @@ export type Applying = Changing & { oauth: OAuthConnections };
  * @throws UnknownOrganisation; AuditUnavailable when nothing could be recorded, and then nothing was changed
  */
 export async function applyGovernance(
-  services: Applying,
+  services: Applying & Uses<'config' | 'vault' | 'outbound'>,
   by: ChangingOwner,
   governance: Governance,
   resolved: Resolved,
@@ -64,7 +65,7 @@ export async function applyGovernance(
 }
 
 /** The file is applied whatever becomes of them: bootstrap tokens are answered once. */
-async function endQuietly(services: Applying, former: FormerConnection): Promise<void> {
+async function endQuietly(services: Applying & Uses<'vault' | 'outbound'>, former: FormerConnection): Promise<void> {
   try {
     await endTokens(services, former);
   } catch (error) {

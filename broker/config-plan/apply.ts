@@ -1,7 +1,6 @@
 /** Makes the store what a governance file says, all of it or nothing. */
 
 import { newBootstrapToken } from '../auth/bootstrap-token.ts';
-import type { Broker } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
@@ -13,6 +12,7 @@ import { findOrganisation } from '../store/organisations.ts';
 import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
 import type { Db, Store } from '../store/store.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
+import type { Vault } from '../vault.ts';
 import { keptFile } from './applies.ts';
 import { exportPresent } from './export.ts';
 import { finish, governanceVersion, planOn, UnknownOrganisation } from './plan.ts';
@@ -53,7 +53,7 @@ export type ApplyOptions = {
 /** What is applied, and to what. */
 export type Applying = {
   store: Pick<Store, 'db' | 'dialect'>;
-  vault: Broker['vault'];
+  vault: Vault;
   organisationId: string;
   governance: Governance;
   resolved: Resolved;

@@ -1,4 +1,5 @@
 /** The difference between a governance file and the store, in the order in which `apply` makes it. */
+
 import type { Broker } from '../broker.ts';
 import { documentConnections, referencesOf, type Surroundings } from '../config-file/check-references.ts';
 import type { Governance } from '../config-file/governance.ts';
@@ -11,6 +12,7 @@ import { findGovernanceVersion } from '../store/governance.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { Vault } from '../vault.ts';
 import { checkDecideIn } from './check-decide-in.ts';
 import { planAgents } from './plan-agents.ts';
 import { planAuditSinks } from './plan-audit-sinks.ts';
@@ -87,7 +89,7 @@ export async function planGovernance(
 /** The same with its steps, on a database or in a transaction. */
 export async function planOn(
   db: Db,
-  vault: Broker['vault'],
+  vault: Vault,
   organisation: OrganisationTable,
   governance: Governance,
   resolved: Resolved,

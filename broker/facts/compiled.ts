@@ -40,7 +40,11 @@ function keeper<Value>() {
   };
 }
 
-async function readStanding(broker: Broker, organisationId: string, id: string): Promise<StandingApproval | undefined> {
+async function readStanding(
+  broker: Pick<Broker, 'log' | 'store' | 'vault'>,
+  organisationId: string,
+  id: string,
+): Promise<StandingApproval | undefined> {
   const row = await findStandingTerms(broker.store.db, organisationId, id);
   if (!row) return undefined;
   try {
@@ -54,7 +58,7 @@ async function readStanding(broker: Broker, organisationId: string, id: string):
 }
 
 /** Throws when a version that a row points at is not there: then nothing may be decided. */
-export function compiledGovernance(broker: Broker): Compiled {
+export function compiledGovernance(broker: Pick<Broker, 'log' | 'store' | 'vault'>): Compiled {
   const { db } = broker.store;
   const policies = keeper<Policy>();
   const guardrails = keeper<Guardrails>();

@@ -67,14 +67,17 @@ const Flow = z.strictObject({
 });
 
 /** `Set-Cookie` that keeps a sign-in for 10 minutes, sealed; of a browser the last one counts. */
-export function personFlowCookie({ vault, clock, baseUrl }: Broker, flow: PersonSignIn): string {
+export function personFlowCookie(
+  { vault, clock, baseUrl }: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
+  flow: PersonSignIn,
+): string {
   const text = JSON.stringify({ ...flow, until: clock() + FLOW_SECONDS * 1000 } satisfies z.infer<typeof Flow>);
   return cookie(baseUrl, 'svc_person_flow', sealForBrowser(vault.masterKeys(), PURPOSE, text), FLOW_SECONDS);
 }
 
 /** The sign-in of this browser to which a callback belongs; undefined: to none. */
 export function readPersonFlow(
-  { vault, clock, baseUrl }: Broker,
+  { vault, clock, baseUrl }: Pick<Broker, 'baseUrl' | 'clock' | 'vault'>,
   request: IncomingMessage,
   query: URLSearchParams,
 ): PersonSignIn | undefined {
@@ -89,7 +92,8 @@ export function readPersonFlow(
   return until > clock() && states.length === 1 && states[0] === flow.state ? flow : undefined;
 }
 
-export const endedPersonFlow = ({ baseUrl }: Broker): string => cookie(baseUrl, 'svc_person_flow', '', 0);
+export const endedPersonFlow = ({ baseUrl }: Pick<Broker, 'baseUrl'>): string =>
+  cookie(baseUrl, 'svc_person_flow', '', 0);
 
 /** Throws Refusal unless a form of our own pages sent it. */
 export function checkOwnForm(request: IncomingMessage, baseUrl: string): void {

@@ -91,7 +91,7 @@ export async function mayDecideOn(
 
 /** The buttons of a message; undefined: it only leads to the page. */
 export async function buttonsFor(
-  broker: Broker,
+  broker: Pick<Broker, 'store' | 'vault'>,
   channel: NoticeChannelTable,
   { id: deliveryId, event, organisation_id, subject_id }: NoticeDeliveryTable,
   sending: Sending,

@@ -1,9 +1,11 @@
 /** What a click on a button comes to: a decision as any owner's, or a refusal, which is on record and told to whoever clicked. */
+
 import { decideHeld } from '../approvals/decide.ts';
 import type { Replays } from '../approvals/replay.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { peopleIn } from '../config-file/chat-channels.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
@@ -27,7 +29,7 @@ type Judged =
 const NOT_OURS = 'This button is not one of this channel, or belongs to another request.';
 
 async function judge(
-  { broker }: Services,
+  { broker }: Services & Uses<'vault'>,
   channel: NoticeChannelTable,
   sending: Sending,
   click: Clicked,
@@ -61,7 +63,7 @@ async function judge(
 
 /** Decides, or puts on record why not. Answers what to tell whoever clicked; undefined: the message itself will say it. Throws AuditUnavailable. */
 async function act(
-  services: Services,
+  services: Services & Uses<'vault'>,
   channel: NoticeChannelTable,
   sending: Sending,
   click: Clicked,
@@ -119,7 +121,7 @@ async function refuse(
 
 /** Does what a verified click says. Never rejects: the service has its answer already. */
 export async function decideClick(
-  services: Services,
+  services: Services & Uses<'vault'>,
   channel: NoticeChannelTable,
   sending: Sending,
   click: Click,

@@ -40,7 +40,7 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
 };
 
 /** What a delivery says. */
-function messageOf({ baseUrl }: Broker, delivery: NoticeDeliveryTable, subject: Subject): Message {
+function messageOf({ baseUrl }: Pick<Broker, 'baseUrl'>, delivery: NoticeDeliveryTable, subject: Subject): Message {
   const { id, event, step, subject_id } = delivery;
   const title = TITLES[event];
   return {
@@ -59,7 +59,10 @@ function messageOf({ baseUrl }: Broker, delivery: NoticeDeliveryTable, subject: 
 }
 
 /** What a channel sends with. Throws SealError when its secret was altered in the store. */
-export function sendingOn(broker: Broker, channel: NoticeChannelTable): Sending {
+export function sendingOn(
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
+  channel: NoticeChannelTable,
+): Sending {
   const { organisation_id: organisationId, id, kind, settings, secret } = channel;
   const place = { table: 'notice_channels', organisationId, rowId: id } as const;
   return {
@@ -73,7 +76,7 @@ export function sendingOn(broker: Broker, channel: NoticeChannelTable): Sending 
 }
 
 /** Runs what a kind does, so that whatever it does ends, and as a value. */
-export async function attempt(broker: Broker, work: () => Promise<Sent>): Promise<Sent> {
+export async function attempt(broker: Pick<Broker, 'log'>, work: () => Promise<Sent>): Promise<Sent> {
   try {
     const late: Sent = { kind: 'failed', why: 'It did not answer in time.' };
     return (await withTimeout(work(), LONGEST_MS, late)) ?? late;
@@ -88,7 +91,7 @@ export async function attempt(broker: Broker, work: () => Promise<Sent>): Promis
  * sends. Throws what the store throws: then it is sent again, with the same id.
  */
 export async function deliver(
-  broker: Broker,
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   channel: NoticeChannelTable,
   delivery: NoticeDeliveryTable,
   isOn: () => boolean,
@@ -130,7 +133,7 @@ const isKnownToWork = ({ status, last_error, last_ok_at }: NoticeChannelTable, n
   status === 'active' && last_error === null && last_ok_at !== null && now - last_ok_at < OK_EVERY_MS;
 
 async function say(
-  broker: Broker,
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   kind: ChannelKind,
   channel: NoticeChannelTable,
   delivery: NoticeDeliveryTable,
@@ -147,7 +150,10 @@ async function say(
 }
 
 /** What was decided while its message was on the way found no message to write the outcome to. */
-async function writeBack(broker: Broker, delivery: NoticeDeliveryTable): Promise<void> {
+async function writeBack(
+  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>,
+  delivery: NoticeDeliveryTable,
+): Promise<void> {
   const { db } = broker.store;
   const subject = await readSubject(broker, db, delivery);
   if (!subject?.waits) await putDeliveries(db, outcomesOf(await listSent(db, delivery, delivery), broker.clock()));

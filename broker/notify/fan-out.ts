@@ -50,7 +50,10 @@ const MAY_COME_AGAIN: ReadonlySet<NoticeEvent> = new Set(['agent_suspended', 'co
 export type FannedOut = 'lost' | 'more' | 'done';
 
 /** Takes up to 100 notices out of the outbox, while this process holds the lease with this fencing token. */
-export async function fanOut(broker: Broker, lease: { name: string; fence: number }): Promise<FannedOut> {
+export async function fanOut(
+  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>,
+  lease: { name: string; fence: number },
+): Promise<FannedOut> {
   const { db } = broker.store;
   if ((await listNotices(db, 1)).length === 0) return 'done';
   return await db.transaction().execute(async (tx) => {
@@ -85,7 +88,7 @@ type Agent = { agent_id: string; name: string };
 
 /** Whether there still is something to tell is asked when it is sent; here only what has to be known of it. */
 async function deliveriesOf(
-  broker: Broker,
+  broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   tx: Db,
   notice: Opening,
   channels: readonly NoticeChannelTable[],
@@ -155,7 +158,7 @@ const delivery = (
 
 /** What was not told yet is not told any more; where the messages stand that were sent, the outcome is written. */
 async function settle(
-  broker: Broker,
+  broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   tx: Db,
   { organisation_id, subject_id }: Settled,
   event: NoticeEvent,

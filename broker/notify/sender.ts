@@ -35,7 +35,22 @@ export type Sender = {
 type Lane = { isSlow: boolean; pausedUntil: number; failures: number; work: Promise<void> | undefined };
 
 /** Starts it. Does nothing while another process sends. */
-export function startSender(broker: Broker, changes: ApprovalChanges): Sender {
+export function startSender(
+  broker: Pick<
+    Broker,
+    | 'config'
+    | 'baseUrl'
+    | 'instanceId'
+    | 'clock'
+    | 'log'
+    | 'store'
+    | 'storeOutage'
+    | 'vault'
+    | 'outbound'
+    | 'publicOutbound'
+  >,
+  changes: ApprovalChanges,
+): Sender {
   const { store, clock, log, storeOutage } = broker;
   const { db } = store;
   const lanes = new Map<string, Lane>();

@@ -48,11 +48,15 @@ function outcomeOf(status: string, by: string | null): string | undefined {
 }
 
 /** Reads it; undefined: it is not there any more. */
-export async function readSubject(broker: Broker, db: Db, ref: Ref): Promise<Subject | undefined> {
+export async function readSubject(
+  broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
+  db: Db,
+  ref: Ref,
+): Promise<Subject | undefined> {
   return await READERS[ref.event](broker, db, ref);
 }
 
-type Reader = (broker: Broker, db: Db, ref: Ref) => Promise<Subject | undefined>;
+type Reader = (broker: Pick<Broker, 'clock' | 'log' | 'vault'>, db: Db, ref: Ref) => Promise<Subject | undefined>;
 
 const READERS: Readonly<Record<NoticeEvent, Reader>> = {
   call_held: async (broker, db, { organisation_id, subject_id }) => {

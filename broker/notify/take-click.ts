@@ -13,7 +13,7 @@ export type TakenClick = { channel: NoticeChannelTable; sending: Sending; click:
 
 /** Undefined: it is not from whoever it has to be from, or there is no such channel; which of both nobody is told. */
 export async function takeClick(
-  broker: Broker,
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   kind: 'slack' | 'telegram',
   channelId: string,
   request: ClickRequest,

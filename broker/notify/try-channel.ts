@@ -26,7 +26,7 @@ const testMessage = (baseUrl: string, name: string): Message => ({
 
 /** Quiet hours and rules count for nothing. What came of it is noted on the channel, too. */
 export async function tryChannel(
-  broker: Broker,
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'vault' | 'outbound' | 'publicOutbound'>,
   channel: NoticeChannelTable,
 ): Promise<{ kind: Sent['kind']; why: string }> {
   const { store, clock, baseUrl } = broker;

@@ -1,7 +1,8 @@
 /** Maps errors of the OAuth library and of egress to problems, for people and for the log. */
+
 import * as client from 'openid-client';
-import type { Broker } from '../broker.ts';
 import { ProviderUnreachable } from '../egress/provider-fetch.ts';
+import type { Log } from '../log.ts';
 import type { OAuthProblem } from './problem.ts';
 
 /** `invalid_grant` of RFC 6749, and its equivalents at GitHub and Slack. */
@@ -29,7 +30,7 @@ const CLIENT_REJECTED = new Set([
 const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
 
 /** The problem that an error stands for. Only the library's message is logged, not its causes: those quote the response. */
-export function problemOf(error: unknown, platformId: string, log: Broker['log']): OAuthProblem {
+export function problemOf(error: unknown, platformId: string, log: Log): OAuthProblem {
   if (error instanceof client.AuthorizationResponseError)
     return {
       problem: 'declined',

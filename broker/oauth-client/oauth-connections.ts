@@ -91,7 +91,9 @@ export type OAuthConnections = {
 };
 
 /** Makes it, without any request. */
-export function makeOAuthConnections(broker: Broker): OAuthConnections {
+export function makeOAuthConnections(
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'store' | 'vault' | 'outbound'>,
+): OAuthConnections {
   type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver };
   let loaded: Promise<Loaded> | undefined;
   const loadNow = async (): Promise<Loaded> => {

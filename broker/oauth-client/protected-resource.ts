@@ -1,6 +1,8 @@
 /** Protected resource metadata (RFC 9728): which authorization server an MCP server trusts. */
+
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
+import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { OAuthProblem } from './problem.ts';
@@ -61,7 +63,7 @@ export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'c
 }
 
 /** The metadata URL from the challenge of a 401 (RFC 9728 section 5.1), if it is allowed. */
-async function challengeOf(outbound: Broker['outbound'], baseUrl: string): Promise<string | undefined> {
+async function challengeOf(outbound: Outbound, baseUrl: string): Promise<string | undefined> {
   const answer = await outbound.send({
     url: new URL(baseUrl),
     method: 'GET',

@@ -27,7 +27,10 @@ const INTERACTION_SECONDS = 30 * MINUTE;
 /** A client that is not used for so long needs a new consent. */
 const REFRESH_SECONDS = 30 * DAY;
 /** Makes a provider that signs its tokens with this key. */
-export function makeProvider(broker: Broker, key: SigningKey): Provider {
+export function makeProvider(
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'keys' | 'publicOutbound'>,
+  key: SigningKey,
+): Provider {
   const { baseUrl } = broker;
   const { db } = broker.store;
   const resource = mcpResource(broker);

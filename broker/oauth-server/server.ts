@@ -1,19 +1,23 @@
 /** The authorization server of this process: one library instance for each signing key. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Broker } from '../broker.ts';
+import type { Store } from '../store/store.ts';
 import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
 
 export type AuthorizationServer = {
   provider(): Promise<Provider>;
   /** A library instance that reads and writes in a transaction; making one takes a millisecond or two. */
-  within(db: Broker['store']['db']): Promise<Provider>;
+  within(db: Store['db']): Promise<Provider>;
   /** Answers a request to one of the paths of the library. */
   handle(request: IncomingMessage, response: ServerResponse): void;
 };
 
 /** Makes it. The library is loaded with the first request: most brokers have no MCP clients. */
-export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
+export function makeAuthorizationServer(
+  broker: Pick<Broker, 'config' | 'baseUrl' | 'clock' | 'log' | 'store' | 'keys' | 'publicOutbound'>,
+): AuthorizationServer {
   let made: { kid: string; provider: Provider; answer: ReturnType<Provider['callback']> } | undefined;
   const current = async () => {
     const { makeProvider } = await import('./provider.ts');

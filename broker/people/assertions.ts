@@ -29,7 +29,7 @@ export type Assertions = {
 };
 
 /** Makes it. The libraries are loaded with the first assertion. */
-export function assertionVerifier(broker: Broker): Assertions {
+export function assertionVerifier(broker: Pick<Broker, 'clock' | 'log' | 'store' | 'outbound'>): Assertions {
   const keys = recentlyUsed<ProviderKeys>(KEPT);
   const keysOf = async (issuer: CallerIssuer): Promise<ProviderKeys> => {
     const place = JSON.stringify([issuer.issuer, issuer.jwks_uri ?? null]);
@@ -77,7 +77,10 @@ const REFUSED: Record<Extract<VerifiedToken, { kind: 'refused' }>['code'], strin
 };
 
 /** The client of an issuer: for its keys, and for signing in. Sends no request yet. */
-export async function clientOf(broker: Broker, issuer: CallerIssuer): Promise<ReturnType<typeof providerClient>> {
+export async function clientOf(
+  broker: Pick<Broker, 'clock' | 'log' | 'outbound'>,
+  issuer: CallerIssuer,
+): Promise<ReturnType<typeof providerClient>> {
   const { providerClient: make } = await import('../auth/provider-client.ts');
   return make(broker, oidcOf(issuer), broker.outbound);
 }
@@ -91,7 +94,7 @@ export const oidcOf = ({ issuer, client_id: clientId }: CallerIssuer) => ({
   onLoopback: false,
 });
 
-async function fetchKeysAt(broker: Broker, uri: string): Promise<JSONWebKeySet> {
+async function fetchKeysAt(broker: Pick<Broker, 'outbound'>, uri: string): Promise<JSONWebKeySet> {
   const answer = await providerFetch(broker.outbound)(uri, {
     method: 'GET',
     headers: { accept: 'application/json, application/jwk-set+json' },

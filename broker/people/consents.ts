@@ -27,7 +27,7 @@ export type BegunConsent = { token: string; expiresAt: Instant };
 /** A consent as it is stored. */
 export type Consent = PersonConsentTable;
 
-type Services = { broker: Broker; people: People };
+type Services = { broker: Pick<Broker, 'clock' | 'store'>; people: People };
 
 /** Begins a consent of a person for a connection, or finds the one that this agent began. `too_many`: of this agent's wait already. */
 export async function beginConsent(

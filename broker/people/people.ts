@@ -27,7 +27,7 @@ export type People = {
   assertions: Assertions;
 };
 
-export function makePeople(broker: Broker): People {
+export function makePeople(broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>): People {
   const hasher = personHasher(broker);
   const assertions = assertionVerifier(broker);
   const identified = async (organisationId: string, identity: Identity): Promise<Identification> => {

@@ -23,7 +23,7 @@ export type SignIns = {
 const KEPT = 100;
 
 /** Makes it. The libraries are loaded with the first sign-in. */
-export function personSignIns(broker: Broker): SignIns {
+export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'outbound'>): SignIns {
   const made = recentlyUsed<Promise<ProviderSteps>>(KEPT);
   const stepsOf = (issuer: CallerIssuer): Promise<ProviderSteps> => {
     const key = JSON.stringify([issuer.issuer, issuer.client_id ?? null]);

@@ -32,7 +32,7 @@ export type SubjectReader = (subjectId: string, platform: string) => Promise<rea
  * @param read the platform whose facts were read by the authentication of an agent
  */
 export function subjectReader(
-  { facts, broker }: { broker: Broker; facts: FactsReader },
+  { facts, broker }: { broker: Pick<Broker, 'store'>; facts: FactsReader },
   who: Asker,
   read: string,
 ): SubjectReader {

@@ -76,7 +76,10 @@ async function purgeStep(services: Changing, owed: Owed): Promise<Owed | undefin
 }
 
 /** Whether a checkpoint covers the events: until then an export could not tell that rows were deleted for their time. */
-async function isProved(broker: Broker, { organisation_id, event_id }: AuditPurgeTable): Promise<boolean> {
+async function isProved(
+  broker: Pick<Broker, 'store'>,
+  { organisation_id, event_id }: AuditPurgeTable,
+): Promise<boolean> {
   const { db } = broker.store;
   // No event: none of the rows so far was of the kind.
   if (event_id === null) return true;
@@ -85,7 +88,7 @@ async function isProved(broker: Broker, { organisation_id, event_id }: AuditPurg
   return index !== undefined && index < ((await findReceiptLog(db, organisation_id))?.checkpoint_size ?? 0);
 }
 
-async function deleteAnnounced({ store: { db } }: Broker, purge: AuditPurgeTable): Promise<boolean> {
+async function deleteAnnounced({ store: { db } }: Pick<Broker, 'store'>, purge: AuditPurgeTable): Promise<boolean> {
   const { organisation_id, kind, next_index: from, announced_index: end } = purge;
   const places = (await placesFrom(db, organisation_id, from)).filter(({ index }) => index < end);
   const last = places.at(-1);

@@ -1,7 +1,9 @@
 /** The receipt log as it is served: its checkpoints as notes, its tiles as bytes, where it stands. */
+
 import type { Broker } from '../broker.ts';
 import { countPending, findEntries, findNewestCheckpoint, findReceiptLog } from '../store/receipt-logs.ts';
 import type { LogCheckpointTable } from '../store/schema.ts';
+import type { Store } from '../store/store.ts';
 import { logKeysOf, newOrigin } from './log-keys.ts';
 import { consistencyProof } from './merkle.ts';
 import { checkpointNote, vkeyOf } from './note.ts';
@@ -43,7 +45,7 @@ export async function readTileBytes(
   return found && found.length >= width ? Buffer.concat(found.slice(0, width)) : undefined;
 }
 
-async function bundle(db: Broker['store']['db'], organisationId: string, index: number): Promise<Buffer[] | undefined> {
+async function bundle(db: Store['db'], organisationId: string, index: number): Promise<Buffer[] | undefined> {
   const entries = await findEntries(db, organisationId, index);
   return entries && entriesIn(entries).map(({ hash }) => Buffer.concat([Buffer.from([0, hash.length]), hash]));
 }

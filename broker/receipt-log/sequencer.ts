@@ -40,7 +40,7 @@ export type Sequencer = {
 
 /** `heads`: what is read again after each round. `announce`: puts on record that a log is signed by another key from now on. */
 export function startSequencer(
-  broker: Broker,
+  broker: Pick<Broker, 'baseUrl' | 'instanceId' | 'clock' | 'log' | 'store' | 'storeOutage' | 'vault'>,
   heads: LogHeads,
   witnesses: Witnesses,
   announce: (organisationId: string, vkey: string) => Promise<void>,

@@ -46,7 +46,7 @@ export const approval = route({
 });
 
 /** The result is JSON text already, so that the platform's numbers keep their digits. */
-function shown(broker: Broker, found: Own): Reply {
+function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, found: Own): Reply {
   const facts = {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),

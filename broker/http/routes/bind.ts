@@ -33,8 +33,10 @@ function readKey(pem: string): AgentPublicKey {
   return parsed;
 }
 
-const bound = ({ baseUrl }: Broker, { agent_id, owner_id, status }: Awaited<ReturnType<typeof bind>>): Reply =>
-  json(200, { agent_id, owner_id, status, proxy_url: baseUrl });
+const bound = (
+  { baseUrl }: Pick<Broker, 'baseUrl'>,
+  { agent_id, owner_id, status }: Awaited<ReturnType<typeof bind>>,
+): Reply => json(200, { agent_id, owner_id, status, proxy_url: baseUrl });
 
 /** POST /v1/agents/bind */
 export const bindAgent = route({

@@ -20,7 +20,7 @@ const metadata = (
   capability: string,
   summary: string,
   schema: z.ZodType,
-  of: (broker: Broker) => unknown,
+  of: (broker: Pick<Broker, 'baseUrl' | 'config'>) => unknown,
 ) =>
   route({
     method: 'GET',

@@ -108,7 +108,7 @@ async function* exported(groups: ReturnType<typeof exportRows>) {
   for await (const rows of groups) yield rows.map((row) => ({ ...auditRowShown(row), receipt: receiptOf(row) }));
 }
 
-async function* table(broker: Broker, organisationId: string, groups: ReturnType<typeof exportRows>) {
+async function* table(broker: Pick<Broker, 'store'>, organisationId: string, groups: ReturnType<typeof exportRows>) {
   yield AUDIT_CSV_HEAD;
   const owners = await ownerAddresses(broker, organisationId);
   for await (const rows of groups) {

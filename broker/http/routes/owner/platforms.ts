@@ -43,7 +43,7 @@ const WholePlatform = Platform.extend({
   secret_parts: SecretParts,
 }).meta({ id: 'WholePlatform' });
 
-const shown = (one: ReadPlatform, broker: Broker): z.output<typeof Platform> => ({
+const shown = (one: ReadPlatform, broker: Pick<Broker, 'proxyUrl' | 'clock'>): z.output<typeof Platform> => ({
   platform_id: one.platform_id,
   name: one.manifest.name ?? one.platform_id,
   kind: one.manifest.kind,
@@ -55,7 +55,7 @@ const shown = (one: ReadPlatform, broker: Broker): z.output<typeof Platform> => 
   connections: one.connections.map((connection) => connectionShown(connection, one.manifest, broker)),
 });
 
-const wholeShown = (one: ReadPlatform, broker: Broker): z.output<typeof WholePlatform> => ({
+const wholeShown = (one: ReadPlatform, broker: Pick<Broker, 'proxyUrl' | 'clock'>): z.output<typeof WholePlatform> => ({
   ...shown(one, broker),
   manifest: one.manifest,
   scopes: Object.entries(one.manifest.scopes).map(([scope, rules]) => ({ scope, rules })),
