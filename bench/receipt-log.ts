@@ -9,15 +9,17 @@ import { eventRow } from '../broker/audit/event-row.ts';
 import { uuidv4, uuidv7 } from '../broker/crypto/ids.ts';
 import { present } from '../broker/policy/present.ts';
 import { rootOfEdge } from '../broker/receipt-log/merkle.ts';
+import { PLACES_AT_ONCE } from '../broker/receipt-log/sequencer.ts';
 import { appendRows, readEdge } from '../broker/receipt-log/tree.ts';
 import type { Appender } from '../broker/store/appender.ts';
 import { type AuditRow, auditStatement } from '../broker/store/audit.ts';
 import { AUDIT_COLUMNS } from '../broker/store/audit-columns.ts';
+import { takePending } from '../broker/store/log-pending.ts';
 import { migrate } from '../broker/store/migrate.ts';
 import { openAppender } from '../broker/store/open-appender.ts';
 import { putOrganisation } from '../broker/store/organisations.ts';
 import { openPostgres } from '../broker/store/postgres.ts';
-import { moveHead, takePending } from '../broker/store/receipt-logs.ts';
+import { moveHead } from '../broker/store/receipt-logs.ts';
 import { openSqlite } from '../broker/store/sqlite.ts';
 import type { Store } from '../broker/store/store.ts';
 import { wholeNumber } from './bench-options.ts';
@@ -47,8 +49,6 @@ export function readLogOptions(args: readonly string[]): LogOptions {
 const GOAL_MICROS = 4;
 /** As the recorder writes them under load. */
 const ROWS_AT_ONCE = 64;
-/** As the sequencer takes them. */
-const PLACES_AT_ONCE = 1_024;
 
 /** Runs it on both stores and prints what came of it. Answers the exit code. */
 export async function benchLog({ rounds, rows }: LogOptions): Promise<number> {
@@ -171,21 +171,21 @@ async function givePlaces(store: Store, organisationId: string): Promise<void> {
   const origin = `broker.example/orgs/${organisationId}`;
   const log = await store.db.selectFrom('receipt_logs').select('size').executeTakeFirst();
   const edge = await readEdge(store.db, organisationId, log?.size ?? 0);
-  for (let isFull = true; isFull; )
-    isFull = await store.db.transaction().execute(async (tx) => {
-      const pending = await takePending(tx, store, PLACES_AT_ONCE);
+  for (let more = true; more; )
+    more = await store.db.transaction().execute(async (tx) => {
+      const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect]);
       if (pending.length === 0) return false;
       const from = edge.size;
       await appendRows(
         tx,
         organisationId,
         edge,
-        pending.toSorted((a, b) => (a.row_id < b.row_id ? -1 : 1)),
+        pending.toSorted((a, b) => (a.ids < b.ids ? -1 : 1)),
       );
       const root = Buffer.from(rootOfEdge(edge)).toString('base64');
       const head = { organisation_id: organisationId, origin, size: edge.size, root, from };
       if (!(await moveHead(tx, head))) throw new Error('The log is not where it was.');
-      return pending.length === PLACES_AT_ONCE;
+      return isFull;
     });
 }
 

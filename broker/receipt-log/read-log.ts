@@ -1,7 +1,8 @@
 /** The receipt log as it is served: its checkpoints as notes, its tiles as bytes, where it stands. */
 
 import type { Broker } from '../broker.ts';
-import { countPending, findEntries, findNewestCheckpoint, findReceiptLog } from '../store/receipt-logs.ts';
+import { countPending } from '../store/log-pending.ts';
+import { findEntries, findNewestCheckpoint, findReceiptLog } from '../store/receipt-logs.ts';
 import type { LogCheckpointTable } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
 import { logKeysOf, newOrigin } from './log-keys.ts';

@@ -5,15 +5,9 @@
 import type { Broker } from '../broker.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
 import { renewLease } from '../store/leases.ts';
-import {
-  findReceiptLog,
-  hasPending,
-  listUnsigned,
-  moveHead,
-  putCheckpoint,
-  takePending,
-} from '../store/receipt-logs.ts';
-import type { LogPendingTable, ReceiptLogTable } from '../store/schema.ts';
+import { hasPending, type PendingRows, takePending } from '../store/log-pending.ts';
+import { findReceiptLog, listUnsigned, moveHead, putCheckpoint } from '../store/receipt-logs.ts';
+import type { ReceiptLogTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import type { LogHeads } from './heads.ts';
 import { logSigner, newOrigin } from './log-keys.ts';
@@ -24,8 +18,8 @@ import type { Witnesses } from './witnesses.ts';
 
 const LEASE = 'receipt log';
 const EVERY_MS = 1_000;
-/** In one transaction: calls wait for it where the store has one writer. */
-const AT_ONCE = 1_024;
+/** In one transaction: rows on SQLite, where calls wait for it, and what so many statements wrote on PostgreSQL. */
+export const PLACES_AT_ONCE = { sqlite: 2_048, postgres: 256 };
 /** A log gets at most one checkpoint in this time. */
 const CHECKPOINT_MS = 5_000;
 const CHECKPOINTS_AT_ONCE = 100;
@@ -68,7 +62,7 @@ export function startSequencer(
     return known?.size === size ? known : await readEdge(tx, organisationId, size);
   };
 
-  const append = async (tx: Db, organisationId: string, rows: readonly LogPendingTable[]): Promise<LogEdge> => {
+  const append = async (tx: Db, organisationId: string, rows: readonly PendingRows[]): Promise<LogEdge> => {
     const log = await findReceiptLog(tx, organisationId);
     const { size: from, origin } = log ?? { size: 0, origin: newOrigin(baseUrl, organisationId) };
     const edge = await edgeOf(tx, organisationId, from);
@@ -85,11 +79,11 @@ export function startSequencer(
     const done = await db.transaction().execute(async (tx) => {
       // Locks the lease until the end: whoever takes it over reads what was committed here.
       if (!(await renewLease(tx, { name: LEASE, fence }))) return undefined;
-      const pending = await takePending(tx, store, AT_ONCE);
+      const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect]);
       const appended = new Map<string, LogEdge>();
       for (const [organisationId, rows] of Map.groupBy(pending, (row) => row.organisation_id))
         appended.set(organisationId, await append(tx, organisationId, rows.toSorted(byId)));
-      return { appended, isFull: pending.length === AT_ONCE };
+      return { appended, isFull };
     });
     if (!done) {
       lease.lose();
@@ -176,4 +170,4 @@ export function startSequencer(
 }
 
 /** Ids hold the time, so rows that were taken together stand about as they came. */
-const byId = (a: LogPendingTable, b: LogPendingTable): number => (a.row_id < b.row_id ? -1 : 1);
+const byId = (a: PendingRows, b: PendingRows): number => (a.ids < b.ids ? -1 : 1);

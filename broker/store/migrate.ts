@@ -45,6 +45,7 @@ import { passkeyDeciders } from './migrations/0050-passkey-deciders.ts';
 import { signIns } from './migrations/0051-sign-ins.ts';
 import { governanceApplies } from './migrations/0052-governance-applies.ts';
 import { agentsOwnersAndLabels } from './migrations/0053-agents-owners-and-labels.ts';
+import { logBatches } from './migrations/0054-log-batches.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -105,6 +106,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
     readableBy: '0.1.0',
     up: (db: Kysely<unknown>) => agentsOwnersAndLabels(db, dialect),
   },
+  '0054-log-batches': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => logBatches(db, dialect) },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

@@ -35,10 +35,13 @@ export async function operatorNumbers(
       (select count(*) from breakers where open_until > ${now}) as breakers,
       (select count(*) from audit_rows where state = 'intent' and created_at < ${stalledBefore}) as stalled,
       (select count(*) from notices) as notices,
-      (select count(*) from (select 1 from log_pending limit ${MOST_UNLOGGED}) as some_rows) as unlogged,
-      (select min(finished_at) from (select finished_at from log_pending limit ${MOST_UNLOGGED}) as some_rows) as unlogged_since`.execute(
-    db,
-  );
+      (select count(*) from (select 1 from log_pending limit ${MOST_UNLOGGED}) as some_rows)
+        + (select coalesce(sum(rows), 0) from (select rows from log_batches limit ${MOST_UNLOGGED}) as some_batches) as unlogged,
+      (select min(since) from (
+        select min(finished_at) as since from (select finished_at from log_pending limit ${MOST_UNLOGGED}) as some_rows
+        union all
+        select min(first_at) from (select first_at from log_batches limit ${MOST_UNLOGGED}) as some_batches
+      ) as waiting) as unlogged_since`.execute(db);
   const [row] = rows;
   const number = (value: number | string | null | undefined): number => Number(value ?? 0);
   return {

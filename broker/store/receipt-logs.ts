@@ -1,39 +1,7 @@
-/** The receipt log of each organisation (migration 0041): rows that wait for their place, entries, tiles, heads and checkpoints. */
+/** The receipt log of each organisation (migration 0041): entries, tiles, heads and checkpoints. */
 import { sql } from 'kysely';
-import type { LogCheckpointTable, LogEntriesTable, LogPendingTable, LogTileTable, ReceiptLogTable } from './schema.ts';
-import type { Db, Store } from './store.ts';
-
-/** Whether any row waits for its place. */
-export async function hasPending(db: Db): Promise<boolean> {
-  return (await db.selectFrom('log_pending').select('row_id').limit(1).executeTakeFirst()) !== undefined;
-}
-
-/** Takes up to `limit` committed rows out, in any order, in the transaction that gives them their places. */
-export async function takePending(
-  db: Db,
-  { dialect }: Pick<Store, 'dialect'>,
-  limit: number,
-): Promise<LogPendingTable[]> {
-  // Both are where a row is in its table: no index has to be kept for rows that stay for a second. As an array PostgreSQL goes
-  // to each place; it would join the table with itself.
-  const first =
-    dialect === 'sqlite'
-      ? sql`rowid in (select rowid from log_pending limit ${limit})`
-      : sql`ctid = any (array(select ctid from log_pending limit ${limit}))`;
-  const { rows } = await sql<LogPendingTable>`delete from log_pending where ${first}
-    returning organisation_id, row_id, row_hash, finished_at`.execute(db);
-  return rows.map((row) => ({ ...row, finished_at: Number(row.finished_at) }));
-}
-
-/** How many rows of an organisation wait, and since when the one does that waits longest, by the end of its call. */
-export async function countPending(db: Db, organisationId: string): Promise<{ rows: number; since: number | null }> {
-  const { rows, since } = await db
-    .selectFrom('log_pending')
-    .select((eb) => [eb.fn.countAll<number>().as('rows'), eb.fn.min('finished_at').as('since')])
-    .where('organisation_id', '=', organisationId)
-    .executeTakeFirstOrThrow();
-  return { rows: Number(rows), since: since === null ? null : Number(since) };
-}
+import type { LogCheckpointTable, LogEntriesTable, LogTileTable, ReceiptLogTable } from './schema.ts';
+import type { Db } from './store.ts';
 
 /** Where the log of an organisation stands; undefined: nothing is in it. */
 export async function findReceiptLog(db: Db, organisationId: string): Promise<ReceiptLogTable | undefined> {
@@ -94,13 +62,18 @@ export async function moveHead(
   return moved !== undefined;
 }
 
-/** Writes the entries of a tile, which grows until it is full. */
-export async function putEntries(db: Db, entries: LogEntriesTable): Promise<void> {
-  const { ids, row_hashes, last_at } = entries;
+/** Writes the entries of tiles, the last of which grows until it is full. At least one. */
+export async function putEntries(db: Db, entries: readonly LogEntriesTable[]): Promise<void> {
   await db
     .insertInto('log_entries')
     .values(entries)
-    .onConflict((c) => c.columns(['organisation_id', 'tile_index']).doUpdateSet({ ids, row_hashes, last_at }))
+    .onConflict((c) =>
+      c.columns(['organisation_id', 'tile_index']).doUpdateSet(({ ref }) => ({
+        ids: ref('excluded.ids'),
+        row_hashes: ref('excluded.row_hashes'),
+        last_at: ref('excluded.last_at'),
+      })),
+    )
     .execute();
 }
 

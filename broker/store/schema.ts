@@ -826,6 +826,16 @@ export type PushKeyTable = {
 /** A final audit row that has no place in the receipt log yet. */
 export type LogPendingTable = { organisation_id: string; row_id: string; row_hash: string; finished_at: number };
 
+/** Final audit rows that have no place yet, which one statement wrote: their ids and hashes one after the other, and when the first and the last ended. */
+export type LogBatchTable = {
+  organisation_id: string;
+  rows: number;
+  ids: string;
+  row_hashes: string;
+  first_at: number;
+  last_at: number;
+};
+
 /** Where the receipt log of an organisation stands, and its newest checkpoint. Roots are base64. */
 export type ReceiptLogTable = {
   organisation_id: string;
@@ -1037,6 +1047,7 @@ export type Schema = {
   notices: NoticeTable;
   push_keys: PushKeyTable;
   log_pending: LogPendingTable;
+  log_batches: LogBatchTable;
   receipt_logs: ReceiptLogTable;
   log_entries: LogEntriesTable;
   log_tiles: LogTileTable;

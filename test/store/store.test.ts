@@ -84,6 +84,7 @@ const MIGRATIONS = [
   '0051-sign-ins',
   '0052-governance-applies',
   '0053-agents-owners-and-labels',
+  '0054-log-batches',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -384,16 +384,44 @@ async function putReceiptLog(world: World, { id }: Organisation, name: string): 
     finished_at: now,
   }));
   await db.transaction().execute(async (tx) => {
-    await tx.deleteFrom('log_pending').where('organisation_id', '=', id).execute();
-    for (const table of ['log_entries', 'log_tiles', 'log_checkpoints', 'receipt_logs'] as const)
+    for (const table of [
+      'log_pending',
+      'log_batches',
+      'log_entries',
+      'log_tiles',
+      'log_checkpoints',
+      'receipt_logs',
+    ] as const)
       await tx.deleteFrom(table).where('organisation_id', '=', id).execute();
     const edge = await readEdge(tx, id, 0);
-    await appendRows(tx, id, edge, rows.slice(0, 256));
+    await appendRows(
+      tx,
+      id,
+      edge,
+      rows.slice(0, 256).map(({ row_id: ids, row_hash: row_hashes, finished_at: last_at, organisation_id }) => ({
+        organisation_id,
+        rows: 1,
+        ids,
+        row_hashes,
+        last_at,
+      })),
+    );
     const root = Buffer.from(rootOfEdge(edge)).toString('base64');
     await moveHead(tx, { organisation_id: id, origin: `${name}.example/orgs/${id}`, size: 256, root, from: 0 });
     const signature = Buffer.from(`${name}-signature`).toString('base64');
     await putCheckpoint(tx, { organisation_id: id, size: 256, root, at: now, signature }, `${name}-log-key`);
     await tx.insertInto('log_pending').values(rows.slice(256)).execute();
+    await tx
+      .insertInto('log_batches')
+      .values({
+        organisation_id: id,
+        rows: 1,
+        ids: crypto.randomUUID(),
+        row_hashes: createHash('sha256').update(`${name} batch`).digest('hex'),
+        first_at: now,
+        last_at: now,
+      })
+      .execute();
     await tx
       .insertInto('audit_purges')
       .values({ organisation_id: id, kind: 'reads', next_index: 0, announced_index: 0, event_id: null })

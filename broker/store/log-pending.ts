@@ -1,0 +1,62 @@
+/** Final audit rows that wait for their place in the receipt log, as the triggers of audit rows leave them (migrations 0041, 0054). */
+import { sql } from 'kysely';
+import type { LogBatchTable } from './schema.ts';
+import type { Db, Store } from './store.ts';
+
+/** Whether any row waits for its place. */
+export async function hasPending(db: Db): Promise<boolean> {
+  const { rows } = await sql<{ waiting: number | null }>`
+    select coalesce((select 1 from log_pending limit 1), (select 1 from log_batches limit 1)) as waiting`.execute(db);
+  return rows[0]?.waiting != null;
+}
+
+/** Rows that wait: their ids one after the other, 36 characters each, their hashes, 64 each, and when the last of them ended. */
+export type PendingRows = Pick<LogBatchTable, 'organisation_id' | 'rows' | 'ids' | 'row_hashes' | 'last_at'>;
+
+/**
+ * Takes committed rows out, in any order, in the transaction that gives them their places: up to `limit` rows, or what so many statements wrote,
+ * with `isFull` when there may be more.
+ */
+export async function takePending(
+  db: Db,
+  { dialect }: Pick<Store, 'dialect'>,
+  limit: number,
+): Promise<{ pending: PendingRows[]; isFull: boolean }> {
+  const single = await (dialect === 'sqlite' ? takeBelow(db, limit) : takeAt(db, limit));
+  if (dialect === 'sqlite' || single.length === limit) return { pending: single, isFull: single.length === limit };
+  const { rows } = await sql<PendingRows>`delete from log_batches
+    where ctid = any (array(select ctid from log_batches limit ${limit - single.length}))
+    returning organisation_id, rows, ids, row_hashes, last_at`.execute(db);
+  const batches = rows.map((row) => ({ ...row, rows: Number(row.rows), last_at: Number(row.last_at) }));
+  return { pending: [...single, ...batches], isFull: single.length + batches.length === limit };
+}
+
+/** SQLite has one writer, whose transaction this is, so that what is read and then deleted below the last of it is the same. */
+async function takeBelow(db: Db, limit: number): Promise<PendingRows[]> {
+  const { rows } = await sql<PendingRows & { rowid: number }>`
+    select rowid, organisation_id, 1 as rows, row_id as ids, row_hash as row_hashes, finished_at as last_at
+    from log_pending order by rowid limit ${limit}`.execute(db);
+  const last = rows.at(-1);
+  if (last) await sql`delete from log_pending where rowid <= ${last.rowid}`.execute(db);
+  return rows;
+}
+
+/** By where a row is in its table: no index has to be kept for rows that stay for a second. As an array PostgreSQL goes to each place. */
+async function takeAt(db: Db, limit: number): Promise<PendingRows[]> {
+  const { rows } = await sql<PendingRows>`delete from log_pending
+    where ctid = any (array(select ctid from log_pending limit ${limit}))
+    returning organisation_id, 1 as rows, row_id as ids, row_hash as row_hashes, finished_at as last_at`.execute(db);
+  return rows.map((row) => ({ ...row, last_at: Number(row.last_at) }));
+}
+
+/** How many rows of an organisation wait, and since when the one does that waits longest, by the end of its call. */
+export async function countPending(db: Db, organisationId: string): Promise<{ rows: number; since: number | null }> {
+  const found = await sql<{ rows: number | null; since: number | null }>`
+    select sum(rows) as rows, min(since) as since from (
+      select count(*) as rows, min(finished_at) as since from log_pending where organisation_id = ${organisationId}
+      union all
+      select coalesce(sum(rows), 0), min(first_at) from log_batches where organisation_id = ${organisationId}
+    ) as waiting`.execute(db);
+  const { rows = 0, since = null } = found.rows[0] ?? {};
+  return { rows: Number(rows), since: since === null ? null : Number(since) };
+}

@@ -1,0 +1,43 @@
+import { type Kysely, sql } from 'kysely';
+import type { Store } from '../store.ts';
+
+/**
+ * What one statement made final, in one row: a row for each audit row costs PostgreSQL as much to write and delete again as the place in the log
+ * itself. SQLite has triggers for each row alone, and goes on with `log_pending`; both are read, so that rows of before an upgrade, and of
+ * processes that were in the middle of one, are not left behind.
+ */
+export async function logBatches(db: Kysely<unknown>, dialect: Store['dialect']): Promise<void> {
+  await db.schema
+    .createTable('log_batches')
+    .addColumn('organisation_id', 'text', (c) => c.notNull())
+    .addColumn('rows', 'bigint', (c) => c.notNull())
+    .addColumn('ids', 'text', (c) => c.notNull())
+    .addColumn('row_hashes', 'text', (c) => c.notNull())
+    .addColumn('first_at', 'bigint', (c) => c.notNull())
+    .addColumn('last_at', 'bigint', (c) => c.notNull())
+    .execute();
+  if (dialect === 'postgres') for (const statement of ON_POSTGRES) await sql.raw(statement).execute(db);
+}
+
+const batchesOf = (rows: string) => `
+     insert into log_batches (organisation_id, rows, ids, row_hashes, first_at, last_at)
+       select organisation_id, count(*), string_agg(id, ''), string_agg(row_hash, ''), min(ended), max(ended)
+       from (${rows}) as ended_rows group by organisation_id;
+     return null;`;
+
+const ON_POSTGRES = [
+  // Gone within a second: what it would take to compress them is lost, and so is another table for the long ones.
+  'alter table log_batches alter column ids set storage external, alter column row_hashes set storage external',
+  'alter table log_batches set (toast_tuple_target = 8160)',
+  `create or replace function log_inserted_rows() returns trigger language plpgsql as $$
+   begin ${batchesOf(`
+     select organisation_id, id, row_hash, coalesce(finished_at, created_at) as ended from new_rows
+     where state = 'final' and row_hash is not null`)}
+   end $$`,
+  `create or replace function log_updated_rows() returns trigger language plpgsql as $$
+   begin ${batchesOf(`
+     select n.organisation_id, n.id, n.row_hash, coalesce(n.finished_at, n.created_at) as ended
+     from new_rows n join old_rows o on o.organisation_id = n.organisation_id and o.id = n.id
+     where o.state = 'intent' and n.state = 'final' and n.row_hash is not null`)}
+   end $$`,
+];
