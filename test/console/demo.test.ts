@@ -29,7 +29,7 @@ const PAGES: Record<string, { path: string; live: (page: Page) => Promise<void> 
   agent: { path: '/agents/', live: (page) => there(page, '#timeline #activity', 'change issue 1') },
   'standing approvals': {
     path: '/standing-approvals',
-    live: (page) => there(page, '#demo-next', 'Approve the refund'),
+    live: (page) => there(page, '#demo-next', 'Approve it in the inbox'),
   },
 };
 

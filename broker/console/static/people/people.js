@@ -36,7 +36,7 @@ function ByPlatform({ may }) {
   return html`
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!answer && !error && html`<${Loading} />`}
-    ${answer?.platforms.length === 0 && html`<${NoPlatforms} />`}
+    ${answer?.platforms.length === 0 && html`<${NoPlatforms} may=${may} />`}
     ${answer?.platforms.map(
       (platform) =>
         html`<${PlatformPeople} key=${platform.platform_id} platform=${platform} tokens=${answer.tokens.filter(({ platform_id: id }) => id === platform.platform_id)} may=${may} confirm=${setConfirming} end=${setEnding} changed=${reload} />`,
@@ -73,8 +73,9 @@ function EndByName({ end }) {
   </section>`;
 }
 
-const NoPlatforms = () => html`
+/** @param {{ may: boolean }} props */
+const NoPlatforms = ({ may }) => html`
   <${Empty} title="No platform is connected by OAuth">
-    <p>People give tokens of their own on platforms with <code>auth: oauth2</code>. Name one in a governance file.</p>
+    <p>On platforms with OAuth people give tokens of their own. ${may ? html`<${Link} to="/console/connections/new">Connect an API<//> that takes it.` : 'An admin connects one.'}</p>
   <//>
 `;

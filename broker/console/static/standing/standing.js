@@ -82,8 +82,8 @@ function None() {
     ${
       waiting === null
         ? html`<${Demo} shown=${(/** @type {DemoMade} */ { approval_id }) => setWaiting(approval_id)} />`
-        : html`<p id="demo-next"><${Link} to="/console" class="button primary">Approve the refund in the inbox<//></p>
-            <p class="quiet">Say there that the next ones like it pass, too: then it stands here, and the next refund of a demo passes.</p>`
+        : html`<p id="demo-next"><${Link} to="/console" class="button primary">Approve it in the inbox<//></p>
+            <p class="quiet">A refund waits there. Say that the next ones like it pass, too: then it stands here, and the next refund of a demo passes.</p>`
     }
   <//>`;
 }
