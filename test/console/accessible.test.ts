@@ -7,6 +7,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { picture } from '../world/pictures.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
 /** A rule of each effect. */
@@ -153,6 +154,7 @@ describe.skipIf(withoutChromium)(
       await stranger.open(`${world.running.baseUrl}/console/sign-in`);
       await stranger.until(has('h1'));
       await expectAccessible(stranger, 'signing in');
+      await picture(stranger, 'console-sign-in');
       await stranger.close();
     });
 
@@ -174,6 +176,7 @@ describe.skipIf(withoutChromium)(
         await page.until(has('#activity .facts'));
       }
       await expectAccessible(page, path);
+      await picture(page, path.slice(1).replaceAll('/', '-').replace(/[{}]/g, ''));
     });
   },
 );

@@ -2,9 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { DESKTOP, isLive, openConsole, says } from '../world/console.ts';
 import { shared } from '../world/given.ts';
 import { keyboard, mouse } from '../world/hands.ts';
+import { picture } from '../world/pictures.ts';
 import { givenSandbox } from '../world/sandbox.ts';
 
 const HANDS = { keyboard, mouse };
@@ -51,14 +52,17 @@ describe.skipIf(withoutChromium)(
           await isLive(page);
           await page.until(`document.querySelector('#show-demo') !== null`);
           if (by === 'keyboard') await expectAccessible(page, `${name}, empty`);
-          else await take(page, `empty-${name}`);
+          else {
+            await page.value(`document.querySelector('#show-demo').scrollIntoView({ block: 'center' })`);
+            await picture(page, `demo-empty-${name}`);
+          }
           await page.resize(DESKTOP);
           await HANDS[by](page).use('#show-demo');
           await says(page, SAID);
           await live(page);
           await page.until(`document.activeElement.matches('h1') || document.querySelector('#show-demo') !== null`);
           if (by === 'keyboard') await expectAccessible(page, `${name}, live`);
-          else await take(page, `live-${name}`);
+          else await picture(page, `demo-live-${name}`);
           expect(page.complaints).toEqual([]);
           await page.close();
         });
@@ -95,7 +99,7 @@ describe.skipIf(withoutChromium)(
           await use('#activity .facts dd > a[href^="/console/receipt"]');
           await page.until(`document.querySelector('#verdict')?.dataset.valid === 'true'`);
           await there(page, '#says', 'sandbox-agent');
-          if (by === 'mouse') await take(page, 'receipt');
+          if (by === 'mouse') await picture(page, 'demo-receipt');
           await goTo('nav a[href="/console"]', '');
           await use('#show-demo');
           await says(page, 'A refund of 1 EUR: allowed.');
@@ -145,19 +149,3 @@ describe.skipIf(withoutChromium)(
     });
   },
 );
-
-/** Pictures for people to look at, in both colours, on a desk and on a phone. */
-async function take(page: Page, name: string): Promise<void> {
-  if (!process.env.PICTURES) return;
-  for (const scheme of ['light', 'dark'] as const)
-    for (const [at, size] of [
-      ['window', DESKTOP],
-      ['phone', PHONE],
-    ] as const) {
-      await page.prefer(scheme);
-      await page.resize(size, at);
-      await page.value(`document.querySelector('#show-demo')?.scrollIntoView({ block: 'center' })`);
-      await page.screenshot(`demo-${name}-${scheme}-${at}.png`);
-    }
-  await page.resize(DESKTOP);
-}
