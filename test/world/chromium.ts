@@ -1,6 +1,7 @@
 /** Real Chromium, driven over its debugging protocol. Only loopback pages are opened. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { afterFile } from './after-file.ts';
 import { type Authenticator, plugIn } from './authenticator.ts';
@@ -45,6 +46,8 @@ export type Page = {
   /** The debugging protocol itself, for what is too rare to have a name here. */
   command: Devtools['command'];
   on: Devtools['on'];
+  /** Resolves when the page is gone, with its browser, too. */
+  closed: Devtools['closed'];
   /** What the page wrote to the console as errors, and what its policy refused. */
   complaints: string[];
   /** What the browser asked in a box of its own, such as `beforeunload`; the person says yes. */
@@ -76,24 +79,23 @@ const FLAGS = [
   '--remote-debugging-port=0',
 ];
 
-/** Starts a browser with one page of this size; it ends with the test file. */
+/** A page of this size, of nobody else; it ends with the test file. */
 export async function openPage(size: Size): Promise<Page> {
   return await (await startBrowser()).page(size);
 }
 
-/** Starts a browser; it ends with the test file. `full`: one that has push and notifications, too. */
+/** A browser whose pages end with the test file. `full`: one that has push and notifications, too. */
 export async function startBrowser({ full = false }: { full?: boolean } = {}): Promise<Browser> {
-  const binary = (full ? undefined : SHELL) ?? FULL;
-  const child = spawn(binary!, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const { address, browser } =
+    full || SHELL === undefined ? await connected(await startForFile(FULL!)) : await sharedShell(SHELL);
+  const contexts: string[] = [];
   afterFile(async () => {
-    const ended = new Promise((done) => child.once('exit', done));
-    child.kill();
-    await ended;
+    const disposed = contexts.map((browserContextId) =>
+      browser.command('Target.disposeBrowserContext', { browserContextId }),
+    );
+    await Promise.race([Promise.all(disposed), browser.closed]);
+    browser.close();
   });
-  const address = await debuggerAddress(child);
-  const browser = await connectDevtools(address);
   const open = async (browserContextId: string, size: Size): Promise<Page> => {
     const { targetId } = await browser.command('Target.createTarget', { url: 'about:blank', browserContextId });
     const page = await pageAt(`ws://${new URL(address).host}/devtools/page/${targetId}`);
@@ -108,15 +110,64 @@ export async function startBrowser({ full = false }: { full?: boolean } = {}): P
     };
   };
   return {
-    page: async (size) => await open((await browser.command('Target.createBrowserContext')).browserContextId, size),
+    page: async (size) => {
+      const { browserContextId } = await browser.command('Target.createBrowserContext');
+      contexts.push(browserContextId);
+      return await open(browserContextId, size);
+    },
   };
+}
+
+type Connected = { address: string; browser: Devtools };
+const connected = async (address: string): Promise<Connected> => ({ address, browser: await connectDevtools(address) });
+
+let shell: Promise<string> | undefined;
+
+/**
+ * Connects to the one that all test files of this process use, one after the other, each in contexts of its own: starting it takes more
+ * processor time than many a file. One that has crashed is started again.
+ */
+async function sharedShell(binary: string): Promise<Connected> {
+  shell ??= startShell(binary);
+  const known = shell;
+  try {
+    return await connected(await known);
+  } catch {
+    if (shell === known) shell = startShell(binary);
+    return await connected(await shell);
+  }
+}
+
+/** Starts one that ends with this process. Answers its address. */
+function startShell(binary: string): Promise<string> {
+  // Without a folder it keeps everything in memory. It ends when the pipes close, which they do however this process ends.
+  const child = spawn(binary, [...FLAGS, '--remote-debugging-pipe', 'about:blank'], {
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
+  });
+  // None of it keeps this process from ending.
+  child.unref();
+  for (const pipe of child.stdio) (pipe as Socket | null)?.unref();
+  return debuggerAddress(child);
+}
+
+/** Starts one that ends with the test file. Answers its address. */
+function startForFile(binary: string): Promise<string> {
+  const child = spawn(binary, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  afterFile(async () => {
+    const ended = new Promise((done) => child.once('exit', done));
+    child.kill();
+    await ended;
+  });
+  return debuggerAddress(child);
 }
 
 function debuggerAddress(child: ChildProcess): Promise<string> {
   return new Promise((found, reject) => {
     let text = '';
     child.stderr!.on('data', (chunk) => {
-      text += chunk;
+      text = (text + chunk).slice(-10_000);
       const match = /DevTools listening on (ws:\S+)/.exec(text);
       if (match) found(match[1]!);
     });
@@ -180,6 +231,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
   return {
     command,
     on: devtools.on,
+    closed: devtools.closed,
     complaints,
     asked,
     value,

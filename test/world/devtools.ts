@@ -7,6 +7,9 @@ export type Devtools = {
   /** Throws what the browser says of a command that it refuses. */
   command(method: string, params?: object): Promise<Result>;
   on(method: string, listener: (params: Result) => void): void;
+  close(): void;
+  /** Resolves when the connection is closed, by whichever side; what was asked is then not answered any more. */
+  closed: Promise<unknown>;
 };
 
 /** Connects to one target (a browser or a page) by its WebSocket address. */
@@ -16,6 +19,7 @@ export async function connectDevtools(address: string): Promise<Devtools> {
     socket.addEventListener('open', opened, { once: true });
     socket.addEventListener('error', () => failed(new Error(`no debugger at ${address}`)), { once: true });
   });
+  const closed = new Promise((over) => socket.addEventListener('close', over, { once: true }));
   const waiting = new Map<number, (message: { result?: Result; error?: { message: string } }) => void>();
   const listeners = new Map<string, ((params: Result) => void)[]>();
   let last = 0;
@@ -36,5 +40,7 @@ export async function connectDevtools(address: string): Promise<Devtools> {
         socket.send(JSON.stringify({ id, method, params }));
       }),
     on: (method, listener) => listeners.set(method, [...(listeners.get(method) ?? []), listener]),
+    close: () => socket.close(),
+    closed,
   };
 }
