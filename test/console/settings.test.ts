@@ -1,5 +1,5 @@
 /** The organisation's settings and what agents reported, in a real browser. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
@@ -51,9 +51,14 @@ describe.skipIf(withoutChromium)(
     });
 
     test('the keys of the installation stand there, with the command that rotates each, and nobody rotates them here', async () => {
+      // The receipt log has its key with its first checkpoint, which comes after the page was opened or before.
+      await vi.waitUntil(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint, {
+        timeout: 30_000,
+      });
+      await go('/console/settings');
       const { in_force } = (await organisation.ask('GET', '/owner/keys')).body;
       expect(in_force.map(({ use }: { use: string }) => use)).toEqual(
-        expect.arrayContaining(['evidence', 'session', 'master']),
+        expect.arrayContaining(['evidence', 'log', 'session', 'master']),
       );
       await page.until(`document.querySelectorAll('#keys-in-force > li').length === ${in_force.length}`);
       for (const { use, kid, since } of in_force) {
