@@ -15,6 +15,7 @@ import { benchScale, readScaleOptions, SCALE_USAGE } from './scale.ts';
 import { readSoakOptions, SOAK_USAGE, soak } from './soak.ts';
 import type { StartBroker, Store } from './stage.ts';
 import { setStage } from './stage.ts';
+import { benchVerify, readVerifyOptions, VERIFY_USAGE } from './verify-log.ts';
 
 const USAGE = `Usage: npm run bench -- [--quick] [--json FILE] [--calls N] [--rounds N] [--stores sqlite,postgres] [--strict]
 
@@ -102,6 +103,7 @@ const USAGES = new Map([
   ['limits', LIMITS_USAGE],
   ['log', LOG_USAGE],
   ['scale', SCALE_USAGE],
+  ['verify', VERIFY_USAGE],
 ]);
 const usageOf = (command = ''): string => USAGES.get(command) ?? USAGE;
 
@@ -115,6 +117,7 @@ if (import.meta.main) {
     else if (args[0] === 'limits')
       process.exitCode = await benchLimits(readLimitsOptions(args.slice(1)), brokerStarter());
     else if (args[0] === 'scale') process.exitCode = await benchScale(readScaleOptions(args.slice(1)));
+    else if (args[0] === 'verify') process.exitCode = await benchVerify(readVerifyOptions(args.slice(1)));
     else if (args[0] === 'log') process.exitCode = await benchLog(readLogOptions(args.slice(1)));
     else process.exitCode = await bench(readOptions(args), brokerStarter());
   } catch (error) {

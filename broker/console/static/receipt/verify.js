@@ -64,19 +64,35 @@ export async function verifyReceipt(jws, keys) {
   if (typeof kid !== 'string') return refuse('it names no key');
   const jwk = keys.find((one) => one.kid === kid);
   if (!jwk) return refuse('the key that it names is not published by this broker', kid);
-  if ((await thumbprintOf(jwk)) !== kid) return refuse('the published key is not the one that its name says', kid);
+  const published = keyOf(jwk);
+  if ((await published.name) !== kid) return refuse('the published key is not the one that its name says', kid);
   const signed = new TextEncoder().encode(jws.slice(0, jws.lastIndexOf('.')));
-  const matches = signature.length === 64 && (await isSignedBy(jwk, signature, signed));
+  const matches = signature.length === 64 && (await isSignedBy(await published.key, signature, signed));
   return matches ? { ok: true, kid, payload } : refuse('its signature does not match what it says', kid);
 }
 
-/** @param {Jwk} jwk @param {Uint8Array<ArrayBuffer>} signature @param {Uint8Array<ArrayBuffer>} signed */
-async function isSignedBy({ kty, crv, x, y }, signature, signed) {
+/** @typedef {{ name: Promise<string>, key: Promise<CryptoKey | undefined> }} Published */
+
+/** What was made of a published key: exports have a million receipts of one key, and making it takes longer than checking a signature. @type {WeakMap<Jwk, Published>} */
+const known = new WeakMap();
+
+/** @param {Jwk} jwk @returns {Published} */
+function keyOf(jwk) {
+  const before = known.get(jwk);
+  if (before) return before;
+  const { kty, crv, x, y } = jwk;
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
-  const jwk = /** @type {JsonWebKey} */ ({ kty, crv, x, y });
-  const key = await crypto.subtle.importKey('jwk', jwk, algorithm, false, ['verify']).catch(() => undefined);
-  return key !== undefined && (await crypto.subtle.verify({ name: 'ECDSA', hash: 'SHA-256' }, key, signature, signed));
+  const key = crypto.subtle
+    .importKey('jwk', /** @type {JsonWebKey} */ ({ kty, crv, x, y }), algorithm, false, ['verify'])
+    .catch(() => undefined);
+  const made = { name: thumbprintOf(jwk), key };
+  known.set(jwk, made);
+  return made;
 }
+
+/** @param {CryptoKey | undefined} key @param {Uint8Array<ArrayBuffer>} signature @param {Uint8Array<ArrayBuffer>} signed */
+const isSignedBy = async (key, signature, signed) =>
+  key !== undefined && (await crypto.subtle.verify({ name: 'ECDSA', hash: 'SHA-256' }, key, signature, signed));
 
 /** RFC 7638: the name of a key follows from the key. @param {Jwk} jwk */
 async function thumbprintOf({ crv, kty, x, y }) {
@@ -103,7 +119,9 @@ function bytesOf(text) {
   if (!/^[\w-]*$/.test(text)) return undefined;
   try {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
-    const bytes = Uint8Array.from(binary, (one) => one.charCodeAt(0));
+    // A loop takes a tenth of what `Uint8Array.from` does.
+    const bytes = new Uint8Array(binary.length);
+    for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
     // Of long ones the last group alone can have bits that stand for nothing.
     const tail = Math.floor((text.length - 1) / 4) * 4;
     return base64urlOf(bytes.subarray((tail / 4) * 3)) === text.slice(tail) ? bytes : undefined;
