@@ -30,6 +30,7 @@ import type { makeOwnerDemo, ownerDemo } from '../http/routes/owner/demo.ts';
 import type * as governance from '../http/routes/owner/governance.ts';
 import type { changeOwnerGrant, ownerGrants, removeOwnerGrants } from '../http/routes/owner/grants.ts';
 import type { changeGuardrails, guardrailsVersions, ownerGuardrails } from '../http/routes/owner/guardrails.ts';
+import type { ownerInstallation } from '../http/routes/owner/installation.ts';
 import type { inviteAgent, ownerInvites, removeOwnerInvite } from '../http/routes/owner/invites.ts';
 import type { ownerKeys } from '../http/routes/owner/keys.ts';
 import type { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from '../http/routes/owner/mcp-authorisations.ts';
@@ -117,6 +118,7 @@ export type Asked = NoticesAsked & {
   'GET /owner/stats': typeof ownerStats;
   'GET /owner/demo': typeof ownerDemo;
   'POST /owner/demo': typeof makeOwnerDemo;
+  'GET /owner/installation': typeof ownerInstallation;
   'GET /owner/keys': typeof ownerKeys;
   'GET /owner/diagnostics': typeof ownerDiagnostics;
   'GET /owner/connections': typeof connections.ownerConnections;

@@ -42,6 +42,7 @@ import {
 } from './routes/owner/governance.ts';
 import { changeOwnerGrant, ownerGrants, removeOwnerGrants } from './routes/owner/grants.ts';
 import { changeGuardrails, guardrailsVersions, ownerGuardrails } from './routes/owner/guardrails.ts';
+import { ownerInstallation } from './routes/owner/installation.ts';
 import { inviteAgent, ownerInvites, removeOwnerInvite } from './routes/owner/invites.ts';
 import { ownerKeys, rotateKeys } from './routes/owner/keys.ts';
 import { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from './routes/owner/mcp-authorisations.ts';
@@ -140,6 +141,7 @@ export const OWNER_ROUTES: readonly Route[] = [
   governanceExport,
   governanceApplies,
   governanceBefore,
+  ownerInstallation,
   ownerKeys,
   rotateKeys,
   ...builtInRoutes,

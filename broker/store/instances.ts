@@ -118,6 +118,26 @@ export async function listInstances(db: Db): Promise<{ id: string; seen_at: numb
   return await db.selectFrom('instances').select(['id', 'seen_at']).execute();
 }
 
+/** Those that sent a heartbeat within the last 20 s, the longest running first. Times in milliseconds; `now`: by the store's clock. */
+export async function listLiveInstances(
+  db: Db,
+  now: number,
+): Promise<{ id: string; startedAt: number; seenAt: number; release: string | null }[]> {
+  const rows = await db
+    .selectFrom('instances')
+    .select(['id', 'started_at', 'seen_at', 'release'])
+    .where('seen_at', '>', now - LIVE_MS)
+    .orderBy('started_at')
+    .orderBy('id')
+    .execute();
+  return rows.map(({ id, started_at, seen_at, release }) => ({
+    id,
+    startedAt: Number(started_at),
+    seenAt: Number(seen_at),
+    release,
+  }));
+}
+
 /** Throws, in words, when a process sent a heartbeat within the last 20 s. `now`: by the store's clock, in milliseconds. */
 export async function refuseLiveInstances(db: Db, now: number): Promise<void> {
   const newest = Math.max(0, ...(await listInstances(db)).map(({ seen_at }) => Number(seen_at)));

@@ -80,6 +80,17 @@ describe.skipIf(withoutChromium)(
       await page.resize(DESKTOP);
     });
 
+    test('what runs here stands there: version, store, and each process with its release', async () => {
+      await go('/console/settings');
+      const { version } = (await organisation.ask('GET', '/version')).body;
+      await page.until(`document.querySelectorAll('#processes li').length === 1`);
+      expect(await page.value<string>(`document.querySelector('#processes').innerText`)).toContain(`${version}, since`);
+      await has('SQLite, in its data folder');
+      await has('npx agent-broker backup FILE');
+      await page.value(`document.querySelector('#installation').scrollIntoView()`);
+      await page.screenshot('installation.png');
+    });
+
     test('each command that rotates a key is copied with the keyboard alone, and said to be', async () => {
       await go('/console/settings');
       const uses = await page.value<string[]>(

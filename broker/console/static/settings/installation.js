@@ -1,21 +1,38 @@
 // What runs here, as far as the broker tells owners.
 import { html } from '/console/html.js';
+import { Command } from '/console/shell/command.js';
 import { useOwner } from '/console/shell/owner.js';
+import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const SELDOM_MS = 600_000;
+const EVERY_MS = 15_000;
+
+const STORES = { sqlite: 'SQLite, in its data folder', postgres: 'PostgreSQL' };
 
 export function Installation() {
   const { base_url, sign_in } = useOwner();
   const version = useLoaded('/version', SELDOM_MS).answer;
+  const runs = useLoaded('/owner/installation', EVERY_MS).answer;
   return html`<section class="sheet" aria-labelledby="installation">
     <h2 id="installation">This installation</h2>
     <dl class="facts">
       <dt>Version</dt><dd>${version ? `${version.version}${version.sha === 'unknown' ? '' : ` (${version.sha.slice(0, 12)})`}` : '…'}</dd>
       <dt>Address</dt><dd><code class="theirs">${visibleLine(base_url)}</code></dd>
       <dt>Sign-in</dt><dd>${sign_in === 'oidc' ? 'At your identity provider' : 'By passkey or sign-in link'}</dd>
+      <dt>Store</dt><dd>${runs ? STORES[runs.store] : '…'}</dd>
+      <dt>Running</dt><dd id="processes">${
+        runs
+          ? html`<ul role="list">${runs.processes.map(
+              ({ id, version, started_at, answers }) => html`<li key=${id}>
+                ${version ?? 'An earlier release'}, since <${Ago} at=${started_at} />${answers && runs.processes.length > 1 && html` <span class="small quiet">(answers you)</span>`}
+              </li>`,
+            )}</ul>`
+          : '…'
+      }</dd>
     </dl>
-    <p class="small quiet">Its store and backups are seen on its machine: <code>npx agent-broker doctor</code></p>
+    <p class="small quiet">The broker does not know of its backups. Make one on its machine, and see there whether its settings hold (<code>npx agent-broker doctor</code>):</p>
+    <${Command} text="npx agent-broker backup FILE" />
   </section>`;
 }

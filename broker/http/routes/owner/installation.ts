@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { readInstallation } from '../../../admin/installation.ts';
+import { instant } from '../../instant.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+/** GET /owner/installation: what runs here. It is of the installation and not of one organisation, so it names nothing of any. */
+export const ownerInstallation = route({
+  method: 'GET',
+  path: '/owner/installation',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.installation.read',
+  summary: 'The store, and the broker processes that serve from it now.',
+  answers: {
+    200: {
+      description: 'The longest running process first.',
+      schema: z.object({
+        store: z.enum(['sqlite', 'postgres']),
+        processes: z.array(
+          z.object({
+            id: z.string(),
+            version: z.string().nullable().describe('null: a release that did not say so yet'),
+            started_at: z.iso.datetime(),
+            seen_at: z.iso.datetime().describe('its last heartbeat; after 20 seconds without one it is not listed'),
+            answers: z.boolean().describe('whether this answer is from it'),
+          }),
+        ),
+      }),
+    },
+  },
+  errors: [],
+  handle: async ({ services: { broker } }) => {
+    const { store, processes } = await readInstallation(broker);
+    return json(200, {
+      store,
+      processes: processes.map(({ id, release, startedAt, seenAt, isThis }) => ({
+        id,
+        version: release,
+        started_at: instant(startedAt),
+        seen_at: instant(seenAt),
+        answers: isThis,
+      })),
+    });
+  },
+});
