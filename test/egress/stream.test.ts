@@ -270,7 +270,9 @@ describe('the credential in a streamed answer', () => {
     await using outbound = outboundTo(upstream);
     const { body } = await open(outbound, upstream.url(), { search });
     const { bytes, ended } = await take(body);
-    expect([bytes.toString(), ended]).toEqual(['abc ', 'credential_found']);
+    // What stood before it in the piece that completes it is not passed on, and TCP may deliver two pieces as one.
+    expect(['abc ', '']).toContain(bytes.toString());
+    expect(ended).toBe('credential_found');
   });
 
   test('is found at the very end', async () => {
