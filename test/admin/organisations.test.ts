@@ -24,7 +24,7 @@ const OPEN = [
   '/owner/passkeys/assert/finish',
 ];
 /** What these tell is the same for everybody. */
-const OF_THE_BROKER = /^\/owner\/(keys|reach|channel-kinds|audit-sink-kinds|built-in-platforms(\/.*)?)$/;
+const OF_THE_BROKER = /^\/owner\/(keys|reach|installation|channel-kinds|audit-sink-kinds|built-in-platforms(\/.*)?)$/;
 /** Devices belong to one owner each, and only some ids of a table are tried: test/notify/web-push.test.ts has these. */
 const OF_ONE_OWNER = /^\/owner\/push-subscriptions\//;
 /**
