@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
-import { eventRow } from '../broker/audit/event-row.ts';
-import { uuidv4, uuidv7 } from '../broker/crypto/ids.ts';
+import { uuidv4 } from '../broker/crypto/ids.ts';
 import { present } from '../broker/policy/present.ts';
 import { rootOfEdge } from '../broker/receipt-log/merkle.ts';
 import { PLACES_AT_ONCE } from '../broker/receipt-log/sequencer.ts';
 import { appendRows, readEdge } from '../broker/receipt-log/tree.ts';
 import type { Appender } from '../broker/store/appender.ts';
-import { type AuditRow, auditStatement } from '../broker/store/audit.ts';
+import { auditStatement } from '../broker/store/audit.ts';
 import { AUDIT_COLUMNS } from '../broker/store/audit-columns.ts';
 import { takePending } from '../broker/store/log-pending.ts';
 import { migrate } from '../broker/store/migrate.ts';
@@ -26,6 +25,7 @@ import { wholeNumber } from './bench-options.ts';
 import { median } from './measure.ts';
 import { startPostgres } from './postgres.ts';
 import { cpuSeconds } from './process.ts';
+import { readRow } from './read-row.ts';
 
 export const LOG_USAGE = `Usage: npm run bench -- log [--rounds N] [--rows N]
 
@@ -127,26 +127,8 @@ async function measureStore(store: Store, pids: readonly number[], { rounds, row
 /** Rows of a read, hashed and signed as ones of a broker are in length, in batches. */
 function makeRows(organisationId: string, count: number): (readonly unknown[])[][] {
   const rows = Array.from({ length: count }, () => {
-    const now = Date.now();
-    const row: AuditRow = {
-      ...eventRow({
-        auditId: uuidv7(now),
-        correlationId: uuidv4(),
-        createdAt: now,
-        instanceId: '',
-        organisationId,
-        agent: { id: uuidv4(), agent_id: 'agt_0123456789abcdefghij' },
-        reason: 'allowed_by_policy',
-        platform: 'demo',
-        connectionId: uuidv4(),
-        scope: 'demo:read',
-        method: 'GET',
-        path: '/items/1',
-        upstreamStatus: 200,
-      }),
-      kind: 'action',
-      result: 'allowed',
-      finished_at: now,
+    const row = {
+      ...readRow(organisationId),
       row_hash: randomBytes(32).toString('hex'),
       receipt_kid: randomBytes(32).toString('base64url'),
       receipt: randomBytes(64).toString('base64url'),

@@ -7,9 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { eventRow } from '../broker/audit/event-row.ts';
 import { signRow } from '../broker/audit/receipt.ts';
-import { uuidv4, uuidv7 } from '../broker/crypto/ids.ts';
 import { createCompactSigner } from '../broker/crypto/jws.ts';
 import { generateSigningKey, importSigningKey } from '../broker/crypto/key-set.ts';
 import { present } from '../broker/policy/present.ts';
@@ -19,6 +17,9 @@ import { appendLeaves, type Edge, leafHash, rootOfEdge, TILE_WIDTH } from '../br
 import { checkpointNote, generateNoteKey, logKey, signHead, vkeyOf } from '../broker/receipt-log/note.ts';
 import { wholeNumber } from './bench-options.ts';
 import { cpuSeconds, residentBytes } from './process.ts';
+import { readRow } from './read-row.ts';
+
+const ORGANISATION = '00000000-0000-4000-8000-000000000001';
 
 export const VERIFY_USAGE = `Usage: npm run bench -- verify [--rows N]
 
@@ -106,7 +107,7 @@ function writeExport(folder: string, count: number): void {
   write([header(noteOf(Buffer.alloc(32)))]);
   for (let start = 0; start < count; start += TILE_WIDTH) {
     const rows = Array.from({ length: Math.min(TILE_WIDTH, count - start) }, (_, at) => {
-      const row = readRow();
+      const row = readRow(ORGANISATION);
       signRow(row, evidence, sign, 'did:web:broker.example');
       return { index: start + at, row };
     });
@@ -128,31 +129,4 @@ function writeExport(folder: string, count: number): void {
   writeFileSync(join(folder, 'log.key'), `${vkeyOf(key)}\n`);
   const { kid, publicJwk } = evidence;
   writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [{ ...publicJwk, alg: 'ES256', use: 'sig', kid }] }));
-}
-
-/** A governed read, final but for its hash and receipt. */
-function readRow() {
-  const now = Date.now();
-  return {
-    ...eventRow({
-      auditId: uuidv7(now),
-      correlationId: uuidv4(),
-      createdAt: now,
-      instanceId: '',
-      organisationId: '00000000-0000-4000-8000-000000000001',
-      agent: { id: uuidv4(), agent_id: 'agt_0123456789abcdefghij' },
-      reason: 'allowed_by_policy',
-      platform: 'demo',
-      connectionId: uuidv4(),
-      scope: 'demo:read',
-      method: 'GET',
-      path: '/items/1',
-      upstreamStatus: 200,
-    }),
-    kind: 'action' as const,
-    result: 'allowed' as const,
-    finished_at: now,
-    decision:
-      '{"policy":{"id":"247de97e-1407-42b1-a986-78b796cb0544","name":"default","version":1},"guardrails":{"version":0},"matched":[{"source":"policy","name":"reads","effect":"allow"}],"evaluated":["status","grant","ttl","breaker","child_liveness","guardrails","policy"]}',
-  };
 }
