@@ -45,6 +45,8 @@ function failInstall() {
 async function run() {
   const isServed = process.argv[2] === 'mcp' && (await quickly(process.argv.slice(3)));
   if (!isServed) {
+    // A checkout loads a thousand files, and strips the types of each. The package has a few, for which a cache takes only memory.
+    if (source) keepCompiled();
     // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
     const stop = ['serve', 'demo'].includes(process.argv[2]) ? listenForStop() : undefined;
     const { main } = await import(source ? './cli.ts' : '../dist/cli.js');
@@ -66,6 +68,7 @@ function listenForStop() {
   return stop.signal;
 }
 
+/** `agent-broker mcp`, which a client starts with every session, and whose tools it waits for. */
 async function quickly(words) {
   keepCompiled();
   const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/quick-mcp.js');
@@ -73,7 +76,7 @@ async function quickly(words) {
 }
 
 /**
- * Compile cache, because a client starts this with every session and waits for its tools. Not in the temporary folder, which is
+ * Compile cache, for what is started again and again while somebody waits. Not in the temporary folder, which is
  * Node's default: other users of the machine could inject code there.
  */
 function keepCompiled() {

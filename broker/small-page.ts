@@ -62,7 +62,7 @@ export function smallPage({ title, parts, leadsTo }: SmallPage): string {
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
-    <title>${title} · Agent Broker</title>
+    <title>${title} \u00b7 Agent Broker</title>
     <link rel="icon" href="/console/icon.svg" type="image/svg+xml">
     <link rel="stylesheet" href="/console/base.css">
     <link rel="stylesheet" href="/console/sign-in.css">

@@ -1,5 +1,4 @@
 /** Sends a mail: the library speaks SMTP (RFC 5321), the connection is ours. */
-import nodemailer from 'nodemailer';
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from './dispatcher.ts';
 import { errorCode } from './unreachable.ts';
@@ -38,6 +37,7 @@ const WATCH_MS = 100;
 /** Sends one. Never rejects. */
 export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailServer, mail: Mail): Promise<Mailed> {
   const { host, port, security, user, password, ca } = server;
+  const { default: nodemailer } = await import('nodemailer');
   const socket = await dial({ host, port, ports: PORTS });
   if ('kind' in socket) return { ok: false, why: socket.detail };
   // A server that talks without end must not fill our memory: the library waits for the end of a line.

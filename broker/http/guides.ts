@@ -1,5 +1,5 @@
 /** The guides that a broker serves under /docs: the pages of docs/, which ship with the package, and the changelog. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** `name`: the address below /docs, `clients/remote` for docs/clients/remote.md. `file`: from the root of the package. */
@@ -54,7 +54,19 @@ const ROOT = ['../../', '../../../']
   .map((up) => new URL(up, import.meta.url))
   .find((root) => existsSync(new URL('docs/agents.md', root)));
 
-const read = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8');
+/** Bytes that hold a guide's heading and its first sentence. */
+const HEAD_BYTES = 4096;
+
+/** Its heading and first paragraph. Not of the whole text, which a title that is kept would keep in memory. */
+function readHead(file: string): string {
+  const opened = openSync(new URL(file, ROOT), 'r');
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    return head.toString('utf8', 0, readSync(opened, head));
+  } finally {
+    closeSync(opened);
+  }
+}
 
 /** Those that are part of this install. */
 export function listGuides(): Guide[] {
@@ -68,7 +80,7 @@ export function listGuides(): Guide[] {
   return [...pages, { name: 'changelog', file: 'CHANGELOG.md' }]
     .filter(({ file }) => existsSync(new URL(file, ROOT)))
     .map(({ name, file }) => {
-      const text = read(file);
+      const text = readHead(file);
       const [, title = name, first = ''] =
         /^# (.+)\n\n(?![-#|`<])([\s\S]+?)(?:\n\n|$)/.exec(text) ?? /^# (.+)/.exec(text) ?? [];
       return { name, file, title, about: ABOUT[name] ?? sentenceOf(first) };
@@ -84,7 +96,7 @@ const sentenceOf = (paragraph: string): string =>
     .replace(/(?<=[.:])\s.*$/, '');
 
 /** The Markdown of a guide. */
-export const readGuide = ({ file }: Guide): string => read(file);
+export const readGuide = ({ file }: Guide): string => readFileSync(new URL(file, ROOT), 'utf8');
 
 /** A picture of a guide, by its file's name; undefined when there is none. */
 export function readPicture(name: string): Buffer | undefined {

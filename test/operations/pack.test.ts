@@ -49,6 +49,17 @@ describe('the packed package', () => {
     expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
   });
 
+  test('what it runs is read as one byte a character, and does not load the fetch of Node', () => {
+    const dist = join(folder, 'node_modules', 'agent-broker', 'dist');
+    const programs = readdirSync(dist).filter((file) => file.endsWith('.js'));
+    expect(programs.length).toBeGreaterThan(100);
+    for (const file of programs) {
+      const text = readFileSync(join(dist, file), 'utf8');
+      expect([file, /[^\0-\x7f]/.exec(text)?.[0]]).toEqual([file, undefined]);
+      expect([file, /^import .*"(?:node:)?http";$/m.exec(text)?.[0]]).toEqual([file, undefined]);
+    }
+  });
+
   test('an install takes little space, and holds none of the packages that are bundled', () => {
     const bytes = diskUsage(join(folder, 'node_modules'));
     // 20.3 MB with OpenTelemetry, of which 0.4 MB is. Much more is a dependency to think about: use less of it, or load it on use.
