@@ -6,10 +6,14 @@ import { mkdirSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv4 } from '../crypto/ids.ts';
+import { countPassedBuffer } from '../runtime/collect-garbage.ts';
 
 const MIB = 1024 * 1024;
 /** A body of more bytes goes into a file. */
 export const MOST_IN_MEMORY = MIB;
+/** Bytes that are gathered before they are written: each write goes through the thread pool, whose way costs more than 64 KiB do. */
+const WRITTEN_AT_ONCE = MIB;
+/** Bytes that are read at once. */
 const PIECE_BYTES = 256 * 1024;
 
 /** Bytes of bodies in memory, and of files. */
@@ -69,6 +73,7 @@ export function makeKeptBodies(folder: string, limits: KeptLimits): KeptBodies {
           if (bytes > limit) return await refuse(body, 'too_large');
           if (!(await body.add(piece))) return await refuse(body, 'no_room');
         }
+        await body.whole();
       } catch (error) {
         await body.release();
         throw error;
@@ -87,10 +92,11 @@ type Place = { folder: string; limits: KeptLimits; held: Held; family: string };
 
 class Body implements KeptBody {
   readonly #place: Place;
+  /** Of a short body. */
   #pieces: Buffer[] = [];
   #inMemory = 0;
   #inFile = 0;
-  #file: FileHandle | undefined;
+  #file: UnnamedFile | undefined;
 
   constructor(place: Place) {
     this.#place = place;
@@ -102,7 +108,7 @@ class Body implements KeptBody {
 
   /** False: there is no room for it. */
   async add(piece: Buffer): Promise<boolean> {
-    const { held, limits } = this.#place;
+    const { folder, held, limits } = this.#place;
     if (!this.#file && this.#inMemory + piece.length <= MOST_IN_MEMORY && held.memory + piece.length <= limits.memory) {
       this.#pieces.push(piece);
       this.#inMemory += piece.length;
@@ -111,12 +117,22 @@ class Body implements KeptBody {
     }
     const waiting = this.#pieces;
     this.#forgetMemory();
-    for (const one of [...waiting, piece]) if (!(await this.#write(one))) return false;
+    for (const one of [...waiting, piece]) {
+      if (!this.#hasRoom(one.length)) return false;
+      this.#countFile(one.length);
+      this.#file ??= await openUnnamed(folder);
+      await this.#file.add(one);
+    }
     return true;
   }
 
+  /** To be awaited when all was added. */
+  async whole(): Promise<void> {
+    await this.#file?.finish();
+  }
+
   open(): Buffer | AsyncIterable<Uint8Array> {
-    if (this.#file) return this.#read(this.#file);
+    if (this.#file) return this.#file.read(this.#inFile);
     const whole = Buffer.concat(this.#pieces);
     this.#pieces = [whole];
     return whole;
@@ -136,14 +152,9 @@ class Body implements KeptBody {
     this.#inMemory = 0;
   }
 
-  async #write(piece: Buffer): Promise<boolean> {
-    const { folder, limits, held, family } = this.#place;
-    if (held.files + piece.length > limits.files) return false;
-    if ((held.families.get(family) ?? 0) + piece.length > limits.filesOfFamily) return false;
-    this.#countFile(piece.length);
-    this.#file ??= await openUnnamed(folder);
-    await this.#file.writeFile(piece);
-    return true;
+  #hasRoom(bytes: number): boolean {
+    const { limits, held, family } = this.#place;
+    return held.files + bytes <= limits.files && (held.families.get(family) ?? 0) + bytes <= limits.filesOfFamily;
   }
 
   #countFile(bytes: number): void {
@@ -154,21 +165,73 @@ class Body implements KeptBody {
     if (ofFamily > 0) held.families.set(family, ofFamily);
     else held.families.delete(family);
   }
+}
 
-  async *#read(file: FileHandle): AsyncGenerator<Uint8Array> {
-    for (let at = 0; at < this.#inFile; ) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PIECE_BYTES), 0, PIECE_BYTES, at);
+/**
+ * A file without a name: written in order, then read as often as needed. The pieces are copied into two buffers in turns, one of which is
+ * written while the other is filled. Kept as they came, they would grow old, and V8 collects all of its memory to find old ones.
+ */
+class UnnamedFile {
+  readonly #file: FileHandle;
+  #filling = Buffer.allocUnsafeSlow(WRITTEN_AT_ONCE);
+  #other = Buffer.allocUnsafeSlow(WRITTEN_AT_ONCE);
+  #filled = 0;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  async add(piece: Buffer): Promise<void> {
+    countPassedBuffer(piece.length);
+    for (let at = 0; at < piece.length; ) {
+      const copied = piece.copy(this.#filling, this.#filled, at);
+      at += copied;
+      this.#filled += copied;
+      if (this.#filled < WRITTEN_AT_ONCE) return;
+      await this.#writing;
+      this.#writing = this.#file.writeFile(this.#filling);
+      // It is awaited by what comes next, if anything does.
+      this.#writing.catch(() => {});
+      [this.#filling, this.#other] = [this.#other, this.#filling];
+      this.#filled = 0;
+    }
+  }
+
+  /** To be awaited when all was added. */
+  async finish(): Promise<void> {
+    await this.#writing;
+    await this.#file.writeFile(this.#filling.subarray(0, this.#filled));
+    this.#filled = 0;
+  }
+
+  /** So many bytes from the beginning. Each piece is read while the one before it is sent. */
+  async *read(bytes: number): AsyncGenerator<Uint8Array> {
+    const pieceAt = (at: number) => {
+      const reading = this.#file.read(Buffer.allocUnsafeSlow(PIECE_BYTES), 0, PIECE_BYTES, at);
+      // Whoever takes no more leaves the last one behind.
+      reading.catch(() => {});
+      return reading;
+    };
+    for (let at = 0, reading = pieceAt(at); at < bytes; ) {
+      const { bytesRead, buffer } = await reading;
       if (bytesRead === 0) throw new Error('the file of a request body is shorter than what was written');
       at += bytesRead;
+      if (at < bytes) reading = pieceAt(at);
       yield buffer.subarray(0, bytesRead);
     }
   }
+
+  /** Waits for what is under way. */
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
 }
 
-async function openUnnamed(folder: string): Promise<FileHandle> {
+async function openUnnamed(folder: string): Promise<UnnamedFile> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, `git-${uuidv4()}`);
   const file = await open(path, 'wx+', 0o600);
   await unlink(path);
-  return file;
+  return new UnnamedFile(file);
 }

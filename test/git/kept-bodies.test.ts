@@ -1,7 +1,8 @@
 /** Bodies that wait until they are whole: in memory, in files without a name, within bounds. */
 import { readdirSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { type KeptBody, keptLimits, MOST_IN_MEMORY, makeKeptBodies } from '../../broker/git/kept-bodies.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -9,6 +10,13 @@ const MIB = 1024 * 1024;
 
 async function* pieces(bytes: number, size = 64 * 1024): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes; at += size) yield Buffer.alloc(Math.min(size, bytes - at), at % 251);
+}
+
+/** Closed: of what kind it is. */
+async function anyFile(): Promise<object> {
+  const file = await open('/dev/null');
+  await file.close();
+  return file;
 }
 
 async function contentOf(body: KeptBody): Promise<Buffer> {
@@ -44,6 +52,35 @@ test.each([0, 1, MOST_IN_MEMORY, MOST_IN_MEMORY + 1, 5 * MIB])(
     return expect(kept.held).toEqual({ memory: 0, files: 0 });
   },
 );
+
+test.each([1, 999, 100_001, 3 * MIB + 7])('pieces of %i bytes come out as they went in', async (size) => {
+  const kept = makeKeptBodies(join(newFolder(), 'run'), { memory: 0, files: 8 * MIB, filesOfFamily: 8 * MIB });
+  const bytes = size === 1 ? 5_000 : 7 * MIB + 3;
+  const found = await kept.keep(pieces(bytes, size), 8 * MIB, 'a');
+  if (found.kind !== 'kept') return expect(found.kind).toBe('kept');
+  const went: Buffer[] = [];
+  for await (const piece of pieces(bytes, size)) went.push(piece);
+  expect((await contentOf(found.body)).equals(Buffer.concat(went))).toBe(true);
+  // One who leaves in the middle holds nothing up.
+  for await (const piece of found.body.open() as AsyncIterable<Uint8Array>) {
+    expect(piece.length).toBeGreaterThan(0);
+    break;
+  }
+  await found.body.release();
+  return expect(kept.held).toEqual({ memory: 0, files: 0 });
+});
+
+test('a disk that takes no more is an error of the body, and leaves nothing counted', async () => {
+  const kept = makeKeptBodies(join(newFolder(), 'run'), keptLimits(MIB));
+  const open = vi.spyOn(Object.getPrototypeOf(await anyFile()), 'writeFile');
+  open.mockRejectedValue(Object.assign(new Error('no space'), { code: 'ENOSPC' }));
+  try {
+    await expect(kept.keep(pieces(5 * MIB), 10 * MIB, 'a')).rejects.toThrow('no space');
+  } finally {
+    open.mockRestore();
+  }
+  expect(kept.held).toEqual({ memory: 0, files: 0 });
+});
 
 test('one that is too large is given up, and so is one whose sender leaves', async () => {
   const kept = makeKeptBodies(join(newFolder(), 'run'), keptLimits(MIB));
