@@ -2,7 +2,7 @@
 import { type Opened, openAccessRequest } from '../approvals/access-requests.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
 import { findOpenRequest } from '../store/access-requests.ts';
@@ -16,11 +16,7 @@ export type AskedAccess = { platformId: string; scope: string | undefined; reaso
  * could grant it. A platform that failed too often may be asked for.
  */
 export async function askAccess(
-  {
-    broker,
-    changes,
-    loadFacts,
-  }: { broker: Pick<Broker, 'clock' | 'store'>; changes: ApprovalChanges; loadFacts: FactsLoader },
+  { broker, changes, loadFacts }: Uses<'clock' | 'store'> & { changes: ApprovalChanges; loadFacts: FactsLoader },
   { agent, rows }: AgentPrincipal,
   { platformId, scope, reason }: AskedAccess,
 ): Promise<Opened | Exclude<Standing, { kind: 'missing' }>> {

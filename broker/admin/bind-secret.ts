@@ -31,7 +31,7 @@ export type Acceptable = { authorization: SecretAuthorizationTable; context: Gra
  * just this agent and platform: a key of others, a used or made-up token, an agent of another organisation.
  */
 export async function openSentSecret(
-  services: { broker: Pick<Broker, 'clock' | 'store' | 'vault'>; compiled: Compiled },
+  services: Uses<'clock' | 'store' | 'vault'> & { compiled: Compiled },
   { agentId, platformId, sealed }: SentSecret,
 ): Promise<Acceptable> {
   const { broker } = services;

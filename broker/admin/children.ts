@@ -87,7 +87,7 @@ function holdingsOf(broker: Pick<Broker, 'config'>, { agent, rows }: AgentPrinci
   return { grants: [...grants.values()], mayLimitRepos, defaultConnections };
 }
 
-function issuingKey({ broker }: { broker: Pick<Broker, 'log' | 'keys'> }, now: Instant): SigningKey | undefined {
+function issuingKey({ broker }: Uses<'log' | 'keys'>, now: Instant): SigningKey | undefined {
   try {
     return broker.keys.signer('issuing', now);
   } catch (error) {
@@ -97,7 +97,7 @@ function issuingKey({ broker }: { broker: Pick<Broker, 'log' | 'keys'> }, now: I
 }
 
 function newChild(
-  { broker }: { broker: Pick<Broker, 'baseUrl' | 'did'> },
+  { broker }: Uses<'baseUrl' | 'did'>,
   parent: FactsRow,
   wish: ChildWish,
   key: SigningKey,

@@ -1,7 +1,7 @@
 /** Owners connect a platform through OAuth: sent to its authorization server, and back; and end that again. */
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { OwnerPrincipal } from '../auth/principal.ts';
-import type { Broker, Uses } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import type { Connected, OAuthConnections } from '../oauth-client/oauth-connections.ts';
@@ -33,7 +33,7 @@ const refusalOf = ({ problem, detail }: OAuthProblem): ChangeRefused => new Chan
 
 /** Answers where to send the browser of the owner, and until when. `sessionId`: see OAuthConnections. Throws ChangeRefused. */
 export async function beginOAuth(
-  services: { broker: Pick<Broker, 'clock' | 'store'>; oauth: OAuthConnections },
+  services: Uses<'clock' | 'store'> & { oauth: OAuthConnections },
   { id: ownerId, organisation_id: organisationId }: OwnerPrincipal['owner'],
   { id, sessionId }: { id: string; sessionId: string | null },
 ): Promise<{ url: string; expiresAt: number }> {
@@ -128,7 +128,7 @@ export async function finishOAuth(
 const removedMeanwhile = () => new ChangeRefused('conflict', 'The connection was removed in the meantime.');
 
 async function unmetScopes(
-  services: { broker: Pick<Broker, 'clock' | 'store'> },
+  services: Uses<'clock' | 'store'>,
   { connection, manifest: { needs = {} } }: ReadConnection,
   { tokens: { upstreamScopes } }: Connected,
 ): Promise<string[]> {

@@ -2,7 +2,7 @@
 
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
@@ -119,7 +119,7 @@ type PendingGrant = { context: GrantContext; scopes: readonly string[]; granting
 
 /** What can be said against an approval without looking at the grant. */
 async function prepare(
-  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
+  services: Uses<'store'> & { compiled: Compiled },
   request: ShownRequest,
   granting: Granting,
 ): Promise<PendingGrant> {

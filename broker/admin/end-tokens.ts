@@ -1,5 +1,5 @@
 /** What a connection leaves behind at an authorization server when it is removed, or gets another credential. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
 import { forgetRegistration } from '../oauth-client/registration.ts';
@@ -25,10 +25,7 @@ export type FormerConnection = {
  * nobody came to use them here any more, whatever the server says. False: it had none, or the server has no place to revoke them.
  */
 export async function endTokens(
-  {
-    broker,
-    oauth,
-  }: { broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>; oauth: OAuthConnections },
+  { broker, oauth }: Uses<'clock' | 'log' | 'store' | 'vault' | 'outbound'> & { oauth: OAuthConnections },
   { connection, manifest, removed, appTokens = [] }: FormerConnection,
 ): Promise<boolean | OAuthProblem> {
   const { organisation_id: organisationId, id, platform_id: platformId } = connection;

@@ -1,6 +1,6 @@
 import { statusAt } from '../audit/approval-state.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { findRegistrationByToken } from '../store/registrations.ts';
 import type { RegistrationTable } from '../store/schema.ts';
 
@@ -16,7 +16,7 @@ export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id' | '
  * forgotten. Answers what ends that early; `over` is called at the end in any case.
  */
 export function followRegistration(
-  { broker, changes }: { broker: Pick<Broker, 'clock' | 'log' | 'store'>; changes: ApprovalChanges },
+  { broker, changes }: Uses<'clock' | 'log' | 'store'> & { changes: ApprovalChanges },
   { id, token_hash }: Followed,
   tell: (news: RegistrationNews) => void,
   over: () => void,

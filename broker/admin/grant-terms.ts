@@ -1,6 +1,6 @@
 /** What an owner's patch makes of a grant, checked by the rules of governance files. */
 
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { checkReferences } from '../config-file/check-references.ts';
 import type { GrantTerms } from '../config-file/terms.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -45,7 +45,7 @@ export type GrantContext = {
 
 /** `no_agent`, `no_platform`: the organisation has none such. */
 export async function findGrantContext(
-  { broker, compiled }: { broker: Pick<Broker, 'store'>; compiled: Compiled },
+  { broker, compiled }: Uses<'store'> & { compiled: Compiled },
   organisationId: string,
   agentId: string,
   platformId: string,
@@ -61,7 +61,7 @@ export async function findGrantContext(
 
 /** The same for an owner's command. Throws ChangeRefused. */
 export async function loadGrantContext(
-  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
+  services: Uses<'store'> & { compiled: Compiled },
   organisationId: string,
   agentId: string,
   platformId: string,

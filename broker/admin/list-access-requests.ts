@@ -1,5 +1,5 @@
 /** What agents ask for, as owners look at it. */
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { findAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
 import { listGrants } from '../store/agents.ts';
@@ -27,7 +27,7 @@ export type RequestWithChoices = {
 
 /** One request, with what there is to grant, for whoever decides. Throws ChangeRefused. */
 export async function readRequest(
-  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
+  services: Uses<'store'> & { compiled: Compiled },
   organisationId: string,
   id: string,
 ): Promise<RequestWithChoices> {

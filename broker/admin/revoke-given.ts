@@ -1,5 +1,5 @@
 /** Revokes tokens of people at the server that issued them (RFC 7009), after they were forgotten here. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { inTurns } from '../runtime/in-turns.ts';
 import type { PersonTokenTable } from '../store/schema.ts';
@@ -14,7 +14,7 @@ const PATIENCE = { atOnce: 8, patienceMs: 20_000 };
  * @param at the connection that they are for and its manifest, also when it was removed just now
  */
 export async function revokeGiven(
-  { broker, oauth }: { broker: Pick<Broker, 'log'>; oauth: OAuthConnections },
+  { broker, oauth }: Uses<'log'> & { oauth: OAuthConnections },
   { connection, manifest }: ReadConnection,
   rows: readonly PersonTokenTable[],
 ): Promise<number> {

@@ -1,6 +1,6 @@
 /** An agent begins the consent of a person before its first call for them (specification, POST /v1/consent/caller/start). */
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
@@ -16,7 +16,7 @@ export type StartedConsent =
   | { kind: 'not_on_plan' | 'unsuitable' | 'unidentified' | 'too_many'; detail: string };
 
 export async function startConsent(
-  services: { broker: Pick<Broker, 'config' | 'clock' | 'store'>; people: People; loadFacts: FactsLoader },
+  services: Uses<'config' | 'clock' | 'store'> & { people: People; loadFacts: FactsLoader },
   who: AgentPrincipal,
   asked: { platformId: string; caller: Caller; connectionId: string | undefined },
 ): Promise<StartedConsent> {

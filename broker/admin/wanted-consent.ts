@@ -1,5 +1,5 @@
 /** What a connection has to be granted beyond what the manifest asks for: what agents wait for, and what it has already. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAccessRequests } from '../store/access-requests.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -9,7 +9,7 @@ const MOST = 500;
 
 /** The platform's scopes, by our names, that agents wait for because a connection was granted less than they need. */
 export async function scopesWaitingForConsent(
-  { broker: { store, clock } }: { broker: Pick<Broker, 'clock' | 'store'> },
+  { broker: { store, clock } }: Uses<'clock' | 'store'>,
   organisationId: string,
   platformId: string,
 ): Promise<string[]> {
@@ -21,7 +21,7 @@ export async function scopesWaitingForConsent(
 
 /** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
 export async function wantedConsent(
-  services: { broker: Pick<Broker, 'clock' | 'store'> },
+  services: Uses<'clock' | 'store'>,
   { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted, id }: ConnectionTable,
   { needs = {} }: Manifest,
 ): Promise<string[]> {

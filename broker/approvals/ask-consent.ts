@@ -2,7 +2,7 @@
 
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { waitsUntil } from '../facts/waits-until.ts';
 import type { Action } from '../wire/action.ts';
 import { openAccessRequest } from './access-requests.ts';
@@ -12,7 +12,7 @@ import { openAccessRequest } from './access-requests.ts';
  * store fails: the refusal of the call is already recorded, and is returned in any case.
  */
 export async function askConsent(
-  { broker, changes }: { broker: Pick<Broker, 'clock' | 'log' | 'store'>; changes: ApprovalChanges },
+  { broker, changes }: Uses<'clock' | 'log' | 'store'> & { changes: ApprovalChanges },
   { who: { agent }, action }: { who: AgentPrincipal; action: Action },
 ): Promise<{ token?: string }> {
   const { platform: platformId, scope, reason = null } = action;

@@ -9,7 +9,7 @@ import {
 } from '../audit/approval-state.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
-import type { Broker, Uses } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { type Decision, decideHeldCall, findApproval } from '../store/approvals.ts';
@@ -131,7 +131,7 @@ export async function decideHeldIf(
 
 /** A decided call as it is once its replay has finished, or `patienceMs` are over, without which the replay goes on. */
 export async function afterReplay(
-  { broker }: { broker: Pick<Broker, 'store'> },
+  { broker }: Uses<'store'>,
   { approval, replayed }: Extract<Decided, { kind: 'decided' }>,
   patienceMs: number,
 ): Promise<ApprovalTable> {

@@ -2,7 +2,7 @@
 import type { ApprovalProvenance } from '../audit/approval-state.ts';
 import type { AuditEvent } from '../audit/event-row.ts';
 import type { CallRecord } from '../audit/outcome.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
 import type { HeldCall } from '../store/held-calls.ts';
@@ -70,10 +70,7 @@ export function eventOfHeld(
 }
 
 /** The exact request; undefined, and logged, when the stored value was modified. */
-export function readHeldRequest(
-  { broker }: { broker: Pick<Broker, 'vault' | 'log'> },
-  held: HeldCall,
-): JsonObject | undefined {
+export function readHeldRequest({ broker }: Uses<'vault' | 'log'>, held: HeldCall): JsonObject | undefined {
   try {
     return openRequest(broker, held);
   } catch (error) {

@@ -1,5 +1,5 @@
 /** Held calls, as their owners read them, and whoever has the link of one. */
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import {
   findHeldCall,
@@ -47,7 +47,7 @@ export const findHeldById = (db: Db, id: string): Promise<HeldCall | undefined> 
  * comes to nothing.
  */
 export async function openHeld(
-  services: { broker: Pick<Broker, 'log' | 'store' | 'vault'>; compiled: Compiled },
+  services: Uses<'log' | 'store' | 'vault'> & { compiled: Compiled },
   held: HeldCall,
 ): Promise<ShownRequest | null> {
   const opened = readHeldRequest(services, held);

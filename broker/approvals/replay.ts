@@ -179,7 +179,7 @@ async function recordLate(
 
 /** Updates the approval's state in the transaction of the replay's row. */
 function companionOf(
-  { broker, changes }: { broker: Pick<Broker, 'clock' | 'log' | 'vault'>; changes: ApprovalChanges },
+  { broker, changes }: Uses<'clock' | 'log' | 'vault'> & { changes: ApprovalChanges },
   held: HeldCall,
 ): Companion {
   return async (tx, row, value) => {

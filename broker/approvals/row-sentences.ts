@@ -3,7 +3,7 @@
  * of a held call has the sentence that was stored with that, and any other one is said again from method and path by the platform's
  * manifest of today, when somebody reads it. Nothing of it is on the way of a call.
  */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { Sentence } from '../sentences/part.ts';
 import { type Platform, sentenceOfPath } from '../sentences/sentences.ts';
@@ -16,7 +16,7 @@ type Row = Pick<AuditRow, 'id' | 'approval_id' | 'platform_id' | 'method' | 'pat
 
 /** By the id of the row; of a row that names no call there is none. */
 export async function sentencesOfRows(
-  { broker, compiled }: { broker: Pick<Broker, 'log' | 'store' | 'vault'>; compiled: Compiled },
+  { broker, compiled }: Uses<'log' | 'store' | 'vault'> & { compiled: Compiled },
   organisationId: string,
   rows: readonly Row[],
 ): Promise<ReadonlyMap<string, Sentence>> {

@@ -1,5 +1,5 @@
 /** The exact request of a held call, for display to the deciding person. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import type { CallAsk, JsonObject, JsonValue } from '../policy/facts.ts';
@@ -27,7 +27,7 @@ export type ShownRequest = {
 
 /** `request`: as opened. Untrusted input of the agent. */
 export async function shownRequest(
-  services: { broker: Pick<Broker, 'store'>; compiled: Compiled },
+  services: Uses<'store'> & { compiled: Compiled },
   held: HeldCall,
   request: JsonObject,
 ): Promise<ShownRequest> {
@@ -43,7 +43,7 @@ export async function shownRequest(
 }
 
 async function recipientsOf(
-  { broker, compiled }: { broker: Pick<Broker, 'store'>; compiled: Compiled },
+  { broker, compiled }: Uses<'store'> & { compiled: Compiled },
   held: HeldCall,
   request: JsonObject,
 ): Promise<string[]> {

@@ -1,6 +1,6 @@
 /** Whether calls like a held one may be approved along with it, and in which members they may differ. */
 
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -13,8 +13,7 @@ import type { HeldCall } from '../store/held-calls.ts';
 import { openBasis } from './sealed.ts';
 
 /** What offering takes of the process. */
-export type Offering = {
-  broker: Pick<Broker, 'store' | 'vault' | 'log' | 'clock'>;
+export type Offering = Uses<'store' | 'vault' | 'log' | 'clock'> & {
   facts: FactsReader;
   loadFacts: FactsLoader;
   compiled: Compiled;

@@ -1,10 +1,10 @@
 /** Waits for news of what a person decides, without asking the store in between. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { ApprovalChanges } from './changes.ts';
 
 /** What a wait needs of the process. */
-export type Watching = { broker: Pick<Broker, 'clock'>; changes: Pick<ApprovalChanges, 'watch'> };
+export type Watching = Uses<'clock'> & { changes: Pick<ApprovalChanges, 'watch'> };
 
 /**
  * Reads until it is settled, the time is over, or nobody listens any more. Between two readings it costs the store nothing.

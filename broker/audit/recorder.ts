@@ -1,5 +1,5 @@
 /** The interface of recording. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Db } from '../store/store.ts';
 import type { RolledBack } from '../store/transaction.ts';
@@ -85,4 +85,4 @@ export type Recorder = {
 };
 
 /** Dependencies of recording. */
-export type Recording = { broker: Pick<Broker, 'instanceId' | 'clock' | 'log' | 'store'>; recorder: Recorder };
+export type Recording = Uses<'instanceId' | 'clock' | 'log' | 'store'> & { recorder: Recorder };

@@ -152,10 +152,7 @@ async function closeIntent(
 async function takeOverReplays({
   broker,
   replays,
-}: {
-  broker: Pick<Broker, 'instanceId' | 'log' | 'store'>;
-  replays: Replays;
-}): Promise<void> {
+}: Uses<'instanceId' | 'log' | 'store'> & { replays: Replays }): Promise<void> {
   const { store, instanceId, log } = broker;
   for (const stranded of await listStrandedClaims(store.db, instanceId, BATCH)) {
     if (replays.isRunning(stranded.id)) continue;

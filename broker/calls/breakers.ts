@@ -3,7 +3,7 @@
 import type { Changing } from '../audit/record-change.ts';
 import { byBroker, recordChange } from '../audit/record-change.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { BREAKER_LIMITS, type BreakerCause } from '../policy/breaker.ts';
 import type { BreakerFacts, Facts, Instant } from '../policy/facts.ts';
 import {
@@ -140,7 +140,7 @@ async function close(services: Changing, agent: Whose, key: BreakerKey): Promise
 const MOST_ADDRESSES = 10;
 
 const openAddresses = (
-  { broker }: { broker: Pick<Broker, 'clock' | 'store'> },
+  { broker }: Uses<'clock' | 'store'>,
   { organisation_id, id: agent_id }: Parameters<typeof noteBreaker>[2],
 ) => countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
 

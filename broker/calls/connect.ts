@@ -1,7 +1,7 @@
 /** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
 
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
@@ -27,7 +27,7 @@ export type Connected = { call: Call } & (
 
 /** `grant`: the one that the decision used. */
 export async function connect(
-  services: { broker: Pick<Broker, 'clock' | 'store'>; credentials: Credentials },
+  services: Uses<'clock' | 'store'> & { credentials: Credentials },
   given: Call,
   loaded: LoadedFacts,
   grant: Grant | undefined,

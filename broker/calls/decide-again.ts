@@ -1,5 +1,5 @@
 /** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts, StandingApproval } from '../policy/facts.ts';
@@ -14,7 +14,7 @@ import { reloadPrincipal } from './reload.ts';
  * the only one that counts; one that was ended meanwhile counts no more.
  */
 export async function decideAgain(
-  services: { broker: Pick<Broker, 'clock' | 'store'>; facts: FactsReader; loadFacts: FactsLoader },
+  services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader },
   call: Call,
   ask: Ask,
   {

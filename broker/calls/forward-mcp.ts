@@ -69,7 +69,7 @@ export async function whyUnlisted(
 }
 
 async function withMcpClient<Said>(
-  { broker, mcpSessions }: { broker: Pick<Broker, 'did' | 'clock' | 'keys' | 'outbound'>; mcpSessions: McpSessions },
+  { broker, mcpSessions }: Uses<'did' | 'clock' | 'keys' | 'outbound'> & { mcpSessions: McpSessions },
   call: Call,
   { platform: { manifest }, connection, credential, grant }: McpRequest,
   tool: string | undefined,

@@ -4,7 +4,7 @@ import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { keepsResponse } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -65,7 +65,7 @@ export function readKey(
  * @param request what makes it the same call: another one with this key is refused
  */
 export async function onceForKey<Answer extends StoredResponse>(
-  services: { broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'> },
+  services: Uses<'clock' | 'log' | 'store' | 'vault'>,
   who: AgentPrincipal,
   key: string,
   request: object,
@@ -106,7 +106,7 @@ const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
 });
 
 async function performOnce<Answer extends StoredResponse>(
-  { broker }: { broker: Pick<Broker, 'log' | 'store' | 'vault'> },
+  { broker }: Uses<'log' | 'store' | 'vault'>,
   { agent }: AgentPrincipal,
   claim: Claim,
   perform: (auditId: string) => Promise<First<Answer>>,
@@ -142,7 +142,7 @@ async function performOnce<Answer extends StoredResponse>(
 }
 
 async function judge(
-  { broker }: { broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'> },
+  { broker }: Uses<'clock' | 'log' | 'store' | 'vault'>,
   earlier: IdempotencyTable,
   hash: string,
 ): Promise<Repeated | 'abandoned'> {

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { readHeldRequest } from '../approvals/held-call.ts';
 import { actionOf, callerOf, rawOf } from '../approvals/held-request.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { type Facts, METHODS, type Method } from '../policy/facts.ts';
 import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
@@ -18,11 +18,7 @@ import { heldRaw } from './raw-request.ts';
 import { askOf, readCall } from './read-call.ts';
 import { toolOnFile, withEffect } from './tool-on-file.ts';
 
-type Services = {
-  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault'>;
-  facts: FactsReader;
-  loadFacts: FactsLoader;
-};
+type Services = Uses<'clock' | 'log' | 'store' | 'vault'> & { facts: FactsReader; loadFacts: FactsLoader };
 
 /** `replace`: the facts with the proposed rules; undefined: they are not about this agent. */
 export type Judging = {

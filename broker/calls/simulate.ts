@@ -1,6 +1,6 @@
 /** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
 
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
@@ -35,7 +35,7 @@ export type Simulated =
  * @param agentId `agt_…`, of an agent that there is
  */
 export async function simulate(
-  services: { broker: Pick<Broker, 'clock' | 'store'>; facts: FactsReader; loadFacts: FactsLoader; deeds: AgentDeeds },
+  services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader; deeds: AgentDeeds },
   agentId: string,
   { action, git }: Asked,
   proposed: Proposed,

@@ -1,5 +1,5 @@
 /** One way to the tokens of calls, however they are got: with a person's consent, or without a person. */
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -15,8 +15,7 @@ export type CallCredential = Credential | { request: TokenRequest };
 export const isRequest = (credential: CallCredential): credential is { request: TokenRequest } =>
   'request' in credential;
 
-export type TokenServices = {
-  broker: Pick<Broker, 'clock' | 'log' | 'store' | 'vault' | 'outbound'>;
+export type TokenServices = Uses<'clock' | 'log' | 'store' | 'vault' | 'outbound'> & {
   credentials: Credentials;
   oauth: OAuthConnections;
   issuedTokens: IssuedTokens;

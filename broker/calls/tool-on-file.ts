@@ -1,7 +1,7 @@
 /** What is on file of the tool that a call names: what it does, for the decision, and whether it may be called at all. */
 
 import type { OutcomeOf } from '../audit/outcome.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
@@ -21,7 +21,7 @@ export type ToolOnFile = {
 
 /** Looks a tool up; undefined where none is named. One statement, and only for calls to MCP servers. */
 export async function toolOnFile(
-  { broker }: { broker: Pick<Broker, 'store'> },
+  { broker }: Uses<'store'>,
   organisationId: string,
   platform: CompiledPlatform | undefined,
   { platformId, call }: Ask,

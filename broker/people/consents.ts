@@ -1,7 +1,7 @@
 /** Consents of people (specification, Per-person consent): begun by agents, and told of to whoever has the token. */
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
@@ -27,7 +27,7 @@ export type BegunConsent = { token: string; expiresAt: Instant };
 /** A consent as it is stored. */
 export type Consent = PersonConsentTable;
 
-type Services = { broker: Pick<Broker, 'clock' | 'store'>; people: People };
+type Services = Uses<'clock' | 'store'> & { people: People };
 
 /** Begins a consent of a person for a connection, or finds the one that this agent began. `too_many`: of this agent's wait already. */
 export async function beginConsent(

@@ -1,7 +1,7 @@
 /** AuthZEN adapter: translates to the decision of a governed call and back, without an engine of its own. */
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { askedPlatform } from '../facts/asked-platform.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
@@ -32,7 +32,7 @@ export type SubjectReader = (subjectId: string, platform: string) => Promise<rea
  * @param read the platform whose facts were read by the authentication of an agent
  */
 export function subjectReader(
-  { facts, broker }: { broker: Pick<Broker, 'store'>; facts: FactsReader },
+  { facts, broker }: Uses<'store'> & { facts: FactsReader },
   who: Asker,
   read: string,
 ): SubjectReader {

@@ -1,7 +1,7 @@
 /** TRQP v2.0 adapter: queries about an agent by itself, by its owners, and by anyone where it is published. */
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
-import type { Broker } from '../broker.ts';
+import type { Uses } from '../broker.ts';
 import { askedPlatform } from '../facts/asked-platform.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';
@@ -30,7 +30,7 @@ const RECOGNIZED =
 
 /** Whether the agent would be allowed now; undefined when the requester may not ask about it. */
 export async function authorization(
-  services: { broker: Pick<Broker, 'baseUrl'>; facts: FactsReader; loadFacts: FactsLoader; published: PublishedReader },
+  services: Uses<'baseUrl'> & { facts: FactsReader; loadFacts: FactsLoader; published: PublishedReader },
   who: Enquirer,
   query: TrqpAuthorizationQuery,
   now: Instant,
@@ -52,7 +52,7 @@ export async function authorization(
 
 /** Whether the authority recognises the agent now; undefined when the requester may not ask about it. */
 export async function recognition(
-  services: { broker: Pick<Broker, 'baseUrl'>; facts: FactsReader; published: PublishedReader },
+  services: Uses<'baseUrl'> & { facts: FactsReader; published: PublishedReader },
   who: Enquirer,
   query: TrqpRecognitionQuery,
   now: Instant,
@@ -86,7 +86,7 @@ type Refused = 'forbidden' | 'not_public' | 'entity_not_governed_by_authority';
  * indistinguishable (AZ-06), also by timing: the statement is the same.
  */
 async function find(
-  services: { broker: Pick<Broker, 'baseUrl'>; facts: FactsReader; published: PublishedReader },
+  services: Uses<'baseUrl'> & { facts: FactsReader; published: PublishedReader },
   who: Enquirer,
   names: Names,
   platform: string,
