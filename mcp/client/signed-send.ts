@@ -1,8 +1,8 @@
 /**
- * HTTP requests, each with a fresh token, on keep-alive connections. Uses `node:http`: `fetch` needs 16 MB more memory.
+ * HTTP requests, each with a fresh token, on keep-alive connections. Uses `node:http`: `fetch` needs 16 MB more memory, and so does an
+ * `import` of `node:http`, which reads the getters that load it. `node:https` is loaded only where it is needed, with all of TLS.
  */
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 type Options = {
@@ -22,8 +22,8 @@ export function signedSend({ url, token, headers = {} }: Options): Send {
   const { protocol } = new URL(url);
   if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`${url} is no http or https address.`);
   const isTls = protocol === 'https:';
-  const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
-  const open = isTls ? requestHttps : requestHttp;
+  const { Agent, request: open } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
+  const agent = new Agent({ keepAlive: true });
 
   const exchange = ({ method, path, headers: own = {}, body, signal }: BrokerRequest): Promise<BrokerReply> =>
     new Promise((resolve, reject) => {
