@@ -1,0 +1,21 @@
+/**
+ * A program that makes objects which live a little, as requests do, for a second and a half, and prints how much memory V8 set aside for new ones
+ * at most. With `limited` as its argument the growth of that is limited.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { getHeapSpaceStatistics } from 'node:v8';
+import { limitNewObjects } from '../../broker/runtime/collect-garbage.ts';
+
+if (process.argv[2] === 'limited') limitNewObjects();
+
+const kept: object[][] = [];
+let most = 0;
+for (const until = performance.now() + 1_500; performance.now() < until; ) {
+  kept.push(Array.from({ length: 20_000 }, (_, at) => ({ at, text: `text ${at}` })));
+  if (kept.length > 20) kept.shift();
+  const { space_size: size = 0 } = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space') ?? {};
+  most = Math.max(most, size);
+  // Collections are told of between two turns of the event loop.
+  await wait(0);
+}
+process.stdout.write(String(most));
