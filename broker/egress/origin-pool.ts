@@ -1,4 +1,5 @@
 /** The connection pool of one origin, with the queue of calls that wait for a connection. */
+/// <reference path="./undici-pool.d.ts" />
 // Not of the package's index, which loads its fetch, mocks and caches, too: 60 ms of a start, and 2 MB.
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { type ConnectorOptions, makeConnector } from './connector.ts';
