@@ -73,7 +73,8 @@ export async function cutWork(
   const began = performance.now();
   work.resume();
   while (work.progress() === before) {
-    if (performance.now() - began > GOES_ON_WITHIN_MS) throw new Error('the work does not go on after the last cut');
+    if (performance.now() - began > GOES_ON_WITHIN_MS)
+      throw withLog(scene, cuts, new Error(`the work does not go on after the last cut: ${work.lately?.() ?? ''}`));
     await pause(20);
   }
   await work.pause();

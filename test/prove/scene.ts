@@ -41,6 +41,8 @@ export type Work = {
   check?(served: number): Promise<void>;
   /** How much was done so far: it goes on after the last cut. */
   progress(): number;
+  /** What came of it lately, for the error when it does not go on. */
+  lately?(): string;
 };
 
 /** Sets the scene, with `more` in the environment: `prepare` has a broker that serves; when it answers work, that broker has stopped. */

@@ -20,6 +20,9 @@ const KINDS = [
   ...Array(12).fill({ method: 'PATCH', scope: 'demo:read', data: BODY }),
 ] as { method: string; scope: string; data?: object }[];
 
+/** Answers that are told of when no call succeeds any more. */
+const LATEST = 20;
+
 type Call = { item: string; agent: TestAgent; action: Record<string, unknown>; key?: string };
 
 /** Two agents at a platform that takes its time. */
@@ -51,6 +54,11 @@ export async function calls(scene: Scene, invariants: () => Invariants): Promise
   const agents = await agentsOf(scene);
   /** Nobody got an answer to them: they are made again, with their key. */
   const unsettled: Call[] = [];
+  const latest: string[] = [];
+  const note = (what: string) => {
+    latest.push(what);
+    if (latest.length > LATEST) latest.shift();
+  };
   const newCall = (worker: number, turn: number): Call => {
     const { method, scope, data } = KINDS[Math.floor(random() * KINDS.length)]!;
     const item = `w${worker}-${turn}`;
@@ -67,11 +75,15 @@ export async function calls(scene: Scene, invariants: () => Invariants): Promise
     return false;
   };
   const work = workers(10, async (worker, turn) => {
-    const call = unsettled.shift() ?? newCall(worker, turn);
+    // Every other one is new: a key whose call was cut before it had a row is in progress for five minutes, and ten of those would be all
+    // that ten workers try.
+    const call = (turn % 2 === 0 ? unsettled.shift() : undefined) ?? newCall(worker, turn);
     let answer: Answer;
     try {
       answer = await call.agent.act(call.action, call.key === undefined ? {} : { 'idempotency-key': call.key });
+      note(`${answer.status} ${answer.body.error ?? ''}`);
     } catch (error) {
+      note(String(error));
       if (call.key !== undefined) unsettled.push(call);
       throw error;
     }
@@ -82,5 +94,6 @@ export async function calls(scene: Scene, invariants: () => Invariants): Promise
   return {
     ...work,
     moment: whenSeen(scene),
+    lately: () => `${unsettled.length} to be made again; ${latest.join(', ')}`,
   };
 }
