@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../../broker/config.ts';
-import { limitNewObjects, releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
+import { limitYoungGeneration, releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
 import { keepMemoryOffDisk } from '../../broker/runtime/no-dumps.ts';
 import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
@@ -22,7 +22,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
     .action(async (options: Options) => {
       keepMemoryOffDisk();
-      limitNewObjects();
+      limitYoungGeneration();
       const { ConfigError, readConfig } = await import('../../broker/config.ts');
       const { serve } = await import('../../broker/main.ts');
       const sandboxes = await import('../../broker/sandbox.ts');

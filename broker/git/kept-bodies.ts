@@ -11,10 +11,9 @@ import { countPassedBuffer } from '../runtime/collect-garbage.ts';
 const MIB = 1024 * 1024;
 /** A body of more bytes goes into a file. */
 export const MOST_IN_MEMORY = MIB;
-/** Bytes that are gathered before they are written: each write goes through the thread pool, whose way costs more than 64 KiB do. */
-const WRITTEN_AT_ONCE = MIB;
-/** Bytes that are read at once. */
+/** Bytes of one write to a file, and of one read: each goes through the thread pool, which costs more than copying 64 KiB. */
 const PIECE_BYTES = 256 * 1024;
+const NO_BYTES = Buffer.alloc(0);
 
 /** Bytes of bodies in memory, and of files. */
 export type HeldBytes = { memory: number; files: number };
@@ -173,8 +172,8 @@ class Body implements KeptBody {
  */
 class UnnamedFile {
   readonly #file: FileHandle;
-  #filling = Buffer.allocUnsafeSlow(WRITTEN_AT_ONCE);
-  #other = Buffer.allocUnsafeSlow(WRITTEN_AT_ONCE);
+  #filling = Buffer.allocUnsafeSlow(PIECE_BYTES);
+  #other = Buffer.allocUnsafeSlow(PIECE_BYTES);
   #filled = 0;
   #writing: Promise<void> = Promise.resolve();
 
@@ -188,7 +187,7 @@ class UnnamedFile {
       const copied = piece.copy(this.#filling, this.#filled, at);
       at += copied;
       this.#filled += copied;
-      if (this.#filled < WRITTEN_AT_ONCE) return;
+      if (this.#filled < PIECE_BYTES) return;
       await this.#writing;
       this.#writing = this.#file.writeFile(this.#filling);
       // It is awaited by what comes next, if anything does.
@@ -198,11 +197,12 @@ class UnnamedFile {
     }
   }
 
-  /** To be awaited when all was added. */
+  /** To be awaited when all was added. A body that waits, or is sent, holds no buffer. */
   async finish(): Promise<void> {
     await this.#writing;
     await this.#file.writeFile(this.#filling.subarray(0, this.#filled));
-    this.#filled = 0;
+    this.#filling = NO_BYTES;
+    this.#other = NO_BYTES;
   }
 
   /** So many bytes from the beginning. Each piece is read while the one before it is sent. */

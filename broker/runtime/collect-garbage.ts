@@ -39,20 +39,20 @@ export function countPassedBuffer(bytes: number): void {
   collect({ type: 'minor' });
 }
 
-/** Bytes for new objects, from which on there are not to be more. */
-export const MOST_FOR_NEW_OBJECTS = 64 * 1024 * 1024;
+/** Size of V8's new space, both semi-spaces together, from which on it does not grow. */
+export const MAX_YOUNG_GENERATION_BYTES = 64 * 1024 * 1024;
 
 /**
- * Ends the growth of the memory for new objects at MOST_FOR_NEW_OBJECTS. V8 would double it to 128 MB under load, for fewer collections: what
+ * Ends the growth of V8's young generation at MAX_YOUNG_GENERATION_BYTES. V8 would double it to 128 MB under load, for fewer collections: what
  * those save is less than what varies between two runs of `npm run bench`, and resident memory under load is a fifth less. The flag for its
  * maximum has to be on the command line; that for its growth is read at each collection. It may shrink when nothing happens, and
  * then grow again.
  */
-export function limitNewObjects(): void {
+export function limitYoungGeneration(): void {
   let grows = true;
   new PerformanceObserver(() => {
     const space = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
-    const mayGrow = space === undefined || space.space_size < MOST_FOR_NEW_OBJECTS;
+    const mayGrow = space === undefined || space.space_size < MAX_YOUNG_GENERATION_BYTES;
     if (mayGrow === grows) return;
     grows = mayGrow;
     setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { countPassedBuffer, MOST_FOR_NEW_OBJECTS } from '../../broker/runtime/collect-garbage.ts';
+import { countPassedBuffer, MAX_YOUNG_GENERATION_BYTES } from '../../broker/runtime/collect-garbage.ts';
 
 const BUFFER = 64 * 1024;
 const MIB = 1024 * 1024;
@@ -18,12 +18,12 @@ test('buffers that were passed on do not gather', () => {
   expect(most).toBeLessThan(48 * MIB);
 });
 
-test('the memory for new objects grows to its limit and no further', async () => {
-  const program = join(import.meta.dirname, 'new-objects.fixture.ts');
+test('the young generation grows to its limit and no further', async () => {
+  const program = join(import.meta.dirname, 'young-generation.fixture.ts');
   const mostOf = async (how: string) => Number((await promisify(execFile)(process.execPath, [program, how])).stdout);
-  expect(await mostOf('unlimited')).toBeGreaterThan(MOST_FOR_NEW_OBJECTS);
+  expect(await mostOf('unlimited')).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES);
   const limited = await mostOf('limited');
   // Objects of a page of their own come on top.
-  expect(limited).toBeGreaterThanOrEqual(MOST_FOR_NEW_OBJECTS);
-  expect(limited).toBeLessThan(MOST_FOR_NEW_OBJECTS * 1.1);
+  expect(limited).toBeGreaterThanOrEqual(MAX_YOUNG_GENERATION_BYTES);
+  expect(limited).toBeLessThan(MAX_YOUNG_GENERATION_BYTES * 1.1);
 }, 20_000);

@@ -1,12 +1,12 @@
 /**
- * A program that makes objects which live a little, as requests do, for a second and a half, and prints how much memory V8 set aside for new ones
- * at most. With `limited` as its argument the growth of that is limited.
+ * Allocates short-lived objects for 1.5 s and prints the largest size, in bytes, of V8's new space. With the argument `limited` its growth is
+ * limited.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
-import { limitNewObjects } from '../../broker/runtime/collect-garbage.ts';
+import { limitYoungGeneration } from '../../broker/runtime/collect-garbage.ts';
 
-if (process.argv[2] === 'limited') limitNewObjects();
+if (process.argv[2] === 'limited') limitYoungGeneration();
 
 const kept: object[][] = [];
 let most = 0;
