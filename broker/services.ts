@@ -40,6 +40,7 @@ import { type LogHeads, makeLogHeads } from './receipt-log/heads.ts';
 import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { setLastUsed } from './store/person-sessions.ts';
+import { makeKeysToRelease } from './store/keys-to-release.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
 import { setStaticKeysUsed } from './store/static-keys.ts';
 import { issuedTokens } from './token-source/issued-tokens.ts';
@@ -97,6 +98,7 @@ export function makeServices(broker: Broker): Services {
     deeds: agentDeeds(broker),
     freshRefusals: freshRefusals(),
     mcpSessions: mcpSessions(),
+    keysToRelease: makeKeysToRelease(broker.store),
     toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
     people: makePeople(broker),

@@ -3,6 +3,7 @@
 import type { Broker, Uses } from '../broker.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
 import { forgetInstance, listInstances } from '../store/instances.ts';
+import type { KeysToRelease } from '../store/keys-to-release.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
 import type { ApprovalTable } from '../store/schema.ts';
@@ -14,6 +15,7 @@ import type { Readiness } from './readiness.ts';
 import type { Changing } from './record-change.ts';
 import type { Companion, Recorder } from './recorder.ts';
 import { closedRow } from './row.ts';
+import { releaseStrandedKeys } from './stranded-keys.ts';
 
 const BEAT_MS = 5_000;
 /**
@@ -40,7 +42,7 @@ export type Recovery = {
  * promise resolves: embedded, and wherever the data folder is the same, everything is closed by then.
  */
 export async function startRecovery(
-  services: Changing & { readiness: Readiness; replays: Replays } & Uses<
+  services: Changing & { readiness: Readiness; replays: Replays; keysToRelease: KeysToRelease } & Uses<
       'config' | 'fleetRun' | 'storeClock' | 'metrics' | 'storeOutage'
     >,
   everyMs = BEAT_MS,
@@ -56,7 +58,9 @@ export async function startRecovery(
     await closeReads(broker, recorder);
     await watch();
     await closeOrphans(services);
+    await releaseKeys(services);
     if (replaying) await takeOverReplays(services);
+    await services.keysToRelease.retry();
     broker.metrics.recovery(performance.now() - began);
   };
   let replaying = false;
@@ -127,6 +131,11 @@ async function closeOrphans(services: Changing): Promise<number> {
   }
   if (closed > 0) broker.log.warn({ count: closed }, 'closed calls whose outcome is unknown');
   return closed;
+}
+
+async function releaseKeys(services: Changing): Promise<void> {
+  const count = await releaseStrandedKeys(services);
+  if (count > 0) services.broker.log.warn({ count }, 'released Idempotency-Keys of calls that were not begun');
 }
 
 /** Closes an intent, for a replay with its approval in one transaction. */

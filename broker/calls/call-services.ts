@@ -7,6 +7,7 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { People } from '../people/people.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
+import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
 import type { AgentDeeds } from './deeds.ts';
@@ -24,6 +25,7 @@ export type CallServices = Changing &
     credentials: Credentials;
     /** What agents did before. */
     deeds: AgentDeeds;
+    keysToRelease: KeysToRelease;
     freshRefusals: FreshRefusals;
     /** Session and protocol version of each MCP server. */
     mcpSessions: McpSessions;

@@ -15,12 +15,14 @@ import {
   releaseIdempotencyKey,
   reserveResponseBytes,
 } from '../store/idempotency.ts';
+import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
 
 const LIFETIME_MS = 24 * 3600 * 1000;
 /**
  * Longer than any call goes without a row: twice the 120 s that an upstream has (it may refuse a token), and a refresh between
- * the two. A claim without a row after that is of a process that died before it did anything.
+ * the two. A claim without a row after that is one that its process could not release. Those of dead processes are released by
+ * recovery, sooner.
  */
 const ABANDONED_MS = 300_000;
 
@@ -63,12 +65,13 @@ export function readKey(
  * made again.
  *
  * @param request what makes it the same call: another one with this key is refused
+ * @param isRead whether it is a call without an effect, which may be sent before there is a row of it
  */
 export async function onceForKey<Answer extends StoredResponse>(
-  services: Uses<'clock' | 'log' | 'store' | 'vault'>,
+  services: Uses<'clock' | 'instanceId' | 'log' | 'store' | 'vault'> & { keysToRelease: KeysToRelease },
   who: AgentPrincipal,
   key: string,
-  request: object,
+  { request, isRead }: { request: object; isRead: boolean },
   perform: (auditId: string) => Promise<First<Answer>>,
 ): Promise<Once<Answer>> {
   const { broker } = services;
@@ -80,6 +83,8 @@ export async function onceForKey<Answer extends StoredResponse>(
     key_hash: sha256Hex(key),
     request_hash: sha256Hex(canonicalJson(request)),
     audit_id: uuidv7(now),
+    instance_id: broker.instanceId,
+    is_read: isRead ? 1 : 0,
     created_at: now,
     expires_at: now + LIFETIME_MS,
   };
@@ -106,7 +111,7 @@ const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
 });
 
 async function performOnce<Answer extends StoredResponse>(
-  { broker }: Uses<'log' | 'store' | 'vault'>,
+  { broker, keysToRelease }: Uses<'log' | 'store' | 'vault'> & { keysToRelease: KeysToRelease },
   { agent }: AgentPrincipal,
   claim: Claim,
   perform: (auditId: string) => Promise<First<Answer>>,
@@ -117,12 +122,12 @@ async function performOnce<Answer extends StoredResponse>(
     first = await perform(claim.audit_id);
   } catch (error) {
     // With an effect, or a possible one, the claim stays and says so to whoever asks again.
-    if (!(error instanceof AuditUnavailable && error.sent)) await releaseIdempotencyKey(db, claim).catch(() => {});
+    if (!(error instanceof AuditUnavailable && error.sent)) await keysToRelease.release(claim).catch(() => {});
     throw error;
   }
   const { answer } = first;
   try {
-    if (!first.isKept) await releaseIdempotencyKey(db, claim);
+    if (!first.isKept) await keysToRelease.release(claim);
     else {
       const body = answer.body ?? '';
       const isSmall = Buffer.byteLength(body) <= MAX_RESULT_BYTES;

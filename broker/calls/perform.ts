@@ -17,6 +17,7 @@ import { firstProblem } from '../wire/validation.ts';
 import { type Acted, act, type FromDoor } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
+import { isReadStep } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
@@ -113,7 +114,8 @@ export async function perform<Answer extends StoredResponse>(
   if (key.value === undefined || isHalted) return answered(unjoined(await act(services, who, action, options)));
   const person = await personNamed(options.identify);
   const once = { ...action, ...(person !== undefined && { caller: person }) };
-  return await onceForKey(services, who, key.value, once, async (auditId) => {
+  const isRead = git ? isReadStep(git.step) : action.method === 'GET';
+  return await onceForKey(services, who, key.value, { request: once, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });

@@ -74,6 +74,17 @@ export async function putAuditRow(db: Db, row: AuditRow): Promise<boolean> {
   return written !== undefined;
 }
 
+/** Stores a row if there is none of its id; false: there is. */
+export async function putNewAuditRow(db: Db, row: AuditRow): Promise<boolean> {
+  const inserted = await db
+    .insertInto('audit_rows')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['organisation_id', 'id']).doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return inserted !== undefined;
+}
+
 /** One row of an organisation, or undefined. */
 export async function findAuditRow(db: Db, organisationId: string, id: string): Promise<AuditRow | undefined> {
   return await db

@@ -1,6 +1,14 @@
-import { sql } from 'kysely';
-import type { IdempotencyTable } from './schema.ts';
+import { type ExpressionBuilder, sql } from 'kysely';
+import type { IdempotencyTable, Schema } from './schema.ts';
 import type { Db } from './store.ts';
+
+/** A key, and by `audit_id` which claim of it. */
+export type ClaimedKey = Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>;
+
+const isClaim =
+  ({ organisation_id, agent_id, key_hash, audit_id }: ClaimedKey) =>
+  (eb: ExpressionBuilder<Schema, 'idempotency_keys'>) =>
+    eb.and({ organisation_id, agent_id, key_hash, audit_id });
 
 /**
  * Claims an idempotency key. Returns `claimed`, or the row of the earlier claim; undefined when that was released in between.
@@ -31,19 +39,52 @@ export async function claimIdempotencyKey(
     .executeTakeFirst();
 }
 
+/** A claim of a process that is not alive. `is_recorded`: 1 when its call has an audit row, which says what became of it. */
+export type StrandedKey = Pick<
+  IdempotencyTable,
+  'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id' | 'is_read' | 'created_at'
+> & { agent_public_id: string; parent_agent_id: string | null; is_recorded: number };
+
+/** Up to `limit` keys whose calls were under way in processes that are not alive; of the process `except` none. */
+export async function listStrandedKeys(db: Db, except: string, limit: number): Promise<StrandedKey[]> {
+  return await db
+    .selectFrom('idempotency_keys as k')
+    .innerJoin('agents as a', (join) =>
+      join.onRef('a.organisation_id', '=', 'k.organisation_id').onRef('a.id', '=', 'k.agent_id'),
+    )
+    .leftJoin('agents as p', (join) =>
+      join.onRef('p.organisation_id', '=', 'a.organisation_id').onRef('p.id', '=', 'a.parent_id'),
+    )
+    .leftJoin('audit_rows as r', (join) =>
+      join.onRef('r.organisation_id', '=', 'k.organisation_id').onRef('r.id', '=', 'k.audit_id'),
+    )
+    .select(['k.organisation_id', 'k.agent_id', 'k.key_hash', 'k.audit_id', 'k.is_read', 'k.created_at'])
+    .select(['a.agent_id as agent_public_id', 'p.agent_id as parent_agent_id'])
+    .select((eb) => eb.case().when('r.id', 'is', null).then(0).else(1).end().as('is_recorded'))
+    .where('k.instance_id', 'is not', null)
+    .where('k.instance_id', '<>', except)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('instances').select('instances.id').whereRef('instances.id', '=', 'k.instance_id'))),
+    )
+    .limit(limit)
+    .execute();
+}
+
+/** No process makes the call of this key any more: its audit row says what became of it. */
+export async function clearKeyInstance(db: Db, key: ClaimedKey): Promise<void> {
+  await db.updateTable('idempotency_keys').set({ instance_id: null }).where(isClaim(key)).execute();
+}
+
 /** Stores the response (sealed) of a claimed key; null: only the fact that there was one. */
 export async function putIdempotentAnswer(
   db: Db,
-  key: Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>,
+  key: ClaimedKey,
   answer: { status: number; sealed: Uint8Array | null },
 ): Promise<void> {
   await db
     .updateTable('idempotency_keys')
-    .set({ status: answer.status, answer: answer.sealed })
-    .where('organisation_id', '=', key.organisation_id)
-    .where('agent_id', '=', key.agent_id)
-    .where('key_hash', '=', key.key_hash)
-    .where('audit_id', '=', key.audit_id)
+    .set({ status: answer.status, answer: answer.sealed, instance_id: null })
+    .where(isClaim(key))
     .execute();
 }
 
@@ -83,15 +124,6 @@ export async function purgeIdempotencyKeys(db: Db, now: number): Promise<void> {
 }
 
 /** Releases a claim under which nothing was executed. */
-export async function releaseIdempotencyKey(
-  db: Db,
-  key: Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>,
-): Promise<void> {
-  await db
-    .deleteFrom('idempotency_keys')
-    .where('organisation_id', '=', key.organisation_id)
-    .where('agent_id', '=', key.agent_id)
-    .where('key_hash', '=', key.key_hash)
-    .where('audit_id', '=', key.audit_id)
-    .execute();
+export async function releaseIdempotencyKey(db: Db, key: ClaimedKey): Promise<void> {
+  await db.deleteFrom('idempotency_keys').where(isClaim(key)).execute();
 }

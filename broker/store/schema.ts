@@ -480,6 +480,10 @@ export type IdempotencyTable = {
   key_hash: string;
   request_hash: string;
   audit_id: string;
+  /** The process that makes its call; null once there is an answer, or that process was found dead. */
+  instance_id: string | null;
+  /** 1: its call is a read, which may be made without a durable intent. */
+  is_read: number | null;
   status: number | null;
   answer: Uint8Array | null;
   created_at: number;

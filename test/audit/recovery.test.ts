@@ -4,12 +4,15 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../../broker/config.ts';
+import { canonicalJson, sha256Hex } from '../../broker/crypto/canonical.ts';
+import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { type Running, serve } from '../../broker/main.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import { claimIdempotencyKey } from '../../broker/store/idempotency.ts';
 import { listInstances } from '../../broker/store/instances.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
-import { evidenceOf } from '../world/evidence.ts';
+import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
@@ -186,5 +189,39 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     const made = await answer;
     expect([made.status, made.body.data], made.text).toEqual([200, { id: 7 }]);
     expect(await findAuditRow(db, organisation.id, made.body._meta.audit_id)).toMatchObject({ result: 'allowed' });
+  });
+
+  test('ST-03 the Idempotency-Key of a call that a dead process had not begun is free again', async () => {
+    const world = await startWorld(store);
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const { broker } = world.running;
+    const now = broker.clock();
+    // As a process leaves it that was killed between its claim and its intent.
+    const claim = (key: string, instance_id: string, is_read = 0) =>
+      claimIdempotencyKey(broker.store.db, {
+        organisation_id: organisation.id,
+        agent_id: agent.id,
+        key_hash: sha256Hex(key),
+        request_hash: sha256Hex(canonicalJson(patch(key))),
+        audit_id: uuidv7(now),
+        instance_id,
+        is_read,
+        created_at: now,
+        expires_at: now + 3_600_000,
+      });
+    await claim('dead', uuidv4());
+    await claim('read', uuidv4(), 1);
+    await claim('living', broker.instanceId);
+    const again = (key: string) => agent.act(patch(key), { 'idempotency-key': key });
+    await vi.waitUntil(async () => (await again('dead')).status === 200, { timeout: 10_000, interval: 100 });
+    expect((await again('read')).status).toBe(200);
+    expectEnvelope(await again('living'), 409, 'idempotency_in_progress');
+    expect(world.upstream.seen).toHaveLength(2);
+    const rows = await listAuditRows(broker.store.db, organisation.id, { limit: 50 });
+    const closed = rows.filter((row) => row.kind === 'action').map(({ path, result }) => `${path} ${result}`);
+    // Of the read there may be a note, which becomes a row of its own.
+    expect(closed.toSorted()).toEqual(['/items/dead allowed', '/items/read allowed', 'null errored']);
   });
 });

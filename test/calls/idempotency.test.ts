@@ -1,10 +1,14 @@
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { releaseStrandedKeys } from '../../broker/audit/stranded-keys.ts';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { onceForKey } from '../../broker/calls/idempotency.ts';
 import { canonicalJson, sha256Hex } from '../../broker/crypto/canonical.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { findAuditRows } from '../../broker/store/audit-search.ts';
 import { putPolicy } from '../../broker/store/governed-versions.ts';
 import { claimIdempotencyKey, purgeIdempotencyKeys } from '../../broker/store/idempotency.ts';
-import type { Action } from '../../broker/wire/action.ts';
+import type { Answer } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -109,6 +113,8 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       key_hash: sha256Hex(key['idempotency-key']),
       request_hash: sha256Hex(canonicalJson(WRITE)),
       audit_id: auditIdOf(refused),
+      instance_id: broker.instanceId,
+      is_read: 0,
       created_at: now,
       expires_at: now + 24 * HOUR_MS,
     };
@@ -143,6 +149,101 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const again = await withoutCalls(world, () => agent.act(WRITE, key));
     expectEnvelope(again, 409, 'idempotency_outcome_unknown');
     expect(again.body.audit_id).toBe(auditIdOf(withheld));
+  });
+
+  test.each([
+    ['made', 'PATCH', 200],
+    ['held', 'POST', 202],
+  ])(
+    'a process that stood still until its key was released goes on: its call is not %s beside the other',
+    async (_, method, status) => {
+      const agent = await organisation.agent();
+      const key = newKey();
+      const call = { ...WRITE, method };
+      const { services, broker } = world.running;
+      const { db } = broker.store;
+      const { loadFacts } = services;
+      let other: Answer | undefined;
+      const standStill: typeof loadFacts = async (...asked) => {
+        Object.assign(services, { loadFacts });
+        // It is taken for dead by another process.
+        await db
+          .updateTable('idempotency_keys')
+          .set({ instance_id: uuidv4() })
+          .where('agent_id', '=', agent.id)
+          .execute();
+        expect(await releaseStrandedKeys(services)).toBe(1);
+        expect(await releaseStrandedKeys(services)).toBe(0);
+        other = await agent.act(call, key);
+        return await loadFacts(...asked);
+      };
+      Object.assign(services, { loadFacts: standStill });
+      const answer = await agent.act(call, key).finally(() => Object.assign(services, { loadFacts }));
+      expect([answer.status, answer.body.error, other?.status], answer.text).toEqual([
+        503,
+        'audit_unavailable',
+        status,
+      ]);
+      expect(answer.body.detail).toContain('so nothing was sent');
+      const pending = db.selectFrom('approvals').select('id').where('agent_id', '=', agent.id);
+      expect([world.upstream.seen.length, (await pending.execute()).length]).toEqual(status === 200 ? [1, 0] : [0, 1]);
+      const { rows } = await findAuditRows(
+        db,
+        organisation.id,
+        { agent: agent.agentId },
+        { order: 'newest_first', limit: 9 },
+      );
+      expect(rows.map((row) => row.result).toSorted()).toEqual(
+        status === 200 ? ['allowed', 'errored'] : ['errored', 'held'],
+      );
+      const closed = rows.find((row) => row.reason === 'audit_unavailable')!;
+      expect(closed).toMatchObject({ state: 'final', agent_public_id: agent.agentId, method: null, path: null });
+      expect(closed.detail).toContain('it was not sent');
+      await evidenceOf(world, agent, closed.id);
+      // The twin: the key of the call that was made is its own.
+      expect((await agent.act(call, key)).headers.get('idempotency-replayed')).toBe('true');
+    },
+  );
+
+  test('a key that could not be given back while the store was away is given back when it is there again', async () => {
+    const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'deny' }], 'denies') });
+    const key = newKey();
+    const { db } = world.running.broker.store;
+    const refuse = store === 'sqlite' ? `select raise(abort, 'away');` : `raise exception 'away';`;
+    const trigger = 'create trigger keeps before delete on idempotency_keys';
+    if (store === 'sqlite') await sql.raw(`${trigger} begin ${refuse} end`).execute(db);
+    else {
+      const body = `returns trigger language plpgsql as $$ begin ${refuse} end $$`;
+      await sql.raw(`create function keep_key() ${body}`).execute(db);
+      await sql.raw(`${trigger} for each row execute function keep_key()`).execute(db);
+    }
+    try {
+      expect((await agent.act(WRITE, key)).status).toBe(403);
+      expectEnvelope(await agent.act(WRITE, key), 409, 'idempotency_in_progress');
+    } finally {
+      if (store === 'sqlite') await sql`drop trigger keeps`.execute(db);
+      else await sql`drop function keep_key cascade`.execute(db);
+    }
+    // By its age it would be after 30 s.
+    await expect.poll(async () => (await agent.act(WRITE, key)).status, { timeout: 15_000 }).toBe(403);
+  });
+
+  test('a key whose call is on record is left to its row', async () => {
+    const agent = await organisation.agent();
+    const { services, broker } = world.running;
+    const { db } = broker.store;
+    const key = newKey();
+    const made = await agent.act(WRITE, key);
+    // As a kill before the answer was kept leaves it.
+    const lost = { status: null, answer: null, instance_id: uuidv4() };
+    await db.updateTable('idempotency_keys').set(lost).where('agent_id', '=', agent.id).execute();
+    expect(await releaseStrandedKeys(services)).toBe(0);
+    world.clock.skewMs = 31_000;
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
+    const kept = db.selectFrom('idempotency_keys').select('instance_id').where('agent_id', '=', agent.id);
+    expect(await kept.execute()).toEqual([{ instance_id: null }]);
   });
 
   test('a call that was made and could not be recorded keeps its key: it is not made again', async () => {
@@ -246,8 +347,8 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const who = { agent: { organisation_id: organisation.id, id: agent.id } } as AgentPrincipal;
     const key = newKey()['idempotency-key'];
     const perform = async () => ({ answer: { status: 200, body: '{}' }, isKept: true });
-    const action = WRITE as Action;
-    expect(await onceForKey(services, who, key, action, perform)).toMatchObject({ kind: 'answered' });
+    const request = { request: WRITE, isRead: false };
+    expect(await onceForKey(services, who, key, request, perform)).toMatchObject({ kind: 'answered' });
     let gone = false;
     // Between the claim that meets the first one's and the look at that.
     const between = db.withPlugin({
@@ -259,7 +360,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       },
     });
     const raced = { ...services, broker: { ...broker, store: { ...broker.store, db: between } } };
-    expect(await onceForKey(raced, who, key, action, perform)).toMatchObject({ kind: 'answered' });
+    expect(await onceForKey(raced, who, key, request, perform)).toMatchObject({ kind: 'answered' });
     expect(gone).toBe(true);
   });
 

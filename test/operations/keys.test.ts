@@ -495,7 +495,14 @@ describe('rotating the master key of a key file', () => {
     const place = (id: string) => ({ table: 'idempotency_keys' as const, organisationId: organisation.id, rowId: id });
     await broker.store.db.transaction().execute(async (db) => {
       for (const id of ids) {
-        const claim = { organisation_id: organisation.id, agent_id: agent.id, key_hash: id, audit_id: id };
+        const claim = {
+          organisation_id: organisation.id,
+          agent_id: agent.id,
+          key_hash: id,
+          audit_id: id,
+          instance_id: null,
+          is_read: 0,
+        };
         const times = { created_at: now, expires_at: now + 3600_000 };
         await claimIdempotencyKey(db, { ...claim, request_hash: id, ...times });
         await putIdempotentAnswer(db, claim, { status: 200, sealed: broker.vault.seal(place(id), `answer ${id}`) });

@@ -43,12 +43,14 @@ export function startInvariants({ reader, ledger, world, organisation, baseUrl, 
   const recovered = async (): Promise<void> => {
     const began = performance.now();
     const open = `select (select count(*) from approvals where exec_state in ('claimed', 'intent')) +
-      (select count(*) from audit_rows where state = 'intent') as count`;
+      (select count(*) from audit_rows where state = 'intent') +
+      (select count(*) from idempotency_keys where instance_id is not null and instance_id not in (select id from instances)) as count`;
     for (;;) {
       const count = Number((await reader.rows(open))[0].count);
       const took = performance.now() - began;
       if (count === 0) return ledger.most('longest recovery, ms', took);
-      if (took > LONGEST_RECOVERY_MS) fail('every intent becomes final', `${count} are open after ${took} ms`);
+      if (took > LONGEST_RECOVERY_MS)
+        fail('every intent becomes final, and every key of a dead process free', `${count} are open after ${took} ms`);
       await pause(25);
     }
   };

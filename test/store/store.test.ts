@@ -85,6 +85,7 @@ const MIGRATIONS = [
   '0052-governance-applies',
   '0053-agents-owners-and-labels',
   '0054-log-batches',
+  '0055-idempotency-instances',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -75,8 +75,8 @@ export async function calls(scene: Scene, invariants: () => Invariants): Promise
     return false;
   };
   const work = workers(10, async (worker, turn) => {
-    // Every other one is new: a key whose call was cut before it had a row is in progress for five minutes, and ten of those would be all
-    // that ten workers try.
+    // Every other one is new: the key of a call that was cut before it was begun is in progress until recovery releases it, and ten of
+    // those would be all that ten workers try.
     const call = (turn % 2 === 0 ? unsettled.shift() : undefined) ?? newCall(worker, turn);
     let answer: Answer;
     try {
