@@ -90,6 +90,14 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
       return found && (found.oldestUnlogged === undefined ? 0 : (found.now - found.oldestUnlogged) / 1000);
     },
   );
+  gauge(
+    'last_backup_timestamp_seconds',
+    'When `agent-broker backup` made the last backup of the store; absent when it made none.',
+    async () => {
+      const at = (await numbers())?.lastBackup;
+      return at && at / 1000;
+    },
+  );
   gauge('notices_waiting', 'Notices that nobody was told of yet.', async () => (await numbers())?.notices);
   const sinks = readRarely(() => sinkNumbers(store.db));
   const bySinkKind = async (pick: (numbers: { behind: number; failing: number }) => number) => {

@@ -17,19 +17,27 @@ export function addBackupCommand(program: Command): void {
       const { startFault } = await import('../../broker/start-fault.ts');
       const { writeBackup } = await import('../../broker/store/backup.ts');
       const { manifestOf } = await import('../../broker/store/backup-manifest.ts');
+      const { noteBackup } = await import('../../broker/store/last-backup.ts');
       const { dumpPostgres } = await import('../../broker/store/postgres-backup.ts');
       const { copySqlite } = await import('../../broker/store/sqlite-backup.ts');
       const config = readConfig(process.env);
       const to = resolve(file);
       const about = { version: readBuild().version, now: Date.now() };
-      const url = config.databaseUrl?.reveal();
+      const databaseUrl = config.databaseUrl?.reveal();
+      const storeFile = join(config.dataFolder, 'store', 'broker.db');
       const manifest = await writeBackup(to, about, (partial) =>
-        url === undefined
-          ? copySqlite(join(config.dataFolder, 'store', 'broker.db'), partial, new Date(about.now))
-          : dumpPostgres(url, partial, postgresPrograms),
+        databaseUrl === undefined
+          ? copySqlite(storeFile, partial, new Date(about.now))
+          : dumpPostgres(databaseUrl, partial, postgresPrograms),
       ).catch((error) => {
         const fault = startFault(error, config);
         throw fault instanceof Error ? new CommandFailed(fault.message, { cause: error }) : fault;
+      });
+      // The backup is whole without: a standby, or a user who may only read, can be backed up from.
+      await noteBackup(databaseUrl === undefined ? { file: storeFile } : { databaseUrl }, about.now).catch((error) => {
+        process.stderr.write(
+          `The backup is made, but its time could not be noted in the store, so that the console and the metrics do not know of it: ${error.message}\n`,
+        );
       });
       process.stdout.write(
         options.json

@@ -1,9 +1,13 @@
 /** What runs here, for those who look after it in the console. */
 import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
 import { listLiveInstances } from '../store/instances.ts';
+import { findLastBackup } from '../store/last-backup.ts';
 
 export type Installation = {
   store: 'sqlite' | 'postgres';
+  /** By `agent-broker backup`; undefined: none was made with it. */
+  lastBackup: Instant | undefined;
   /** Every process that serves from this store now. `isThis`: the one that answers. Times in milliseconds. */
   processes: { id: string; startedAt: number; seenAt: number; release: string | null; isThis: boolean }[];
 };
@@ -13,6 +17,10 @@ export async function readInstallation({
   clock,
   instanceId,
 }: Pick<Broker, 'instanceId' | 'clock' | 'store'>): Promise<Installation> {
-  const live = await listLiveInstances(store.db, clock());
-  return { store: store.dialect, processes: live.map((one) => ({ ...one, isThis: one.id === instanceId })) };
+  const [live, lastBackup] = await Promise.all([listLiveInstances(store.db, clock()), findLastBackup(store.db)]);
+  return {
+    store: store.dialect,
+    lastBackup,
+    processes: live.map((one) => ({ ...one, isThis: one.id === instanceId })),
+  };
 }

@@ -1,6 +1,7 @@
 /** Numbers about all organisations, for whoever runs the broker. */
 import { sql } from 'kysely';
 import type { Instant } from '../policy/facts.ts';
+import { findLastBackup } from './last-backup.ts';
 import type { Db } from './store.ts';
 
 export type OperatorNumbers = {
@@ -17,6 +18,8 @@ export type OperatorNumbers = {
   unlogged: number;
   /** When the call of the first of them ended; undefined: there is none. */
   oldestUnlogged: Instant | undefined;
+  /** Undefined: `agent-broker backup` made none. */
+  lastBackup: Instant | undefined;
 };
 
 /** There may be millions after an upgrade, and SQLite counts them while everything else waits. */
@@ -24,11 +27,12 @@ const MOST_UNLOGGED = 10_000;
 
 type Column = 'pending' | 'oldest' | 'breakers' | 'stalled' | 'notices' | 'unlogged' | 'unlogged_since';
 
-/** Counts in one statement, by indexes. `stalledBefore`: intents of calls that began earlier are counted. */
+/** Counts by indexes, in one statement beside a look at the last backup. `stalledBefore`: intents of calls that began earlier are counted. */
 export async function operatorNumbers(
   db: Db,
   { now, stalledBefore }: { now: Instant; stalledBefore: Instant },
 ): Promise<OperatorNumbers> {
+  const lastBackup = await findLastBackup(db);
   const { rows } = await sql<Record<Column, number | string | null>>`
     select (select count(*) from approvals where status = 'pending' and expires_at > ${now}) as pending,
       (select min(created_at) from approvals where status = 'pending' and expires_at > ${now}) as oldest,
@@ -52,5 +56,6 @@ export async function operatorNumbers(
     notices: number(row?.notices),
     unlogged: number(row?.unlogged),
     oldestUnlogged: row?.unlogged_since == null ? undefined : number(row.unlogged_since),
+    lastBackup,
   };
 }

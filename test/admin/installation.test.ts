@@ -15,6 +15,7 @@ describe.each(STORES)('GET /owner/installation on %s', (store) => {
     const body = await read();
     expect(body).toEqual({
       store,
+      last_backup_at: null,
       processes: [
         {
           id: world.running.broker.instanceId,

@@ -1,11 +1,13 @@
 /** The organisation's settings and what agents reported, in a real browser. */
 import { describe, expect, test, vi } from 'vitest';
+import { putMeta } from '../../broker/store/meta.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { send } from '../world/agent.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { keyboard } from '../world/hands.ts';
+import { HOUR_MS } from '../world/times.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' };
@@ -81,14 +83,21 @@ describe.skipIf(withoutChromium)(
     });
 
     test('what runs here stands there: version, store, and each process with its release', async () => {
+      const { db } = world.running.broker.store;
+      await db.deleteFrom('meta').where('name', '=', 'last_backup').execute();
       await go('/console/settings');
       const { version } = (await organisation.ask('GET', '/version')).body;
       await page.until(`document.querySelectorAll('#processes li').length === 1`);
       expect(await page.value<string>(`document.querySelector('#processes').innerText`)).toContain(`${version}, since`);
       await has('SQLite, in its data folder');
       await has('npx agent-broker backup FILE');
+      await has('None with agent-broker backup.');
       await page.value(`document.querySelector('#installation').scrollIntoView()`);
       await page.screenshot('installation.png');
+      await putMeta(db, 'last_backup', String(Date.now() - 2 * HOUR_MS));
+      await go('/console/settings');
+      await page.until(`document.querySelector('#last-backup time') !== null`);
+      expect(await page.value<string>(`document.querySelector('#last-backup').innerText`)).toContain('2 h ago');
     });
 
     test('each command that rotates a key is copied with the keyboard alone, and said to be', async () => {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { hashFile, readManifest } from '../../broker/store/backup-manifest.ts';
-import type { TestAgent } from '../world/agent.ts';
+import { send, type TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
@@ -26,6 +26,14 @@ async function checkedManifest(file: string, answered: Record<string, unknown>) 
   expect(manifest.migrations).toContain('0001-foundation');
   expect(answered).toEqual({ file, manifest: `${file}.manifest.json`, ...manifest });
   return manifest;
+}
+
+/** When the last backup was made, as owners and the metrics are told. */
+async function toldOf(world: World): Promise<unknown[]> {
+  const organisation = await world.organisation();
+  const { body } = await organisation.ask('GET', '/owner/installation');
+  const { text } = await send(`${world.running.baseUrl}/metrics`, {});
+  return [body.last_backup_at, Number(/^agent_broker_last_backup_timestamp_seconds (\S+)$/m.exec(text)?.[1])];
 }
 
 describe('agent-broker backup', () => {
@@ -86,6 +94,7 @@ describe('agent-broker backup', () => {
     const manifest = await checkedManifest(file, JSON.parse((await backup(file, {}, ['--json'])).stdout));
     expect(manifest).toMatchObject({ store: 'sqlite', master_key_check_value: expect.stringMatching(/./) });
     expect(manifest.rows.audit_rows).toBeGreaterThan(ROWS);
+    expect(await toldOf(world)).toEqual([manifest.made_at, Date.parse(manifest.made_at) / 1000]);
     const { size } = statSync(file);
     await expect(backup(file)).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('already exists') });
     expect(statSync(file).size).toBe(size);
@@ -131,10 +140,23 @@ describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${po
     await load;
     const manifest = await checkedManifest(file, JSON.parse(stdout));
     expect(manifest.store).toBe('postgres');
+    expect(await toldOf(world)).toEqual([manifest.made_at, Date.parse(manifest.made_at) / 1000]);
     const copy = { DATABASE_URL: await newDatabase() };
     await run('pg_restore', [`--dbname=${copy.DATABASE_URL}`, '--exit-on-error', '--no-owner', file]);
     for (const [table, count] of Object.entries(manifest.rows))
       expect([table, await query(copy, `select count(*)::int as count from "${table}"`)]).toEqual([table, [{ count }]]);
+  });
+
+  test('of a store that can only be read is whole; that its time could not be noted is said', async () => {
+    const world = await startWorld('postgres');
+    const file = join(newFolder(), 'backup.dump');
+    const { DATABASE_URL = '', AGENT_BROKER_DATA = '' } = world.environment;
+    const readOnly = `${DATABASE_URL}?options=${encodeURIComponent('-c default_transaction_read_only=on')}`;
+    const env = { PATH: process.env.PATH, DATABASE_URL: readOnly, AGENT_BROKER_DATA };
+    const { stdout, stderr } = await run(process.execPath, [BIN, 'backup', file, '--json'], { env });
+    await checkedManifest(file, JSON.parse(stdout));
+    expect(stderr).toContain('its time could not be noted');
+    expect(await toldOf(world)).toEqual([null, Number.NaN]);
   });
 
   test('says what to install where there is no pg_dump, and leaves nothing', async () => {

@@ -5,6 +5,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import GithubSlugger from 'github-slugger';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { putMeta } from '../../broker/store/meta.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -50,6 +51,7 @@ beforeAll(async () => {
     for (const call of [READ, WRITE]) await agent.act(call);
     world.upstream.answer = (_request, response) => response.writeHead(500).end();
     await agent.act(READ);
+    await putMeta(world.running.broker.store.db, 'last_backup', String(Date.now()));
     const { text } = await send(`${world.running.baseUrl}/metrics`, {});
     for (const [, name = '', type = ''] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) types.set(name, type);
     for (const [, name = '', inside = ''] of text.matchAll(/^([a-z_0-9]+)\{(.*)\} \S+$/gm)) {

@@ -31,8 +31,16 @@ export function Installation() {
             )}</ul>`
           : '…'
       }</dd>
+      <dt>Last backup</dt><dd id="last-backup">${runs ? html`<${LastBackup} at=${runs.last_backup_at} />` : '…'}</dd>
     </dl>
-    <p class="small quiet">The broker does not know of its backups. Make one on its machine, and see there whether its settings hold (<code>npx agent-broker doctor</code>):</p>
+    <p class="small quiet">Make a backup on the broker's machine, and see there whether its settings hold (<code>npx agent-broker doctor</code>):</p>
     <${Command} text="npx agent-broker backup FILE" />
   </section>`;
+}
+
+/** @param {{ at: string | null }} props */
+function LastBackup({ at }) {
+  if (at === null)
+    return html`None with <code>agent-broker backup</code>. Of backups by other means nothing is known here.`;
+  return html`<${Ago} at=${at} />`;
 }

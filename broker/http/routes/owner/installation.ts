@@ -11,12 +11,18 @@ export const ownerInstallation = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.installation.read',
-  summary: 'The store, and the broker processes that serve from it now.',
+  summary: 'The store, its last backup, and the broker processes that serve from it now.',
   answers: {
     200: {
       description: 'The longest running process first.',
       schema: z.object({
         store: z.enum(['sqlite', 'postgres']),
+        last_backup_at: z.iso
+          .datetime()
+          .nullable()
+          .describe(
+            'when `agent-broker backup` made the last backup; null: it made none, and of other ways nothing is known',
+          ),
         processes: z.array(
           z.object({
             id: z.string(),
@@ -31,9 +37,10 @@ export const ownerInstallation = route({
   },
   errors: [],
   handle: async ({ services: { broker } }) => {
-    const { store, processes } = await readInstallation(broker);
+    const { store, lastBackup, processes } = await readInstallation(broker);
     return json(200, {
       store,
+      last_backup_at: lastBackup === undefined ? null : instant(lastBackup),
       processes: processes.map(({ id, release, startedAt, seenAt, isThis }) => ({
         id,
         version: release,
