@@ -37,10 +37,11 @@ import { type AuthorizationServer, makeAuthorizationServer } from './oauth-serve
 import { makePeople } from './people/people.ts';
 import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { type LogHeads, makeLogHeads } from './receipt-log/heads.ts';
+import { type LongBodies, makeLongBodies } from './runtime/long-bodies.ts';
 import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
 import { factsReaders } from './store/facts-reader.ts';
-import { setLastUsed } from './store/person-sessions.ts';
 import { makeKeysToRelease } from './store/keys-to-release.ts';
+import { setLastUsed } from './store/person-sessions.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
 import { setStaticKeysUsed } from './store/static-keys.ts';
 import { issuedTokens } from './token-source/issued-tokens.ts';
@@ -58,6 +59,7 @@ export type Services = CallServices & {
   activityStats: StatsReader;
   /** How much waits for the owners of an organisation. */
   inbox: InboxFeed;
+  longBodies: LongBodies;
   /** Request bodies of git. */
   gitBodies: KeptBodies;
   replays: Replays;
@@ -96,9 +98,9 @@ export function makeServices(broker: Broker): Services {
     loadFacts,
     credentials: credentialOpener(broker),
     deeds: agentDeeds(broker),
+    keysToRelease: makeKeysToRelease(broker.store),
     freshRefusals: freshRefusals(),
     mcpSessions: mcpSessions(),
-    keysToRelease: makeKeysToRelease(broker.store),
     toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
     people: makePeople(broker),
@@ -119,6 +121,7 @@ export function makeServices(broker: Broker): Services {
     readiness: makeReadiness(broker, recorder),
     activityStats: statsReader(broker),
     inbox: makeInboxFeed(broker, changes),
+    longBodies: makeLongBodies(),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
     replays: makeReplays(calls, (who, action, { raw, ...options }) =>
       act(calls, who, action, { ...options, raw: raw && heldRaw(action, raw) }),

@@ -39,7 +39,9 @@ export async function parseStrictJsonInParts(
   if (!text.isWellFormed()) return ILL_FORMED;
   const problem = await firstProblemInParts(text, checksOf(limits), rest);
   await rest();
-  return parsed(text, problem, limits);
+  const done = parsed(text, problem, limits);
+  await rest();
+  return done;
 }
 
 const MAX_DEPTH = 64;

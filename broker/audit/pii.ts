@@ -1,4 +1,5 @@
 /** Which kinds of personal data a call seems to hold: the kinds only, never a value (specification, Receipt, PII flags). */
+import { textOf } from '../../json/text-of.ts';
 import type { Action } from '../wire/action.ts';
 
 export type PiiKind = 'email' | 'phone' | 'card' | 'iban' | 'national_id';
@@ -74,7 +75,7 @@ export function piiOfRequest(
   const sent = headers === undefined ? '' : Object.values(headers).join('\n');
   // Bytes are no text.
   const isBytes = encoding !== undefined;
-  const body = data === undefined || isBytes ? '' : JSON.stringify(data);
+  const body = data === undefined || isBytes ? '' : textOf(data);
   const kinds = piiKinds(`${url}\n${sent}\n${body}`);
   return kinds.length === 0 && (isBytes || isBodyUnread) ? null : kinds;
 }

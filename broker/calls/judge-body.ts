@@ -1,6 +1,7 @@
 /** What deciding can know of a raw body: the members of JSON and of forms, in parts too; of anything else that it was not read. */
-import { parseStrictJson } from '../../json/strict.ts';
+import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
 import { methodField } from './field-names.ts';
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
@@ -43,6 +44,20 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 
 /** Reads a whole body. `ok: false`: it says that it is JSON, and is none, or its form names a method; `detail`: a sentence for a 400. */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
+  const judged = judgeUnlessJson(headers, bytes);
+  return typeof judged === 'string' ? judgeJson(parseStrictJson(judged)) : judged;
+}
+
+/** The same, for a long body: JSON is parsed in slices. */
+export async function judgeLongBody(headers: BodyHeaders, bytes: Buffer, parsing: Parsing): Promise<JudgedBody> {
+  const judged = judgeUnlessJson(headers, bytes);
+  return typeof judged === 'string'
+    ? judgeJson(await parsing((rest) => parseStrictJsonInParts(judged, {}, rest)))
+    : judged;
+}
+
+/** The text of a body that is JSON; of any other, what is known of it. */
+function judgeUnlessJson(headers: BodyHeaders, bytes: Buffer): JudgedBody | string {
   if (bytes.length === 0) return { ok: true, judged: undefined };
   const method = methodField(headers['content-type'] ?? '', bytes);
   if (method !== undefined)
@@ -55,8 +70,10 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
   const text = bytes.toString('utf8');
-  if (isFormType(headers)) return { ok: true, judged: parseForm(text) };
-  const parsed = parseStrictJson(text);
+  return isFormType(headers) ? { ok: true, judged: parseForm(text) } : text;
+}
+
+function judgeJson(parsed: StrictJson): JudgedBody {
   if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
   const { value } = parsed;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);

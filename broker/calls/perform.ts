@@ -151,5 +151,6 @@ function unjoined(acted: Acted): Recorded<Outcome> {
   return acted;
 }
 
-const isStopped = ({ agent }: AgentPrincipal, now: Instant): boolean =>
+/** Whether an agent is halted, or contained by its parent, so that every call of it is refused. */
+export const isStopped = ({ agent }: AgentPrincipal, now: Instant): boolean =>
   haltOf(agentFacts(agent), breakersOf(agent, now), now) !== undefined || !hasStandingParent(agent, now);

@@ -1,4 +1,5 @@
 /** Builds the HTTP request of a governed call from the manifest, the agent's request and the credential. */
+import { textOf } from '../../json/text-of.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import type { Instant, JsonObject, Method } from '../policy/facts.ts';
@@ -129,7 +130,7 @@ function buildUnsigned(platform: RestPlatform, call: RestCall, credential: Secre
     request.body = form.body;
   } else {
     headers['content-type'] = 'application/json';
-    request.body = JSON.stringify(call.body);
+    request.body = textOf(call.body);
   }
   return { ok: true, request };
 }

@@ -1,13 +1,14 @@
 /** The JSON-RPC messages of a request to `/mcp`: read once, for the broker's own checks and for the SDK. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
-import { parseStrictJson } from '../../json/strict.ts';
+import { parseStrictJson, parseStrictJsonInParts } from '../../json/strict.ts';
 import {
   FORBIDDEN_ARGUMENT,
   hasForbiddenArgument,
   idOf,
   wrongArgumentsResult,
 } from '../../mcp/tools/wrong-arguments.ts';
+import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { jsonText } from './parsed-body.ts';
 import { bytesReader } from './request-body.ts';
 
@@ -42,8 +43,14 @@ const readBytes = bytesReader(() => true, MAX_MESSAGE_BYTES);
 /**
  * Reads the body of a request to `/mcp`: one message, or a list of them as revision 2025-03-26 allows. It is parsed once, as
  * strictly as the body of a call (specification, Governed call), so that what is judged, shown and sent is what came.
+ *
+ * @param parsing what parses a long one
  */
-export async function readMcpBody(received: IncomingMessage, response: ServerResponse): Promise<McpBody> {
+export async function readMcpBody(
+  received: IncomingMessage,
+  response: ServerResponse,
+  parsing: Parsing,
+): Promise<McpBody> {
   // Every request and response here is Express's.
   const request = received as ExpressRequest;
   const unread = await readBytes(request, response as ExpressResponse);
@@ -52,7 +59,11 @@ export async function readMcpBody(received: IncomingMessage, response: ServerRes
   const text = jsonText(bytes, request.headers['content-type']);
   if (text === undefined) return refused(400, null, PARSE_ERROR, 'The body must be in UTF-8.');
   const isList = /^\s*\[/.test(text);
-  const parsed = parseStrictJson(text, { maxDepth: isList ? MOST_LEVELS + 1 : MOST_LEVELS, nulAllowedIn: ['params'] });
+  const limits = { maxDepth: isList ? MOST_LEVELS + 1 : MOST_LEVELS, nulAllowedIn: ['params'] };
+  const parsed =
+    bytes.length > LONG_BODY
+      ? await parsing((rest) => parseStrictJsonInParts(text, limits, rest))
+      : parseStrictJson(text, limits);
   if (!parsed.ok) return misread(text, parsed.error);
   const value: unknown = parsed.value;
   const list: unknown[] = Array.isArray(value) ? value : [value];

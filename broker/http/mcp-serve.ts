@@ -6,6 +6,7 @@ import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
+import { familyOf } from '../calls/call.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
@@ -92,7 +93,7 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   const fetch: typeof handler.fetch = async (asked, options) => {
     // Another type than JSON is the SDK's to refuse, which it does before it reads anything.
     if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
-    const body = await readMcpBody(request, response);
+    const body = await readMcpBody(request, response, services.longBodies.parsing(familyOf(who)));
     if (!body.ok) return body.answer;
     const { messages, value } = body;
     const refused = await prepare(messages).catch((error) => webResponse(refusalReply(error, ROUTE, context, who)));

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { askedPlatform } from '../facts/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
-import { pacer } from '../runtime/pace.ts';
+import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import type { Route } from './route.ts';
 
 /** `code`: what the refusal is, where it is another than `invalid_request`. */
@@ -15,11 +15,15 @@ export type ParsedBody =
 /** Members of all objects in a body of an owner: a hundred thousand names keep everybody waiting, and no rules have as many. */
 const OWNERS_MEMBERS = 20_000;
 
-/** In bytes. Read in one piece, this takes some milliseconds at most. */
-const LONG = 64 * 1024;
-
-/** The platform is read before the schema is checked: the facts about it come with the authentication's one query. */
-export function parseBody({ body, headers }: Request, route: Route): ParsedBody | Promise<ParsedBody> {
+/**
+ * The platform is read before the schema is checked: the facts about it come with the authentication's one query. `parsing`: what
+ * parses a long one; undefined where it is known to be short.
+ */
+export function parseBody(
+  { body, headers }: Request,
+  route: Route,
+  parsing?: Parsing,
+): ParsedBody | Promise<ParsedBody> {
   const isBuffer = Buffer.isBuffer(body);
   // In chunks, that there is nothing shows only when it was read.
   if (route.bodyOptional && (isEmpty(headers) || (isBuffer && body.length === 0)))
@@ -32,8 +36,8 @@ export function parseBody({ body, headers }: Request, route: Route): ParsedBody 
     nulAllowedIn: route.nulAllowedIn ?? [],
     ...(route.auth === 'owner' && { maxMembers: OWNERS_MEMBERS }),
   };
-  if (body.length <= LONG) return bodyOf(parseStrictJson(text, limits), route);
-  return parseStrictJsonInParts(text, limits, pacer()).then((parsed) => bodyOf(parsed, route));
+  if (parsing === undefined || body.length <= LONG_BODY) return bodyOf(parseStrictJson(text, limits), route);
+  return parsing((rest) => parseStrictJsonInParts(text, limits, rest)).then((parsed) => bodyOf(parsed, route));
 }
 
 function bodyOf(parsed: StrictJson, route: Route): ParsedBody {

@@ -94,7 +94,8 @@ async function answer(
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
   const { target, connectionId, token, signing } = asked;
-  const read = await readRequest({ request, response, lease, target, token, signing });
+  const parsing = services.longBodies.parsing(familyOf(context.who));
+  const read = await readRequest({ request, response, lease, target, token, signing, parsing });
   // A body may be long on its way, and what was known of the agent before it is not what decides.
   if (read.isLate) await refuseEndedKey(context);
   const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : context.who;

@@ -1,13 +1,14 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
-import { judgeBody, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
+import { judgeBody, judgeLongBody, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
+import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { storable } from '../wire/action.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
 
@@ -25,6 +26,7 @@ type Asked = {
   token: RawToken;
   /** Whether the credential of the platform signs the body. */
   signing: BodySigning;
+  parsing: Parsing;
 };
 
 const LATE_MS = 1_000;
@@ -37,6 +39,7 @@ export async function readRequest({
   target,
   token: found,
   signing,
+  parsing,
 }: Asked): Promise<ReadRequest> {
   const begun = performance.now();
   const { method = '' } = request;
@@ -81,7 +84,8 @@ export async function readRequest({
   if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
   if (bytes === undefined || isLong(body))
     return ended({ ok: true, raw: { ...raw, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
-  const judged = judgeBody(bodyHeaders, bytes);
+  const judged =
+    bytes.length > LONG_BODY ? await judgeLongBody(bodyHeaders, bytes, parsing) : judgeBody(bodyHeaders, bytes);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
 }
 

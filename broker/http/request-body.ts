@@ -1,5 +1,6 @@
 /** Reads and parses the body of a request; only after the caller's token was looked at, where a route asks for one. */
 import express, { type Request, type RequestHandler, type Response } from 'express';
+import type { Parsing } from '../runtime/long-bodies.ts';
 import { Refusal } from './errors.ts';
 import { type ParsedBody, parseBody } from './parsed-body.ts';
 import type { Route } from './route.ts';
@@ -8,8 +9,8 @@ const KIB = 1024;
 /** Of a body, unless its route says otherwise. */
 export const MAX_BODY_BYTES = 1024 * KIB;
 
-/** Reads the body of one request, at the first call; undefined where the route takes none. */
-export type ReadBody = (request: Request, response: Response) => Promise<ParsedBody>;
+/** Reads the body of one request, at the first call; undefined where the route takes none. `parsing`: what parses a long one; undefined where it is known to be short. */
+export type ReadBody = (request: Request, response: Response, parsing?: Parsing) => Promise<ParsedBody>;
 
 /** Why a body could not be read, for a person. */
 export type Unread = { status: 400 | 413; detail: string };
@@ -21,9 +22,9 @@ export type Unread = { status: 400 | 413; detail: string };
 export function bodyReader(route: Route): ReadBody | undefined {
   if (!route.body) return undefined;
   const read = bytesReader('application/json', route.maxBodyBytes ?? MAX_BODY_BYTES);
-  return async (request, response) => {
+  return async (request, response, parsing) => {
     const unread = await read(request, response);
-    if (unread === undefined) return parseBody(request, route);
+    if (unread === undefined) return parseBody(request, route, parsing);
     if (unread.status === 413) return { ok: false, code: 'payload_too_large', error: unread.detail };
     throw new Refusal('invalid_request', unread.detail);
   };

@@ -132,6 +132,8 @@ export type Route<
   ) => Reply | Promise<Reply>;
   /** The handler is given requests with any other method, too, and refuses them in its own way. */
   anyMethod?: true;
+  /** A long body of an agent that is halted is not read: the refusal is recorded as that of a body that could not be parsed. */
+  isUnreadWhenStopped?: true;
   /** Where the body names the platform whose facts come along, if not in `platform`. */
   platformIn?: (body: JsonObject) => unknown;
   /**

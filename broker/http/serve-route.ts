@@ -4,8 +4,11 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { clientKey, siteOf } from '../auth/client-address.ts';
 import type { Principal } from '../auth/principal.ts';
+import { familyOf } from '../calls/call.ts';
+import { isStopped } from '../calls/perform.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { present } from '../policy/present.ts';
+import { LONG_BODY } from '../runtime/long-bodies.ts';
 import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import type { ParsedBody } from './parsed-body.ts';
@@ -40,14 +43,29 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       let parsed: ParsedBody | undefined;
       // The body is read for whoever may call this route, never for a stranger: reading and parsing it costs far more.
       const askedPlatform = async () => {
-        parsed = await present(readBody, 'reader of bodies')(request, response);
+        parsed ??= await present(readBody, 'reader of bodies')(request, response);
         return parsed.ok ? parsed.platform : '';
       };
+      const takeAgentsLimit = async () => {
+        if (route.limit && who?.kind === 'agent' && (route.limit.per === 'agent' || route.limit.per === 'family'))
+          limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
+      };
+      const isLong = readBody !== undefined && AGENTS.has(route.auth) && mayBeLong(request);
+      if (isLong) {
+        // Whose it is comes first, and whether the limit permits it: a long body costs more than all else of a call.
+        who = await authenticate(route, by, request, '', source);
+        await takeAgentsLimit();
+        const { longBodies, broker } = services;
+        const family = who?.kind === 'agent' ? familyOf(who) : source;
+        parsed =
+          route.isUnreadWhenStopped && who?.kind === 'agent' && isStopped(who, broker.clock())
+            ? { ok: false, error: 'The body was not read.' }
+            : await longBodies.read(family, () => readBody(request, response, longBodies.parsing(family)));
+      }
       const facts = route.factsOf?.(request) ?? route.facts ?? (readBody ? askedPlatform : '');
       who = await authenticate(route, by, request, facts, source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
-      if (route.limit && who?.kind === 'agent' && (route.limit.per === 'agent' || route.limit.per === 'family'))
-        limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
+      if (!isLong) await takeAgentsLimit();
       const { originalUrl } = request;
       const context: Context = {
         ...base,
@@ -68,7 +86,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
             () => false,
           ),
       };
-      if (readBody) parsed ??= await readBody(request, response);
+      if (readBody) parsed ??= await readBody(request, response, services.longBodies.parsing(source));
       const refused = parsed ? await validate(route, parsed, context) : undefined;
       reply = refused ?? (await route.handle(context as never));
     } catch (error) {
@@ -81,6 +99,14 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     send(response, reply, correlationId);
   };
 }
+
+/** Routes that agents may use. */
+const AGENTS: ReadonlySet<Route['auth']> = new Set(['agent', 'agent_or_owner', 'anyone']);
+
+/** Whether the body is long by its Content-Length, or may be, because that is not told or it is compressed. */
+const mayBeLong = ({ headers }: Request): boolean =>
+  headers['transfer-encoding'] !== undefined ||
+  Number(headers['content-length'] ?? 0) > (headers['content-encoding'] === undefined ? LONG_BODY : 0);
 
 const addressOf = (request: Request): string => request.ip ?? request.socket.remoteAddress ?? '';
 

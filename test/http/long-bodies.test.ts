@@ -6,10 +6,11 @@ import { pipeline } from 'node:stream/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { longJson } from '../../broker/http/reply.ts';
-import type { Answer } from '../world/agent.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { longestTurn, machineMs } from '../world/longest-turn.ts';
-import { WRITE } from '../world/requests.ts';
+import { READ, WRITE } from '../world/requests.ts';
 
 const MIB = 1024 * 1024;
 const PIECE = 64 * 1024;
@@ -108,5 +109,55 @@ describe('long bodies and answers', { timeout: 60_000 }, () => {
     ['pairs of surrogates where parts end', { a: '😀'.repeat(200_000), b: `a${'😀'.repeat(200_000)}` }],
   ])('what is made in parts is what would be made in one: %s', async (_name, value) => {
     expect(String((await longJson(200, value)).body)).toBe(JSON.stringify(value));
+  });
+});
+
+describe('a long body of an agent that may not call', () => {
+  const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
+  const organisation = shared(() => world.demoOrganisation());
+
+  /** Says that a body of 1 MiB comes, and sends none of it. */
+  async function announce(agent: TestAgent, more: Record<string, string> = { 'content-length': `${MIB}` }) {
+    const headers = { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json', ...more };
+    const asked = request(`${world.running.baseUrl}/v1/actions`, { method: 'POST', headers });
+    asked.on('error', () => {});
+    asked.flushHeaders();
+    const [answer] = await once(asked, 'response');
+    const text = await textOf(answer);
+    asked.destroy();
+    return { status: answer.statusCode as number, body: JSON.parse(text) };
+  }
+
+  test.each([
+    ['of a length that is told', undefined],
+    ['of no told length', { 'transfer-encoding': 'chunked' }],
+  ])('because its limit is reached, %s, is not waited for', async (_, more) => {
+    const agent = await organisation.agent();
+    // 60 a minute.
+    for (let calls = 0; calls <= 60; calls++) if ((await agent.act(READ)).status === 429) break;
+    const { status, body } = await withoutCalls(world, () => announce(agent, more));
+    expect([status, body.error]).toEqual([429, 'rate_limited']);
+  });
+
+  test('because it is suspended is not read, and the refusal is on record', async () => {
+    const agent = await organisation.agent();
+    const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    expect(suspended.status).toBe(200);
+    const { status, body } = await withoutCalls(world, () => announce(agent));
+    expect([status, body.error, body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
+    const { row } = await evidenceOf(world, agent, body.audit_id);
+    expect(row).toMatchObject({ result: 'denied', reason: 'agent_suspended', platform_id: null, method: null });
+    // The twin: of a short one the row says what was asked.
+    const short = await agent.act(READ);
+    const { row: said } = await evidenceOf(world, agent, short.body.audit_id);
+    expect(said).toMatchObject({ reason: 'agent_suspended', platform_id: 'demo', method: 'GET' });
+  });
+
+  test('is counted once, and made with the facts about its platform', async () => {
+    const agent = await organisation.agent();
+    const long = { ...WRITE, method: 'PATCH', endpoint: '/items/7', data: { text: 'a'.repeat(100_000) } };
+    const answers = [await agent.act(READ), await agent.act(long), await agent.act(READ)];
+    expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200]);
+    expect(answers.map((answer) => /r=(\d+)/.exec(answer.headers.get('ratelimit')!)![1])).toEqual(['59', '58', '57']);
   });
 });

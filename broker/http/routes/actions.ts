@@ -34,6 +34,7 @@ export const actions = route({
     'store_restored',
   ],
   recordTooLarge: true,
+  isUnreadWhenStopped: true,
   onMalformed: (context, problem) => performCall(context, { ...sent(context), asked: { ok: false, ...problem } }),
   handle: (context) => performCall(context, { ...sent(context), asked: { ok: true, action: context.body } }),
 });

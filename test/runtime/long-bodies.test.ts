@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { makeLongBodies } from '../../broker/runtime/long-bodies.ts';
+
+/** Takes the thread for so long. */
+const busy = (ms: number) => {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+};
+/** Parses like a long body, in slices of 10 ms. Notes when it began and ended. */
+const work = (slices: number, times: { began: number; ended: number }[]) => async (rest: () => Promise<void>) => {
+  const time = { began: performance.now(), ended: 0 };
+  times.push(time);
+  for (let slice = 0; slice < slices; slice++) {
+    busy(10);
+    await rest();
+  }
+  time.ended = performance.now();
+};
+
+describe('long bodies', () => {
+  test('are parsed one after the other, each after a pause of four times what the last one took', async () => {
+    const parsing = makeLongBodies().parsing('family');
+    const times: { began: number; ended: number }[] = [];
+    await Promise.all([parsing(work(3, times)), parsing(work(1, times)), parsing(work(1, times))]);
+    const [first, second, third] = times as [(typeof times)[0], (typeof times)[0], (typeof times)[0]];
+    // Timers may be up to a millisecond early.
+    expect(second.began - first.ended).toBeGreaterThan(4 * 30 - 2);
+    expect(third.began - second.ended).toBeGreaterThan(4 * 10 - 2);
+  });
+
+  test('of another family wait for nobody', async () => {
+    const bodies = makeLongBodies();
+    const [mine, theirs] = [[], []] as { began: number; ended: number }[][];
+    const all = [bodies.parsing('a')(work(5, mine!)), bodies.parsing('a')(work(1, mine!))];
+    await bodies.parsing('b')(work(1, theirs!));
+    // In between the slices of the first one, and before the second one of that family.
+    expect(mine).toHaveLength(1);
+    await Promise.all(all);
+    expect(theirs![0]!.ended).toBeLessThan(mine![1]!.began);
+  });
+
+  test('what fails tells its error, and the next one goes on', async () => {
+    const parsing = makeLongBodies().parsing('family');
+    const failed = parsing(async () => {
+      throw new Error('no JSON');
+    });
+    const next = parsing(async () => 'next');
+    await expect(failed).rejects.toThrow('no JSON');
+    expect(await next).toBe('next');
+  });
+
+  test('four of a family are read at the same time; the fifth begins when one is whole', async () => {
+    const { read } = makeLongBodies();
+    const ends: (() => void)[] = [];
+    const reading = Array.from({ length: 6 }, () =>
+      read('family', () => new Promise<void>((resolve) => ends.push(resolve))),
+    );
+    await read('other', async () => {});
+    expect(ends).toHaveLength(4);
+    ends[1]!();
+    await reading[1];
+    await new Promise(setImmediate);
+    expect(ends).toHaveLength(5);
+    for (let end = 0; end < 6; end++) {
+      ends[end]!();
+      await new Promise(setImmediate);
+    }
+    await Promise.all(reading);
+  });
+});
