@@ -64,13 +64,14 @@ export function keepLease(
       else held = undefined;
       return RENEW_MS;
     }
-    const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree: isAlone && isFirst });
+    const isFree = isAlone && isFirst;
     isFirst = false;
-    if (fence === undefined) {
-      const left = ((await leaseEnd(db, name)) ?? now) - clock() + AFTER_END_MS;
-      // Not at each beat: all other replicas ask, and it is free before its end only when its holder stops.
-      return Math.min(Math.max(left, AFTER_END_MS), LEASE_MS);
-    }
+    // Read first: an attempt to take it locks its row, and all other replicas look again and again.
+    const left = isFree ? 0 : ((await leaseEnd(db, name)) ?? now) - now;
+    // Not at each beat: it is free before its end only when its holder stops.
+    if (left > 0) return Math.min(left + AFTER_END_MS, LEASE_MS);
+    const fence = await takeLease(db, { name, holder: instanceId, now, until, isFree });
+    if (fence === undefined) return AFTER_END_MS;
     held = { fence, end };
     gained();
     return RENEW_MS;
