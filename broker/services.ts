@@ -37,7 +37,7 @@ import { type AuthorizationServer, makeAuthorizationServer } from './oauth-serve
 import { makePeople } from './people/people.ts';
 import { personSignIns, type SignIns } from './people/sign-in.ts';
 import { type LogHeads, makeLogHeads } from './receipt-log/heads.ts';
-import { type LongBodies, makeLongBodies } from './runtime/long-bodies.ts';
+import { makeLongBodies } from './runtime/long-bodies.ts';
 import { type NotedUses, notedUses } from './runtime/noted-uses.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { makeKeysToRelease } from './store/keys-to-release.ts';
@@ -59,7 +59,6 @@ export type Services = CallServices & {
   activityStats: StatsReader;
   /** How much waits for the owners of an organisation. */
   inbox: InboxFeed;
-  longBodies: LongBodies;
   /** Request bodies of git. */
   gitBodies: KeptBodies;
   replays: Replays;
@@ -99,6 +98,7 @@ export function makeServices(broker: Broker): Services {
     credentials: credentialOpener(broker),
     deeds: agentDeeds(broker),
     keysToRelease: makeKeysToRelease(broker.store),
+    longBodies: makeLongBodies(),
     freshRefusals: freshRefusals(),
     mcpSessions: mcpSessions(),
     toolChecks: toolChecks(),
@@ -121,7 +121,6 @@ export function makeServices(broker: Broker): Services {
     readiness: makeReadiness(broker, recorder),
     activityStats: statsReader(broker),
     inbox: makeInboxFeed(broker, changes),
-    longBodies: makeLongBodies(),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
     replays: makeReplays(calls, (who, action, { raw, ...options }) =>
       act(calls, who, action, { ...options, raw: raw && heldRaw(action, raw) }),

@@ -10,7 +10,8 @@ export type PiiFlags = { request: PiiKind[] | null; response: PiiKind[] | null }
 /** Only the beginning is scanned: a flag is a hint for auditors, and must not cost more than the call. */
 const SCANNED_CHARACTERS = 65_536;
 
-const EMAIL = /[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/u;
+/** Begins with the `@`: from each character before one on, it would be 64 times the work. */
+const EMAIL = /@(?<=[\p{L}\p{N}._%+-]@)(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/u;
 const PHONE = /(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)/;
 const CARD = /(?<![\d.-])\d(?:[ -]?\d){12,18}(?![\d.])/g;
 const IBAN = /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b/g;

@@ -142,7 +142,8 @@ async function attemptCall(
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, asked.platform, now);
   if (loaded.platform) broker.metrics.platform(asked.platform);
-  const read = readCall(asked, loaded, { isGit: git !== undefined, raw });
+  const parsing = services.longBodies.parsing(familyOf(who));
+  const read = await readCall(asked, loaded, { isGit: git !== undefined, raw, parsing });
   if (!read.ok) return await finish(await misread(services, who, asked, recorded, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
   const inferred = raw && !replay ? inferScope(loaded.facts, askOf(asked, { ...parts, raw })) : undefined;

@@ -5,6 +5,7 @@ import type { CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { People } from '../people/people.ts';
+import type { LongBodies } from '../runtime/long-bodies.ts';
 import type { NotedUses } from '../runtime/noted-uses.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { KeysToRelease } from '../store/keys-to-release.ts';
@@ -26,6 +27,7 @@ export type CallServices = Changing &
     /** What agents did before. */
     deeds: AgentDeeds;
     keysToRelease: KeysToRelease;
+    longBodies: LongBodies;
     freshRefusals: FreshRefusals;
     /** Session and protocol version of each MCP server. */
     mcpSessions: McpSessions;

@@ -27,6 +27,7 @@ type Sent<Result = Concluded> = {
 const NO_FAILURES: ReadonlySet<string> = new Set([
   'client_closed',
   'body_gone',
+  'form_names_method',
   'redirect_refused',
   'redirected_again',
 ]);

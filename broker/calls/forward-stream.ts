@@ -139,7 +139,8 @@ function passedOn(
   const named = new Set(
     String(headers.connection ?? '')
       .toLowerCase()
-      .split(/\s*,\s*/),
+      .split(',')
+      .map((name) => name.trim()),
   );
   const all = Object.entries(headers).filter(([name]) => !ONE_HOP.has(name) && !named.has(name));
   // Looked through as one text, since a search costs more than the few bytes of a header; one by one only where it is found.

@@ -10,9 +10,10 @@ import { bodyKinds } from '../policy/body-kinds.ts';
 import type { JsonObject, UnreadBody } from '../policy/facts.ts';
 import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
 import { judgedParts } from './given-parts.ts';
-import { isFormType, judgeBody } from './judge-body.ts';
+import { isFormType, judgeInTurns } from './judge-body.ts';
 
 /** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
 export type GivenBody = {
@@ -41,8 +42,16 @@ const DEFAULT_TYPES = {
   bytes: 'application/octet-stream',
 };
 
-/** @param path of the endpoint, in normal form */
-export function readGivenBody(action: Action, path: string, platform: LoadedFacts['platform']): ReadBody {
+/**
+ * @param path of the endpoint, in normal form
+ * @param parsing reads bytes that are long
+ */
+export async function readGivenBody(
+  action: Action,
+  path: string,
+  platform: LoadedFacts['platform'],
+  parsing: Parsing,
+): Promise<ReadBody> {
   const { data, encoding, method } = action;
   const refuse = (detail: string): ReadBody => ({ ok: false, detail });
   if (encoding !== undefined && typeof data !== 'string')
@@ -57,7 +66,7 @@ export function readGivenBody(action: Action, path: string, platform: LoadedFact
     if (as === undefined) return refuse(taken(kinds));
     const type = as === 'json' ? typeIn(action.headers) : undefined;
     if (type === undefined) return ofMembers(data as JsonObject, as);
-    return isJson(type) ? ofBytes(Buffer.from(JSON.stringify(data)), type) : refuse(NO_JSON);
+    return isJson(type) ? await ofBytes(Buffer.from(JSON.stringify(data)), type, parsing) : refuse(NO_JSON);
   }
   const kind = Array.isArray(data) ? 'list' : encoding === undefined ? 'text' : 'bytes';
   if (kinds === undefined) return refuse(NO_OBJECT);
@@ -67,7 +76,7 @@ export function readGivenBody(action: Action, path: string, platform: LoadedFact
   const type = typeIn(action.headers) ?? DEFAULT_TYPES[kind];
   if (kind === 'list' && !isJson(type)) return refuse(NO_JSON);
   const text = typeof data === 'string' ? data : JSON.stringify(data);
-  return ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type);
+  return await ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type, parsing);
 }
 
 function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart'): ReadBody {
@@ -78,9 +87,9 @@ function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart'): ReadBod
   return { ok: true, given: { judged, isForm: as !== 'json', bodyHeaders: {}, written: { as } } };
 }
 
-function ofBytes(bytes: Buffer, type: string): ReadBody {
+async function ofBytes(bytes: Buffer, type: string, parsing: Parsing): Promise<ReadBody> {
   const bodyHeaders = { 'content-type': type };
-  const found = judgeBody(bodyHeaders, bytes);
+  const found = await judgeInTurns(bodyHeaders, bytes, parsing);
   if (!found.ok) return { ok: false, detail: `data: ${found.detail}` };
   const isForm = isFormType(bodyHeaders);
   return { ok: true, given: { judged: found.judged, isForm, bodyHeaders, written: { as: 'bytes', bytes } } };

@@ -1,8 +1,9 @@
 /** What deciding can know of a raw body: the members of JSON and of forms, in parts too; of anything else that it was not read. */
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
-import type { Parsing } from '../runtime/long-bodies.ts';
-import { methodField } from './field-names.ts';
+import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
+import { atOnce, inSlices } from '../runtime/pace.ts';
+import { methodField, methodSearch, namesMethodSentence } from './method-search.ts';
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
@@ -44,27 +45,28 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 
 /** Reads a whole body. `ok: false`: it says that it is JSON, and is none, or its form names a method; `detail`: a sentence for a 400. */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
-  const judged = judgeUnlessJson(headers, bytes);
+  const judged = atOnce(judgeUnlessJson(headers, bytes));
   return typeof judged === 'string' ? judgeJson(parseStrictJson(judged)) : judged;
 }
 
-/** The same, for a long body: JSON is parsed in slices. */
-export async function judgeLongBody(headers: BodyHeaders, bytes: Buffer, parsing: Parsing): Promise<JudgedBody> {
-  const judged = judgeUnlessJson(headers, bytes);
-  return typeof judged === 'string'
-    ? judgeJson(await parsing((rest) => parseStrictJsonInParts(judged, {}, rest)))
-    : judged;
+/** In bytes. A name of a form costs several times what one of JSON costs. */
+const LONG_FORM = 8 * 1024;
+
+/** The same; a long body in slices. */
+export function judgeInTurns(headers: BodyHeaders, bytes: Buffer, parsing: Parsing): JudgedBody | Promise<JudgedBody> {
+  if (bytes.length <= (methodSearch(headers['content-type'] ?? '') ? LONG_FORM : LONG_BODY))
+    return judgeBody(headers, bytes);
+  return parsing(async (rest) => {
+    const judged = await inSlices(judgeUnlessJson(headers, bytes), rest);
+    return typeof judged === 'string' ? judgeJson(await parseStrictJsonInParts(judged, {}, rest)) : judged;
+  });
 }
 
-/** The text of a body that is JSON; of any other, what is known of it. */
-function judgeUnlessJson(headers: BodyHeaders, bytes: Buffer): JudgedBody | string {
+/** The text of a body that is JSON; of any other, what is known of it. Yields between its steps. */
+function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer): Generator<void, JudgedBody | string> {
   if (bytes.length === 0) return { ok: true, judged: undefined };
-  const method = methodField(headers['content-type'] ?? '', bytes);
-  if (method !== undefined)
-    return {
-      ok: false,
-      detail: `The form names a method (${JSON.stringify(method.toWellFormed())}); the method of a call is that of its request.`,
-    };
+  const method = yield* methodField(headers['content-type'] ?? '', bytes);
+  if (method !== undefined) return { ok: false, detail: namesMethodSentence(method) };
   const unread = whyUnread(headers);
   if (unread) return { ok: true, judged: unread };
   if (mediaType(headers['content-type']).essence === PARTS)
@@ -86,6 +88,6 @@ function judgeJson(parsed: StrictJson): JudgedBody {
 function mediaType(header = ''): { essence: string | undefined; charset: string | undefined } {
   const [written = '', ...parameters] = header.split(';');
   const essence = written.trim().toLowerCase();
-  const charset = parameters.map((one) => /^\s*charset=(.*?)\s*$/i.exec(one)?.[1]).find((one) => one !== undefined);
+  const charset = parameters.map((one) => /^charset=(.*)$/i.exec(one.trim())?.[1]).find((one) => one !== undefined);
   return { essence: /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(essence) ? essence : undefined, charset };
 }

@@ -9,6 +9,7 @@ import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { type Facts, METHODS, type Method } from '../policy/facts.ts';
 import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
+import { inTurn } from '../runtime/long-bodies.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { findAuditRows } from '../store/audit-search.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
@@ -157,7 +158,7 @@ async function heldAsk(services: Services, row: CallRow, loaded: LoadedFacts) {
   const action = actionOf(request);
   const sealed = rawOf(request);
   const raw = sealed && heldRaw(action, sealed);
-  const read = readCall(action, loaded, { isGit: false, raw });
+  const read = await readCall(action, loaded, { isGit: false, raw, parsing: inTurn });
   if (!read.ok) return undefined;
   const caller = callerOf(request);
   const ask = askOf(action, { ...read.call, raw });

@@ -102,7 +102,15 @@ export async function makeCall(
 }
 
 /** What kept the broker, or its client, from having an answer says nothing about the platform. */
-const OURS = new Set(['bad_request', 'address_refused', 'busy', 'closed', 'client_closed', 'body_gone']);
+const OURS = new Set([
+  'bad_request',
+  'address_refused',
+  'busy',
+  'closed',
+  'client_closed',
+  'body_gone',
+  'form_names_method',
+]);
 
 /** Why an outcome is a failure of the platform, for the metrics; undefined: it is none. */
 function platformFailure(outcome: Outcome): string | undefined {

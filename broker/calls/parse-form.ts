@@ -39,12 +39,26 @@ export class FormTree {
  */
 export function parseForm(text: string): JsonObject | UnreadBody {
   const tree = new FormTree();
-  for (const [name, value] of new URLSearchParams(text)) {
+  for (const [name, value] of fieldsOf(text)) {
     const problem = tree.add(name, value);
     if (problem !== undefined) return new UnreadBody(`a form with ${problem} is not read`);
   }
   return tree.toObject();
 }
+
+/** The fields one after the other, so that a form of too many is read as far as that is known. */
+function* fieldsOf(text: string): Generator<[string, string]> {
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf('&', at);
+    const field = text.slice(at, end < 0 ? text.length : end);
+    if (field !== '') yield* readField(field);
+    if (end < 0) return;
+    at = end + 1;
+  }
+}
+
+/** One field: its name and value, unescaped. Behind an `&`, because a `?` at the very beginning would be dropped. */
+export const readField = (field: string): URLSearchParams => new URLSearchParams(`&${field}`);
 
 const TWICE = 'a name that is given more than once';
 

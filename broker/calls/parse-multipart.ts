@@ -50,9 +50,9 @@ function readPart(part: string): { name: string; value: JsonValue } | UnreadBody
   const lines = part.slice(0, at).split('\r\n');
   if (lines.length > MOST_HEAD_LINES) return unreadParts('a long head of a part');
   for (const line of lines) {
-    const [, name = '', value = ''] = /^([A-Za-z-]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? [];
+    const [, name = '', value = ''] = /^([A-Za-z-]+):([^\r\n\0]*)$/.exec(line) ?? [];
     if (name === '' || headers.has(name.toLowerCase())) return unreadParts('a head of a part that is not plain');
-    headers.set(name.toLowerCase(), value.trimEnd());
+    headers.set(name.toLowerCase(), value.replace(/^[ \t]+/, '').trimEnd());
   }
   const {
     'content-disposition': disposition = '',

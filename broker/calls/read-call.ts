@@ -12,6 +12,7 @@ import { isGitService } from '../policy/git-endpoint.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
 import { present } from '../policy/present.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
@@ -33,11 +34,11 @@ const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
 const MCP_PREFIXES = ['mcp-'];
 
 /** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
-export function readCall(
+export async function readCall(
   action: Action,
   { platform }: LoadedFacts,
-  { isGit, raw }: { isGit: boolean; raw?: RawRequest | undefined },
-): ReadCall {
+  { isGit, raw, parsing }: { isGit: boolean; raw?: RawRequest | undefined; parsing: Parsing },
+): Promise<ReadCall> {
   const endpoint = parseEndpoint(action.endpoint, platform?.rules);
   if (!endpoint.ok) return { ok: false, code: 'invalid_endpoint', detail: `endpoint: ${endpoint.error}` };
   if (!isGit && platform && isGitService(platform.manifest, endpoint.path))
@@ -64,7 +65,10 @@ export function readCall(
     return { ok: false, code: 'invalid_endpoint', detail: 'endpoint: an MCP server is reached by its tools, at /mcp' };
   const headers = raw ? readRawHeaders(action, platform) : readHeaders(action, platform);
   if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
-  const body: ReadBody = raw ? { ok: true, given: undefined } : readGivenBody(action, endpoint.path, platform);
+  const body: ReadBody =
+    raw || (action.data === undefined && action.encoding === undefined)
+      ? { ok: true, given: undefined }
+      : await readGivenBody(action, endpoint.path, platform, parsing);
   if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
   const { given } = body;
   // Of a raw request, and of bytes, that was seen when the body was read.

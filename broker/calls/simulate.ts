@@ -6,6 +6,7 @@ import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import { ALL_PLATFORMS, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
+import { inTurn } from '../runtime/long-bodies.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
@@ -45,7 +46,7 @@ export async function simulate(
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
   const rows = await services.facts(agentId, platform, ANY_ADDRESS);
   const loaded = await services.loadFacts(rows, platform, now);
-  const read = readCall(action, loaded, { isGit: git !== undefined });
+  const read = await readCall(action, loaded, { isGit: git !== undefined, parsing: inTurn });
   const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);
   if (!read.ok && !stopped) return { kind: 'invalid', refused: read };
   const { policy: inForce, guardrails, ...others } = loaded.facts;

@@ -145,7 +145,7 @@ function spansIn(search: PatternSearch, bytes: Buffer, classes: Classes): Span[]
   const view = viewOf(bytes, classes, true);
   const spans = search.all(view.bytes, view.length).map((match) => spanOf(view, match));
   for (let round = 0; round < ROUNDS && view.hasMarker && undoEscapes(view, classes); round++)
-    spans.push(...search.all(view.bytes, view.length).map((match) => spanOf(view, match)));
+    for (const match of search.all(view.bytes, view.length)) spans.push(spanOf(view, match));
   return spans;
 }
 

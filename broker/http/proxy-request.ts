@@ -1,14 +1,17 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
-import { judgeBody, judgeLongBody, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
+import { judgeInTurns, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
+import { type MethodSearch, methodField, methodSearch, namesMethodSentence } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
+import { OutboundFault } from '../egress/unreachable.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
-import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
+import { inSlices } from '../runtime/pace.ts';
 import { storable } from '../wire/action.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
 
@@ -82,11 +85,49 @@ export async function readRequest({
   if (body.kind === 'none') return ended({ ok: true, raw: { ...raw, judged: undefined } });
   const bytes = bytesOf(body);
   if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
-  if (bytes === undefined || isLong(body))
-    return ended({ ok: true, raw: { ...raw, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
-  const judged =
-    bytes.length > LONG_BODY ? await judgeLongBody(bodyHeaders, bytes, parsing) : judgeBody(bodyHeaders, bytes);
+  if (isLong(body)) {
+    const searched = await withoutMethod(body, bodyHeaders['content-type'] ?? '', parsing);
+    if (typeof searched === 'string') return refuse(searched);
+    return ended({ ok: true, raw: { ...raw, body: searched, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
+  }
+  const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
+}
+
+/** A body that is not judged, where it is a form: a sentence when it names a method. What is passed on as it comes breaks off there. */
+async function withoutMethod(
+  body: Extract<RawRequest['body'], { kind: 'long' | 'stream' }>,
+  type: string,
+  parsing: Parsing,
+): Promise<RawRequest['body'] | string> {
+  if (body.kind === 'long') {
+    const { bytes } = body;
+    const found = await parsing((rest) => inSlices(methodField(type, bytes), rest));
+    return found === undefined ? body : namesMethodSentence(found);
+  }
+  const search = methodSearch(type);
+  if (search === undefined) return body;
+  const open = () => {
+    const pieces = body.open();
+    return pieces && searched(pieces, search, parsing);
+  };
+  return { ...body, open };
+}
+
+async function* searched(
+  pieces: AsyncIterable<Uint8Array>,
+  search: MethodSearch,
+  parsing: Parsing,
+): AsyncGenerator<Uint8Array> {
+  // The last piece is kept back until it is known that it may go: without it the platform has no whole request.
+  let last: Uint8Array | undefined;
+  for await (const piece of pieces) {
+    if ((await parsing(async () => search.push(piece))) !== undefined) throw new OutboundFault('form_names_method');
+    if (last !== undefined) yield last;
+    last = piece;
+  }
+  if (search.end() !== undefined) throw new OutboundFault('form_names_method');
+  if (last !== undefined) yield last;
 }
 
 /** One value a name, as they were sent. Without the one that holds the token. */

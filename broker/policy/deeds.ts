@@ -9,6 +9,9 @@ import { recipientsOf } from './recipients.ts';
 import { repositoryOf } from './repos.ts';
 import { toolOf } from './tool-endpoint.ts';
 
+/** Whoever writes to more at once does so for the first time each time: each is a row that is kept for good. */
+export const MOST_RECIPIENTS = 100;
+
 /** `value`: with its platform, so that it tells one deed of this kind from every other. */
 export type Deed = { kind: DeedKind; value: string };
 
@@ -27,8 +30,9 @@ export function deedsOf(platformId: string, rules: PlatformRules, call: CallAsk)
   if (operations.length === 0) unknown.push('operation');
   for (const operation of operations) note('operation', operation);
   const { named, isClear } = recipientsOf(rules, call);
-  if (!isClear) unknown.push('recipient');
-  for (const recipient of named) note('recipient', recipient);
+  const isTold = isClear && named.length <= MOST_RECIPIENTS;
+  if (!isTold) unknown.push('recipient');
+  if (named.length <= MOST_RECIPIENTS) for (const recipient of named) note('recipient', recipient);
   const repository = isGraphql(rules, call) ? namelessRepository(rules) : repositoryOf(call);
   if (repository === 'unknown') unknown.push('repository');
   else if (repository !== undefined) note('repository', repository.name);

@@ -32,6 +32,7 @@ export function refuseRecipients(
   // Several rules may point into one body; the root fields of a GraphQL call have a subject each.
   const named = new Map<object, number>();
   const violating = new Set<string>();
+  const isAllowed = allowList(allowed);
   const applying = recipientRulesFor(rules, call);
   if (call.body instanceof UnreadBody && applying.length > 0)
     return {
@@ -44,8 +45,7 @@ export function refuseRecipients(
       const recipients = recipientsAt(subject, pointer);
       if (pointer.optional !== true) named.set(subject, (named.get(subject) ?? 0) + recipients.length);
       for (const { text, who } of recipients) {
-        if (who === undefined || !allowed.some((entry) => covers(entry, who)))
-          violating.add(shorten(nameOf(who) ?? text));
+        if (who === undefined || !isAllowed(who)) violating.add(shorten(nameOf(who) ?? text));
       }
     }
   }
@@ -102,18 +102,26 @@ export function recipientEntryKind(entry: string): 'address' | 'domain' | 'id' |
   return readAddress(entry) && 'address';
 }
 
-/** An id is covered by the very same text, an address by itself and by its domain. */
-function covers(entry: string, who: Address | string): boolean {
-  if (typeof who === 'string') return entry === who;
-  if (entry.startsWith('@')) return entry.slice(1).toLowerCase() === who.domain;
-  const address = readAddress(entry);
-  return address !== undefined && address.domain === who.domain && address.local === who.local;
+/** Whether a list has somebody: an id is covered by the very same text, an address by itself and by its domain. */
+function allowList(entries: readonly string[]): (who: Address | string) => boolean {
+  const texts = new Set(entries);
+  const domains = new Set<string>();
+  const addresses = new Set<string>();
+  for (const entry of entries) {
+    if (entry.startsWith('@')) domains.add(entry.slice(1).toLowerCase());
+    else {
+      const name = nameOf(readAddress(entry));
+      if (name !== undefined) addresses.add(name);
+    }
+  }
+  return (who) =>
+    typeof who === 'string' ? texts.has(who) : domains.has(who.domain) || addresses.has(nameOf(who) ?? '');
 }
 
 function entryCovers(outer: string, inner: string): boolean {
   if (inner.startsWith('@')) return outer.startsWith('@') && outer.toLowerCase() === inner.toLowerCase();
   const who = readAddress(inner) ?? readId(inner);
-  return who !== undefined && covers(outer, who);
+  return who !== undefined && allowList([outer])(who);
 }
 
 /** Whom a text names, by the format of its pointer. */
@@ -143,7 +151,7 @@ function recipientsAt(subject: JsonValue, { pointer, format, optional }: Recipie
   walkPointer(subject, pointerNames(pointer), {
     value: (value, listed) => {
       const read = typeof value === 'string' ? readRecipients(value, format) : [];
-      found.push(...read);
+      for (const recipient of read) found.push(recipient);
       if (typeof value !== 'string' || (optional && read.length === 0 && (listed || value !== ''))) unclear(value);
     },
     deadEnd: (value) => {

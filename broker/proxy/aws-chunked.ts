@@ -12,7 +12,7 @@ export class MalformedChunks extends Error {}
 const MOST_LINE_BYTES = 4 * 1024;
 const MOST_TRAILERS = 8;
 const CHUNK = /^([0-9a-f]{1,8})(?:;[\x21-\x7e]*)?$/i;
-const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)[ \t]*$/i;
+const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)$/i;
 const CODING = /^\s*aws-chunked\s*$/i;
 
 /** Whether a `Content-Encoding` names the coding. */
@@ -54,7 +54,7 @@ export async function* decodeAwsChunked(source: AsyncIterable<Buffer>, length?: 
   for (let count = 0; ; count++) {
     const line = await reader.line({ mayEnd: true });
     if (line === '') break;
-    const [, name = '', value = ''] = TRAILER.exec(line) ?? [];
+    const [, name = '', value = ''] = TRAILER.exec(line.trimEnd()) ?? [];
     if (name === '' || count >= MOST_TRAILERS)
       throw new MalformedChunks('What follows the chunks of the body is no trailer.');
     sums.compare(name.toLowerCase(), value);

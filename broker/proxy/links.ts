@@ -11,15 +11,17 @@ export function rewriteLinks(name: string, value: string, place: Place): string 
   return value;
 }
 
+/** RFC 8288 section 3.3. */
+const RELATION = /;\s*rel\s*=\s*(?:"((?:[^"\\]|\\.)*)|([^;]*))/gi;
+const LOADED = /\b(?:preload|prefetch|preconnect|dns-prefetch|modulepreload|stylesheet)\b/i;
+const isLoaded = (relation: string): boolean => LOADED.test(relation.replaceAll(/\\(.)/g, '$1'));
+
 /** RFC 8288. What a browser would load by itself is left out. */
 function rewriteLinkHeader(value: string, place: Place): string | undefined {
-  const links = value.match(/<[^>]*>[^<]*/g) ?? [];
+  const links = value.match(/<[^<>]*>[^<]*/g) ?? [];
   const kept = links
     .map((link) => link.replace(/,\s*$/, ''))
-    .filter(
-      (link) =>
-        !/;\s*rel\s*=\s*"?[^"]*\b(?:preload|prefetch|preconnect|dns-prefetch|modulepreload|stylesheet)\b/i.test(link),
-    )
+    .filter((link) => !Array.from(link.matchAll(RELATION), ([, quoted, plain]) => quoted ?? plain ?? '').some(isLoaded))
     .map((link) => link.replace(/^<([^>]*)>/, (_, address: string) => `<${rewriteOne(address, place)}>`));
   return kept.length === 0 ? undefined : kept.join(', ');
 }

@@ -13,9 +13,14 @@ const READ_AT_ONCE = 4;
 /** After a body was parsed, the family's next one waits for this many times as long. What else a call does with a body takes about as long as parsing. */
 const PAUSE_TIMES = 4;
 const LONGEST_PAUSE_MS = 2_000;
+/** As short as a timer can be. */
+const SHORTEST_PAUSE_MS = 1;
 
 /** Does work in slices: `rest` is awaited between its pieces. */
 export type Parsing = <Value>(work: (rest: () => Promise<void>) => Promise<Value>) => Promise<Value>;
+
+/** In slices alone, for whom nobody else waits. */
+export const inTurn: Parsing = (work) => work(pacer());
 
 export type LongBodies = {
   /** Reads a body when fewer than four others of the family are being read. */
@@ -57,7 +62,8 @@ export function makeLongBodies(): LongBodies {
             } catch (error) {
               reject(error);
             }
-            await wait(Math.min(spentMs() * PAUSE_TIMES, LONGEST_PAUSE_MS), undefined, { ref: false });
+            const pause = spentMs() * PAUSE_TIMES;
+            if (pause >= SHORTEST_PAUSE_MS) await wait(Math.min(pause, LONGEST_PAUSE_MS), undefined, { ref: false });
           })
           .finally(() => leave(name, family));
       }),

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { makeNotices } from './notices.ts';
 import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
 import { openPreparedStatements } from './postgres-statements.ts';
+import { RowFault } from './row-fault.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Store } from './store.ts';
 import { withFault } from './store-fault.ts';
@@ -70,6 +71,9 @@ export function openPostgres(
   };
 }
 
+/** Counted in 16 bits by the protocol; of more the driver would send another number. */
+const MOST_PARAMETERS = 65_535;
+
 /** The pool for Kysely, with errors classified by `withFault`. */
 function withFaults(pool: pg.Pool): PostgresPool {
   const faulty = (error: unknown): never => {
@@ -79,7 +83,9 @@ function withFaults(pool: pg.Pool): PostgresPool {
   const known = new WeakMap<pg.PoolClient, PostgresPoolClient>();
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
     const query = (text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> =>
-      (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(faulty);
+      values.length > MOST_PARAMETERS
+        ? Promise.reject(new RowFault(`a statement with ${values.length} parameters`))
+        : (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(faulty);
     return { query: query as PostgresPoolClient['query'], release: (destroy) => client.release(destroy) };
   };
   return {

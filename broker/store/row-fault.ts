@@ -12,7 +12,8 @@ export function isRowFault(error: unknown): boolean {
   if (error instanceof RowFault) return true;
   if (!(error instanceof Error)) return false;
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
-  if (typeof errcode === 'number') return SQLITE_ROW_FAULTS.has(errcode & 0xff);
+  if (typeof errcode === 'number')
+    return SQLITE_ROW_FAULTS.has(errcode & 0xff) || error.message === 'too many SQL variables';
   if (code === 'ERR_INVALID_ARG_TYPE' || code === 'ERR_INVALID_ARG_VALUE') return true;
   return typeof code === 'string' && /^(21|22|23|42|54)[0-9A-Z]{3}$/.test(code);
 }

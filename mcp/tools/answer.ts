@@ -109,10 +109,12 @@ function bounded(facts: Structured): Structured {
   const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
   const bytes = Buffer.byteLength(text);
   if (bytes <= MOST_DATA_BYTES) return facts;
-  // Truncated in bytes; a partial character at the end is removed.
-  const beginning = Buffer.from(text)
-    .subarray(0, MOST_DATA_BYTES)
-    .toString('utf8')
-    .replace(/\uFFFD+$/, '');
+  // Truncated in bytes; a decoder that awaits more leaves out a partial character at the end.
+  const beginning = new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+    Buffer.from(text).subarray(0, MOST_DATA_BYTES),
+    {
+      stream: true,
+    },
+  );
   return { ...facts, data: beginning, truncated: true, bytes };
 }

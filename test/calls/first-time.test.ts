@@ -56,6 +56,19 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     await expectHeld(await agentBy(held('operation')), 'POST /repos/acme/app/issues', { title: 'a' });
   });
 
+  test('more recipients than are remembered: always, and whoever names thousands keeps nobody from anything', async () => {
+    const people = (count: number) => ({ to: Array.from({ length: count }, (_, i) => `p${i}@many.example`).join(',') });
+    const careful = await agentBy(held('recipient'));
+    await approve(await expectHeld(careful, 'POST /mail', people(101)));
+    await expectHeld(careful, 'POST /mail', people(101));
+    await approve(await expectHeld(careful, 'POST /mail', people(100)));
+    await expectSent(careful, 'POST /mail', people(100));
+    const free = await agentBy([{ effect: 'allow' }]);
+    await expectSent(free, 'POST /mail', people(30_000));
+    await expectSent(careful, 'POST /mail', people(1));
+    expect(world.running.services.recorder.backlog().late).toBe(0);
+  });
+
   test('a repository: who only read there changes something for the first time', async () => {
     const agent = await agentBy(held('repository && request.method != "GET"'));
     await expectSent(agent, 'GET /repos/acme/app/issues');

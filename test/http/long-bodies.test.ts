@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { longJson } from '../../broker/http/reply.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -84,6 +85,21 @@ describe('long bodies and answers', { timeout: 60_000 }, () => {
     expect(answer?.status).toBe(202);
     // Of all the work the longest, parsing or hashing it, is 0.4; hashed and sealed in one turn it is 0.6 and more.
     expect(longest).toBeLessThan(0.5 * ((user + system) / 1000));
+  });
+
+  test.each([
+    ['a form', '&method', 'application/x-www-form-urlencoded'],
+    ['parts', '--b; name="methods"', 'multipart/form-data; boundary=b'],
+  ])('%s of 1 MiB with a hundred thousand names is judged in turns', async (_name, piece, type) => {
+    const agent = await (await world.demoOrganisation()).agent();
+    const body = Buffer.from(piece.repeat(MIB / piece.length));
+    const headers = { 'content-type': type };
+    let status = 0;
+    const longest = await longestTurn(async () => {
+      ({ status } = await rawClient(() => agent)('PATCH', '/proxy/demo-main/items/1', { body, headers }));
+    });
+    expect(status).toBe(200);
+    expect(longest).toBeLessThan(LONGEST_TURN * unit);
   });
 
   test('an answer of 16 MB is made in turns that keep nobody waiting', async () => {

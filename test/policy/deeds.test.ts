@@ -85,3 +85,13 @@ test('a repository that is made, or whose name is not plain, is unknown', () => 
     deeds({ kind: 'graphql', scopes: { 'p:read': ['query *'] } }, post('/', { query: '{ me { id } }' })).unknown,
   ).toEqual([]);
 });
+
+test('of more than a hundred recipients nobody is remembered, and it is a first time', () => {
+  const to = (count: number) => ({ to: Array.from({ length: count }, (_, i) => `a${i}@x.example`).join(',') });
+  const { known, unknown } = deeds(MAIL, post('/messages', to(100)));
+  expect([known.length, unknown]).toEqual([101, []]);
+  expect(deeds(MAIL, post('/messages', to(101)))).toMatchObject({
+    known: ['operation p POST /messages'],
+    unknown: ['recipient'],
+  });
+});

@@ -10,6 +10,7 @@ import { bodyKinds } from '../../broker/policy/body-kinds.ts';
 import { decide } from '../../broker/policy/decide.ts';
 import type { Constraints, Facts, Method, RuleSource, Verdict } from '../../broker/policy/facts.ts';
 import type { BodyKind } from '../../broker/policy/platform-rules.ts';
+import { inTurn } from '../../broker/runtime/long-bodies.ts';
 import type { Action } from '../../broker/wire/action.ts';
 import { manifestOf, rulesOf } from '../platforms/classified.ts';
 import { facts, grant, guardrailsOf, NOW, policyOf } from '../policy/world.ts';
@@ -87,18 +88,24 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
     return { facts: found, platform: { manifest, rules } as LoadedFacts['platform'], connections: new Map() };
   };
 
-  const byActions = (loaded: LoadedFacts, method: Method, endpoint: string, scope: string, body: Sent): Told => {
+  const byActions = async (
+    loaded: LoadedFacts,
+    method: Method,
+    endpoint: string,
+    scope: string,
+    body: Sent,
+  ): Promise<Told> => {
     const { asked = body.text === '' ? {} : { data: JSON.parse(body.text) } } = body;
     const action = { platform: 'crm', endpoint, method, scope, ...asked } as Action;
-    const read = readCall(action, loaded, { isGit: false });
+    const read = await readCall(action, loaded, { isGit: false, parsing: inTurn });
     return read.ok ? told(decide(loaded.facts, askOf(action, read.call), NOW)) : 'invalid';
   };
-  const byProxy = (
+  const byProxy = async (
     loaded: LoadedFacts,
     method: Method,
     endpoint: string,
     { text: body, type }: Sent,
-  ): Told & { scope?: string } => {
+  ): Promise<Told & { scope?: string }> => {
     const bodyHeaders = { 'content-type': type };
     const judged = judgeBody(bodyHeaders, Buffer.from(body));
     if (!judged.ok) return 'invalid';
@@ -111,7 +118,7 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
     };
     const asked = rawAction(raw, { platform: 'crm', endpoint, headers: {}, connectionId: 'c' });
     const { connection_id: _, ...action } = asked;
-    const read = readCall(action, loaded, { isGit: false, raw });
+    const read = await readCall(action, loaded, { isGit: false, raw, parsing: inTurn });
     if (!read.ok) return 'invalid';
     const { scope } = inferScope(loaded.facts, askOf(action, { ...read.call, raw }));
     return { ...told(decide(loaded.facts, askOf({ ...action, scope }, { ...read.call, raw }), NOW)), scope };
@@ -123,7 +130,7 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
     return (bodyKinds(rules, { method, path }) ?? ['json']).flatMap((kind) => OF_KINDS[kind]);
   };
 
-  test('a call is allowed, held or refused alike', () => {
+  test('a call is allowed, held or refused alike', async () => {
     expect(operations.length).toBeGreaterThan(0);
     const random = makeRandom(42);
     const scopes = [...rules.scopes.keys()];
@@ -134,8 +141,8 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
         const granted = [...new Set(random() < 0.7 ? [own, ...others] : others)];
         const constraints = (random() < 0.5 ? CONSTRAINTS[Math.floor(random() * CONSTRAINTS.length)] : undefined) ?? {};
         const loaded = platformOf(granted, constraints, random() < 0.3);
-        const raw = byProxy(loaded, method, path, body);
-        const told = granted.map((scope) => byActions(loaded, method, path, scope, body));
+        const raw = await byProxy(loaded, method, path, body);
+        const told = await Promise.all(granted.map((scope) => byActions(loaded, method, path, scope, body)));
         const where = `${method} ${path} ${body.text} with ${granted.join(', ')} ${JSON.stringify(constraints)}`;
         if (raw === 'invalid') {
           expect(
@@ -147,7 +154,7 @@ describe.each(BUILTIN_NAMES)('%s', (name: BuiltinName) => {
         kinds.add(raw.kind);
         // With the scope that was found both say the same, and no other scope would have got more.
         if (granted.includes(raw.scope ?? ''))
-          expect(byActions(loaded, method, path, raw.scope ?? '', body), where).toEqual({
+          expect(await byActions(loaded, method, path, raw.scope ?? '', body), where).toEqual({
             kind: raw.kind,
             reason: raw.reason,
           });

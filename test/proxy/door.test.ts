@@ -319,7 +319,7 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
         refresh: '0;url=/x',
         'access-control-allow-origin': '*',
         'service-worker-allowed': '/',
-        link: '</style.css>; rel=preload, </v1/items?page=2>; rel="next"',
+        link: '</style.css>; rel=preload, </a.css>; as=style; REL = "x p\\reload", </v1/items?page=2>; rel="next"',
         'x-svc-audit-id': 'forged',
         'content-security-policy': 'default-src *',
       });

@@ -232,11 +232,43 @@ describe('bodies', () => {
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; boundary="b"',
     ],
+    ['a form with semicolons', 'a=1;_method=DELETE', 'application/x-www-form-urlencoded'],
+    [
+      'a part behind one of two boundaries',
+      part('Content-Disposition: form-data; name="_method"', 'DELETE'),
+      'multipart/form-data; boundary=a; boundary=b',
+    ],
   ])('%s that names another method is refused', async (_, body, type) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, type, ALLOW_ALL);
     expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('names a method') } });
     expect(world.upstream.seen.length).toBe(before);
+  });
+
+  const PADDING = 'x'.repeat(2 * 1024 * 1024);
+  test.each([
+    ['a form', `a=${PADDING}&_method=DELETE&b=1`, 'application/x-www-form-urlencoded'],
+    [
+      'a part',
+      `--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${PADDING}\r\n${part('Content-Disposition: form-data; name="_method"', 'DELETE')}`,
+      PARTS,
+    ],
+  ])('%s that is too long to be judged breaks off where it names another method', async (_, body, type) => {
+    const before = world.upstream.seen.length;
+    const answer = await write(body, type, ALLOW_ALL);
+    expect(answer).toMatchObject({ status: 502, body: { detail: expect.stringContaining('names a method') } });
+    // What came of it ended before its end, so that no platform takes it for a request.
+    expect(world.upstream.seen.length).toBe(before);
+    const [row] = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 1 });
+    expect(row).toMatchObject({ kind: 'action', result: 'errored' });
+  });
+
+  test.each([
+    ['a form', `a=${PADDING}&method=DELETE&b=1`, 'application/x-www-form-urlencoded'],
+    ['a file', part('Content-Disposition: form-data; name="a"; filename="a"', `${PADDING}; name="_method"`), PARTS],
+  ])('%s that is too long to be judged passes where it names none', async (_, body, type) => {
+    expect((await write(body, type, ALLOW_ALL)).status).toBe(200);
+    expect(world.upstream.seen.at(-1)?.body).toBe(body);
   });
 
   test('a file may hold what names one', async () => {

@@ -405,6 +405,13 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await orphans()).toEqual([intent]);
   });
 
+  test('a statement with more parameters than the store takes is refused for good, and not tried again', async () => {
+    const ids = Array.from({ length: 70_000 }, (_, i) => `${i}`);
+    const asked = store.db.selectFrom('organisations').select('id').where('id', 'in', ids).execute();
+    const error = await asked.catch((thrown: unknown) => thrown);
+    expect(isRowFault(error), String(error)).toBe(true);
+  });
+
   test('a transaction that fails leaves nothing', async () => {
     const row = final();
     const failing = store.db.transaction().execute(async (db) => {

@@ -35,7 +35,12 @@ export type Upstream = {
 export async function startUpstream(certificate?: { key: string; cert: string }, host?: string): Promise<Upstream> {
   const listener: RequestListener = async (request, response) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+    } catch {
+      // It broke off.
+      return;
+    }
     const body = Buffer.concat(chunks).toString('utf8');
     const { method = '', url = '', rawHeaders, headers } = request;
     upstream.seen.push({ method, target: url, rawHeaders, headers, body });

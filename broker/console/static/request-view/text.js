@@ -127,7 +127,7 @@ function chunksOf(text) {
  * @param {string} text
  */
 export function fromBase64(text) {
-  if (text.length < 24 || !/^[A-Za-z0-9+/_\s-]+={0,2}\s*$/.test(text)) return undefined;
+  if (text.length < 24 || !/^[A-Za-z0-9+/_\s-]+(?:=\s*){0,2}$/.test(text)) return undefined;
   try {
     const plain = atob(text.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/'));
     const bytes = Uint8Array.from(plain, (character) => character.charCodeAt(0));

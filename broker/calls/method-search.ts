@@ -1,0 +1,170 @@
+/**
+ * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), in a form as it comes:
+ * its names as any reader may find them, also those of a form that is not read because two readers may differ. Linear in the form.
+ */
+import { namesMethod } from '../policy/endpoint.ts';
+import { readField } from './parse-form.ts';
+
+/** Both answer the name of the field, once it is found. */
+export type MethodSearch = {
+  push(piece: Uint8Array): string | undefined;
+  end(): string | undefined;
+};
+
+/** More than a name, or what stands before the content of a part, has in any client. */
+const MOST_NAME = 16 * 1024;
+const BOUNDARY = /\bboundary\s*=\s*(?:"([^"]{1,200})"|([^;\s]{1,200}))/gi;
+
+/** Undefined: a body of this `Content-Type` is no form. */
+export function methodSearch(type: string): MethodSearch | undefined {
+  const [essence = ''] = type.toLowerCase().split(';', 1);
+  if (essence.trim() === 'application/x-www-form-urlencoded') return new FormSearch();
+  if (!essence.trim().startsWith('multipart/')) return undefined;
+  const [boundary, ...others] = Array.from(type.matchAll(BOUNDARY), ([, quoted, plain]) => quoted ?? plain);
+  // Of two boundaries readers take one or the other.
+  return new PartsSearch(others.length > 0 ? undefined : boundary);
+}
+
+const SLICE = 16 * 1024;
+
+/** The name of such a field in a whole body. Yields between its pieces, which take some milliseconds at most. */
+export function* methodField(type: string, bytes: Buffer): Generator<void, string | undefined> {
+  const search = methodSearch(type);
+  if (search === undefined) return undefined;
+  for (let at = 0; at < bytes.length; at += SLICE) {
+    const found = search.push(bytes.subarray(at, at + SLICE));
+    if (found !== undefined) return found;
+    yield;
+  }
+  return search.end();
+}
+
+/** What a person or a program is told of it. */
+export const namesMethodSentence = (name: string): string =>
+  `The form names a method (${JSON.stringify(name.toWellFormed())}); the method of a call is that of its request.`;
+
+const NAME_END = /[=&;]/g;
+/** Rack 2 takes a semicolon, too, for the end of a field. */
+const FIELD_END = /[&;]/g;
+
+/** `application/x-www-form-urlencoded`. */
+class FormSearch implements MethodSearch {
+  /** As much of a name as has come; undefined within a value. */
+  #name: string | undefined = '';
+
+  push(piece: Uint8Array): string | undefined {
+    const text = latin1(piece);
+    for (let at = 0; at < text.length; ) {
+      const end = indexOf(this.#name === undefined ? FIELD_END : NAME_END, text, at);
+      const rest = text.slice(at, end ?? text.length);
+      if (this.#name !== undefined && this.#name.length < MOST_NAME) this.#name += rest;
+      if (end === undefined) return undefined;
+      const found = this.end();
+      if (found !== undefined) return found;
+      this.#name = text[end] === '=' ? undefined : '';
+      at = end + 1;
+    }
+    return undefined;
+  }
+
+  end(): string | undefined {
+    if (this.#name === undefined || !MAY_NAME.test(this.#name)) return undefined;
+    const name = ESCAPED.test(this.#name) ? fieldName(this.#name) : this.#name;
+    return namesMethod(name) ? name : undefined;
+  }
+}
+
+/** Has the letters of `method` in their order, as all names have that are looked for; each may be escaped, or one that is folded to it. */
+const MAY_NAME = new RegExp(
+  `^${Array.from('method', (letter) => `[^${letter}%\\x80-\\xff]*(?:[${letter}%]|[\\x80-\\xff]{1,2})`).join('')}`,
+  'i',
+);
+const ESCAPED = /[%+\x80-\xff]/;
+
+const fieldName = (text: string): string => [...readField(utf8(text)).keys()][0] ?? '';
+
+/** The end of a head, or a parameter with a name (RFC 7578 section 4.2); `name*` as in RFC 8187. Lines may be folded, or end without CR. */
+const HEAD_TOKEN = /\r?\n\r?\n|;(?:[^\S\n]|\n[ \t])*name(\*?)(?:[^\S\n]|\n[ \t])*=(?:[^\S\n]|\n[ \t])*/gi;
+const VALUE = /"((?:[^"\\]|\\.){0,16384})|[^;\s]{1,16384}/sy;
+
+/** Bodies in parts. Names are looked for from each boundary to the next blank line, and where no boundary is known, everywhere. */
+class PartsSearch implements MethodSearch {
+  readonly #boundary: string | undefined;
+  /** What was not looked through yet. */
+  #text = '';
+  #inHead: boolean;
+
+  constructor(boundary: string | undefined) {
+    this.#boundary = boundary === undefined ? undefined : `--${boundary}`;
+    this.#inHead = boundary === undefined;
+  }
+
+  push(piece: Uint8Array): string | undefined {
+    this.#text += latin1(piece);
+    return this.#look(this.#text.length - MOST_NAME);
+  }
+
+  end(): string | undefined {
+    return this.#look(this.#text.length);
+  }
+
+  /** Looks at what begins before `until`. */
+  #look(until: number): string | undefined {
+    const text = this.#text;
+    let at = 0;
+    for (;;) {
+      if (!this.#inHead && this.#boundary !== undefined) {
+        const found = text.indexOf(this.#boundary, at);
+        if (found < 0) {
+          at = Math.max(at, text.length - this.#boundary.length + 1);
+          break;
+        }
+        at = found + this.#boundary.length;
+        this.#inHead = true;
+      }
+      HEAD_TOKEN.lastIndex = at;
+      const token = HEAD_TOKEN.exec(text);
+      if (token === null || token.index >= until) {
+        at = Math.max(at, Math.min(until, text.length));
+        break;
+      }
+      at = token.index + token[0].length;
+      if (token[1] === undefined) this.#inHead = this.#boundary === undefined;
+      else {
+        VALUE.lastIndex = at;
+        const [plain = '', quoted] = VALUE.exec(text) ?? [];
+        const found = namesIn(quoted ?? plain, token[1] === '*').find(namesMethod);
+        if (found !== undefined) return found;
+      }
+    }
+    this.#text = text.slice(at);
+    return undefined;
+  }
+}
+
+/** The names that readers may find in the value of a parameter. */
+function namesIn(value: string, isExtended: boolean): string[] {
+  if (!MAY_NAME.test(value)) return [];
+  const name = value.replaceAll(/\r?\n[ \t]+/g, ' ').replaceAll(/\\(.)/gs, '$1');
+  return [utf8(name), decoded(isExtended ? name.replace(/^[^']*'[^']*'/, '') : name)];
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(utf8(name));
+  } catch {
+    return name;
+  }
+}
+
+/** One character a byte: what is compared is bytes. */
+const latin1 = ({ buffer, byteOffset, length }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, length).toString('latin1');
+
+const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
+
+/** Where the pattern, which is global, matches from there on. */
+function indexOf(pattern: RegExp, text: string, from: number): number | undefined {
+  pattern.lastIndex = from;
+  return pattern.exec(text)?.index;
+}

@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { methodField, methodSearch } from '../../broker/calls/method-search.ts';
+import { atOnce } from '../../broker/runtime/pace.ts';
+
+const FORM = 'application/x-www-form-urlencoded';
+const PARTS = 'multipart/form-data; boundary=b';
+const BITS =
+  `--b|\r\n|\n|\r\n\r\n|;|name|=|"|_method|\\|*|utf-8''|%5f|%|[x]|&|+| |\t|; name="_method"|x-http-method-override|é|\0`.split(
+    '|',
+  );
+const text = fc.array(fc.constantFrom(...BITS), { maxLength: 30 }).map((bits) => bits.join(''));
+
+describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`])('%s', (type) => {
+  test('comes to the same in whatever pieces it comes', () => {
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(60), { maxLength: 6 }), (form, places) => {
+        const bytes = Buffer.from(form);
+        const search = methodSearch(type)!;
+        const ends = [...places.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+        let from = 0;
+        let found: string | undefined;
+        for (const end of ends) {
+          found ??= search.push(bytes.subarray(from, end));
+          from = end;
+        }
+        expect(found ?? search.end()).toBe(atOnce(methodField(type, bytes)));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});
+
+test('a long body of another type is not looked through', () => {
+  expect(methodSearch('application/octet-stream')).toBeUndefined();
+  expect(atOnce(methodField('application/json', Buffer.from('_method=DELETE')))).toBeUndefined();
+});
+
+test('a name is found behind megabytes of what names nothing', () => {
+  const filler = Buffer.alloc(3 * 1024 * 1024, 'x');
+  const file = '--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n';
+  const field = '\r\n--b\r\nContent-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n--b--\r\n';
+  expect(atOnce(methodField(PARTS, Buffer.concat([Buffer.from(file), filler, Buffer.from(field)])))).toBe('_method');
+  expect(atOnce(methodField(FORM, Buffer.concat([Buffer.from('a='), filler, Buffer.from('&_method=x')])))).toBe(
+    '_method',
+  );
+});
