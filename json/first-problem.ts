@@ -9,6 +9,8 @@ export type Checks = {
   maxDepth?: number;
   /** Members of all objects together; any number unless told. */
   maxMembers?: number;
+  /** Objects, arrays, strings, numbers and literals together; any number unless told. */
+  maxValues?: number;
   /** Refuses numbers that JSON.stringify would write with another decimal value. */
   exactNumbers?: boolean;
   /** Refuses escaped lone surrogates, and `\u0000` outside `nulAllowedIn`. */
@@ -19,7 +21,7 @@ export type Checks = {
 };
 
 export type Problem = {
-  kind: 'grammar' | 'depth' | 'members' | 'repeated_name' | 'inexact_number' | 'nul' | 'lone_surrogate';
+  kind: 'grammar' | 'depth' | 'members' | 'values' | 'repeated_name' | 'inexact_number' | 'nul' | 'lone_surrogate';
   /** Offset in the text, in UTF-16 code units. */
   at: number;
   /** Names and indexes that lead to it. In a name: up to the member before; empty text when there is none. */
@@ -58,6 +60,7 @@ class ProblemSearch {
   readonly #checks: Checks;
   readonly #names = new MemberNames();
   #members = 0;
+  #values = 0;
 
   constructor(text: string, checks: Checks, longestString?: number) {
     this.#text = text;
@@ -70,6 +73,7 @@ class ProblemSearch {
     const tokens = this.#tokens;
     const { exactNumbers = false, strings } = this.#checks;
     const { maxDepth = Number.POSITIVE_INFINITY, maxMembers = Number.POSITIVE_INFINITY } = this.#checks;
+    const { maxValues = Number.POSITIVE_INFINITY } = this.#checks;
     for (;;) {
       if (tokens.end >= until) return 'none_yet';
       const token = tokens.next();
@@ -80,7 +84,11 @@ class ProblemSearch {
       if (token === 'name') {
         if (++this.#members > maxMembers) return this.#problem('members');
         if (!this.#names.add(tokens.depth, this.#name())) return this.#problem('repeated_name');
-      } else if (token === 'number') {
+        continue;
+      }
+      if (token !== 'close' && token !== 'end' && token !== 'bad' && token !== 'part' && ++this.#values > maxValues)
+        return this.#problem('values');
+      if (token === 'number') {
         if (exactNumbers && !this.#isExact()) return this.#inexact();
       } else if (token === 'object' || token === 'array') {
         if (tokens.depth > maxDepth) return this.#problem('depth', tokens.depth - 1);

@@ -10,6 +10,8 @@ export type StrictJsonLimits = {
   maxDepth?: number;
   /** Members of all objects together; any number unless told. */
   maxMembers?: number;
+  /** Objects, arrays, strings, numbers and literals together; any number unless told. */
+  maxValues?: number;
   /** Members of the outermost object in which `\u0000` may occur. Everywhere else it is refused. */
   nulAllowedIn?: readonly string[];
 };
@@ -44,12 +46,16 @@ export async function parseStrictJsonInParts(
   return done;
 }
 
+/** The end of what `error` says of more than `maxValues`. */
+export const TOO_MANY_VALUES = 'it has too many values';
+
 const MAX_DEPTH = 64;
 const ILL_FORMED: StrictJson = { ok: false, error: 'the text holds a lone surrogate; send well-formed UTF-8' };
 
-const checksOf = ({ maxDepth = MAX_DEPTH, maxMembers, nulAllowedIn = [] }: StrictJsonLimits): Checks => ({
+const checksOf = ({ maxDepth = MAX_DEPTH, maxMembers, maxValues, nulAllowedIn = [] }: StrictJsonLimits): Checks => ({
   maxDepth,
   ...(maxMembers !== undefined && { maxMembers }),
+  ...(maxValues !== undefined && { maxValues }),
   exactNumbers: true,
   strings: { nulAllowedIn },
 });
@@ -62,6 +68,7 @@ function parsed(text: string, problem: Problem | undefined, { maxDepth = MAX_DEP
 function sentence({ kind, at, place, detail }: Problem, maxDepth: number): string {
   if (kind === 'grammar') return `offset ${at}: ${detail}`;
   if (kind === 'members') return `offset ${at}: its objects have too many members`;
+  if (kind === 'values') return `offset ${at}: ${TOO_MANY_VALUES}`;
   if (kind === 'depth') return `offset ${at}: nested deeper than ${maxDepth} levels`;
   const where = pointer(place);
   if (kind === 'repeated_name') return `${where}: this member name is there twice`;

@@ -1,7 +1,7 @@
 /** The JSON-RPC messages of a request to `/mcp`: read once, for the broker's own checks and for the SDK. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
-import { parseStrictJson, parseStrictJsonInParts } from '../../json/strict.ts';
+import { parseStrictJson, parseStrictJsonInParts, TOO_MANY_VALUES } from '../../json/strict.ts';
 import {
   FORBIDDEN_ARGUMENT,
   hasForbiddenArgument,
@@ -32,6 +32,15 @@ const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 const MOST_LEVELS = 64 + 2;
 const ARGUMENTS = '/params/arguments/';
 
+/**
+ * Objects, arrays, strings, numbers and literals of one body. The SDK looks through a message several times, in one piece; a call that is
+ * written by a model has some hundreds.
+ */
+const MOST_VALUES = 10_000;
+const TOO_MANY = `The request has more than ${MOST_VALUES.toLocaleString('en')} values. Nothing was done. Send less at a time, or use POST /v1/actions.`;
+/** Members of a message, of its `params`, and of `_meta` in them: each is checked several times. */
+const MOST_MEMBERS = 100;
+
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 
@@ -59,7 +68,8 @@ export async function readMcpBody(
   const text = jsonText(bytes, request.headers['content-type']);
   if (text === undefined) return refused(400, null, PARSE_ERROR, 'The body must be in UTF-8.');
   const isList = /^\s*\[/.test(text);
-  const limits = { maxDepth: isList ? MOST_LEVELS + 1 : MOST_LEVELS, nulAllowedIn: ['params'] };
+  const maxDepth = isList ? MOST_LEVELS + 1 : MOST_LEVELS;
+  const limits = { maxDepth, maxValues: MOST_VALUES, nulAllowedIn: ['params'] };
   const parsed =
     bytes.length > LONG_BODY
       ? await parsing((rest) => parseStrictJsonInParts(text, limits, rest))
@@ -70,13 +80,27 @@ export async function readMcpBody(
   if (list.length > MOST_MESSAGES)
     return refused(400, null, INVALID_REQUEST, `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages`);
   const messages = list.filter((one): one is McpMessage => typeof one === 'object' && one !== null);
+  const wide = messages.find(isWide);
+  if (wide)
+    return refused(400, idOf(wide), INVALID_REQUEST, `It has more than ${MOST_MEMBERS} members. Nothing was done.`);
   const odd = messages.find(hasForbiddenArgument);
   if (odd) return wrong(odd, FORBIDDEN_ARGUMENT);
   return { ok: true, value, messages };
 }
 
+function isWide(message: McpMessage): boolean {
+  const { params } = message;
+  const meta = typeof params === 'object' && params !== null && '_meta' in params ? params._meta : undefined;
+  return [message, params, meta].some(
+    (value) => typeof value === 'object' && value !== null && Object.keys(value).length > MOST_MEMBERS,
+  );
+}
+
 /** Of the arguments of one call the model reads what is wrong with them; of anything else, the client. */
 function misread(text: string, error: string): McpBody {
+  if (error.endsWith(TOO_MANY_VALUES)) return refused(400, null, INVALID_REQUEST, TOO_MANY);
+  // To find out whose it is, a long text is not parsed once more, in one piece.
+  if (text.length > LONG_BODY) return refused(400, null, INVALID_REQUEST, `${error}. Nothing was done.`);
   let message: McpMessage | undefined;
   try {
     message = JSON.parse(text);

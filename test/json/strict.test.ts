@@ -180,6 +180,14 @@ describe('members', () => {
   });
 });
 
+describe('values', () => {
+  it('are counted wherever they stand', () => {
+    const text = '{"a":[1,"x",null,{"b":[]}],"c":true}';
+    expect(value(text, { maxValues: 8 })).toEqual(JSON.parse(text));
+    expect(error(text, { maxValues: 7 })).toBe('offset 31: it has too many values');
+  });
+});
+
 describe('BD-05 NUL', () => {
   it('is refused outside the members that may hold it', () => {
     const limits = { nulAllowedIn: ['data'] };

@@ -54,6 +54,59 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
   const message = (method: string, params?: object) => ({ jsonrpc: '2.0', method, ...(params && { params }) });
   const cancelled = (requestId: unknown) => message('notifications/cancelled', { requestId });
 
+  describe('that is wide', () => {
+    const call = (data: unknown, more: object = {}) => ({
+      ...message('tools/call', {
+        name: 'write_platform',
+        arguments: { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data },
+        ...more,
+      }),
+      id: 1,
+    });
+    const numbers = (count: number) => ({ list: Array(count).fill(0) });
+    const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`m${i}`, 0]));
+
+    test('is refused when it has more values than the SDK looks through quickly, and made when it has as many', async () => {
+      const { post } = await connected();
+      // Of the message and of the call thirteen.
+      const made = await post(call(numbers(9_987)));
+      expect([made.status, (await made.text()).includes('"structuredContent":{"status":"answered"')]).toEqual([
+        200,
+        true,
+      ]);
+      const before = world.upstream.seen.length;
+      for (const body of [call(numbers(9_988)), call(numbers(300_000)), call([[], numbers(20_000)])]) {
+        const refused = await post(body);
+        expect([refused.status, await refused.json()]).toEqual([
+          400,
+          {
+            jsonrpc: '2.0',
+            error: { code: -32600, message: expect.stringContaining('more than 10,000 values') },
+            id: null,
+          },
+        ]);
+      }
+      expect(world.upstream.seen.length).toBe(before);
+    });
+
+    test('is refused when message, params or _meta have more than a hundred members', async () => {
+      const { post } = await connected();
+      const listing = (meta: object) => ({ ...message('tools/list', { _meta: meta }), id: 7 });
+      expect((await post(listing(members(100)))).status).toBe(200);
+      for (const body of [
+        listing(members(101)),
+        { ...call({}), id: 7, ...members(101) },
+        { ...call({}, members(101)), id: 7 },
+      ]) {
+        const refused = await post(body);
+        expect([refused.status, await refused.json()]).toMatchObject([
+          400,
+          { error: { message: expect.stringContaining('more than 100 members') }, id: 7 },
+        ]);
+      }
+    });
+  });
+
   describe('that is a list of messages', () => {
     test('is refused as the SDK does when it is longer than it may be, before anything looks at its messages', async () => {
       const { post } = await connected();
@@ -61,7 +114,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       const told = vi.spyOn(world.running.services.changes, 'tell');
       onTestFinished(restore);
       for (const [count, one] of [
-        [20_000, { method: 'tools/call' }],
+        [4_000, { method: 'tools/call' }],
         [MOST_MESSAGES + 1, cancelled(1)],
         [MOST_MESSAGES + 1, { ...message('ping'), id: 1 }],
       ] as const) {
