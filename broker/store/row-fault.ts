@@ -6,10 +6,10 @@ const SQLITE_ROW_FAULTS = new Set([18, 19, 20, 25]);
  * is pointless while other writes may succeed. Any other error may be temporary.
  *
  * PostgreSQL classes 21 (one row twice in a statement), 22 (data), 23 (constraint), 42 (syntax, types) and 54 (limits); SQLite's codes; and errors thrown
- * before anything was sent, such as a value that the driver does not support.
+ * before anything was sent: a value that the driver does not support, or an error in the code that writes.
  */
 export function isRowFault(error: unknown): boolean {
-  if (error instanceof RowFault) return true;
+  if (error instanceof RowFault || error instanceof TypeError || error instanceof RangeError) return true;
   if (!(error instanceof Error)) return false;
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   if (typeof errcode === 'number')

@@ -187,6 +187,23 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(kept).toEqual([good.id]);
   });
 
+  test.each([
+    ['a mistake in the code', new TypeError('x is not a function')],
+    ['a statement of too many parts', Object.assign(new Error('too many SQL variables'), { errcode: 1 })],
+  ])('what is stored with an outcome and cannot be, by %s, stops no other call', async (_, fault) => {
+    const { recorder } = recorderWith();
+    const row = ownRow();
+    const companion = async () => {
+      throw fault;
+    };
+    const ending = (entry: AuditRow) => ({ ...entry, result: 'allowed' as const });
+    const error = await refused(recorder.record({ row: ending(row), value: 'a', sent: true, companion }));
+    expect(error.sent).toBe(true);
+    expect([recorder.isFailing(), recorder.backlog().late]).toEqual([false, 0]);
+    const next = ownRow();
+    expect((await recorder.intend(next, () => finish(recorder, next, true))).value).toBe('the answer');
+  });
+
   test('a call that was refused after its intent is closed later, too', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(4).fill('refused'));
     const row = ownRow();
