@@ -11,7 +11,7 @@ export type MethodSearch = {
   end(): string | undefined;
 };
 
-/** More than a name, or what stands before the content of a part, has in any client. */
+/** More than a name has in any client. */
 const MOST_NAME = 16 * 1024;
 const BOUNDARY = /\bboundary\s*=\s*(?:"([^"]{1,200})"|([^;\s]{1,200}))/gi;
 
@@ -85,6 +85,10 @@ const fieldName = (text: string): string => [...readField(utf8(text)).keys()][0]
 
 /** The end of a head, or a parameter with a name (RFC 7578 section 4.2); `name*` as in RFC 8187. Lines may be folded, or end without CR. */
 const HEAD_TOKEN = /\r?\n\r?\n|;(?:[^\S\n]|\n[ \t])*name(\*?)(?:[^\S\n]|\n[ \t])*=(?:[^\S\n]|\n[ \t])*/gi;
+/** The beginning of such a parameter, or of the end of a head, where a piece ends. */
+const BEGUN = /(?:;\s*(?:n|na|nam|name\*?\s*=?\s*)?|\r?\n\r?)$/i;
+/** More than a parameter has anywhere. */
+const MOST_BEGUN = 64 * 1024;
 const VALUE = /"((?:[^"\\]|\\.){0,16384})|[^;\s]{1,16384}/sy;
 
 /** Bodies in parts. Names are looked for from each boundary to the next blank line, and where no boundary is known, everywhere. */
@@ -101,15 +105,15 @@ class PartsSearch implements MethodSearch {
 
   push(piece: Uint8Array): string | undefined {
     this.#text += latin1(piece);
-    return this.#look(this.#text.length - MOST_NAME);
+    return this.#look(false);
   }
 
   end(): string | undefined {
-    return this.#look(this.#text.length);
+    return this.#look(true);
   }
 
-  /** Looks at what begins before `until`. */
-  #look(until: number): string | undefined {
+  /** Keeps what may go on in the next piece, unless this is the end. */
+  #look(isEnd: boolean): string | undefined {
     const text = this.#text;
     let at = 0;
     for (;;) {
@@ -124,19 +128,26 @@ class PartsSearch implements MethodSearch {
       }
       HEAD_TOKEN.lastIndex = at;
       const token = HEAD_TOKEN.exec(text);
-      if (token === null || token.index >= until) {
-        at = Math.max(at, Math.min(until, text.length));
+      if (token === null) {
+        at = Math.max(at, BEGUN.exec(text)?.index ?? text.length);
         break;
       }
-      at = token.index + token[0].length;
+      const next = token.index + token[0].length;
       if (token[1] === undefined) this.#inHead = this.#boundary === undefined;
       else {
-        VALUE.lastIndex = at;
+        VALUE.lastIndex = next;
         const [plain = '', quoted] = VALUE.exec(text) ?? [];
+        // The last character may be a backslash.
+        if (!isEnd && Math.max(next, VALUE.lastIndex) >= text.length - 1) {
+          at = token.index;
+          break;
+        }
         const found = namesIn(quoted ?? plain, token[1] === '*').find(namesMethod);
         if (found !== undefined) return found;
       }
+      at = next;
     }
+    if (text.length - at > MOST_BEGUN) return 'a name of 64 KiB';
     this.#text = text.slice(at);
     return undefined;
   }
