@@ -11,6 +11,9 @@ export class MalformedChunks extends Error {}
 
 const MOST_LINE_BYTES = 4 * 1024;
 const MOST_TRAILERS = 8;
+/** S3 takes no chunk below 8 KiB but the last. Of smaller ones each byte of a body would cost a chunk. */
+const FEW_CHUNKS = 1_000;
+const LEAST_MEAN_BYTES = 256;
 const CHUNK = /^([0-9a-f]{1,8})(?:;[\x21-\x7e]*)?$/i;
 const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)$/i;
 const CODING = /^\s*aws-chunked\s*$/i;
@@ -35,7 +38,11 @@ export async function* decodeAwsChunked(source: AsyncIterable<Buffer>, length?: 
   const sums = new Checksums();
   let size = 0;
   let held: Buffer | undefined;
-  for (;;) {
+  for (let chunks = 0; ; chunks++) {
+    if (chunks > FEW_CHUNKS + size / LEAST_MEAN_BYTES)
+      throw new MalformedChunks(
+        `The chunks of the body are too small: send ${LEAST_MEAN_BYTES} bytes and more in each.`,
+      );
     const line = await reader.line();
     const [, hex] = CHUNK.exec(line) ?? [];
     if (hex === undefined) throw new MalformedChunks('A chunk of the body begins with no length.');

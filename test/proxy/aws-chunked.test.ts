@@ -35,6 +35,15 @@ describe('bodies in the coding aws-chunked', () => {
     expect(await decoded(CHUNKS + trailer)).toBe(HELLO);
   });
 
+  test('of a thousand small chunks are read, and of many more refused', async () => {
+    const small = (count: number) => `${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`;
+    expect(await decoded(small(1_000), { size: 64_000 })).toBe('x'.repeat(1_000));
+    await expect(decoded(small(100_000), { size: 64_000 })).rejects.toThrow('too small');
+    // As small as they may be on average.
+    const chunk = `100\r\n${'x'.repeat(256)}\r\n`;
+    expect(await decoded(`${chunk.repeat(5_000)}0\r\n\r\n`, { size: 64_000 })).toHaveLength(5_000 * 256);
+  });
+
   test('an empty one is empty', async () => {
     expect(await decoded('0\r\n\r\n', { length: 0 })).toBe('');
   });
