@@ -59,7 +59,10 @@ export async function fanOut(
   return await db.transaction().execute(async (tx) => {
     if (!(await renewLease(tx, lease))) return 'lost';
     const notices = await listNotices(tx, AT_ONCE);
-    const channels = await listChannelsOf(tx, [...new Set(notices.map((one) => one.organisation_id))]);
+    const channels = readChannels(
+      broker,
+      await listChannelsOf(tx, [...new Set(notices.map((one) => one.organisation_id))]),
+    );
     const agents = await findAgentsOf(tx, notices);
     let made: NoticeDeliveryTable[] = [];
     for (const notice of notices) {
@@ -70,7 +73,7 @@ export async function fanOut(
         await settle(broker, tx, notice, SETTLES[notice.event]);
         continue;
       }
-      const own = channels.filter((one) => one.organisation_id === notice.organisation_id);
+      const own = channels.filter(({ channel }) => channel.organisation_id === notice.organisation_id);
       made.push(...(await deliveriesOf(broker, tx, notice as Opening, own, agents.get(notice.agent_id ?? ''))));
     }
     await putDeliveries(tx, made);
@@ -86,20 +89,33 @@ const isSettled = (notice: NoticeTable): notice is Settled => Object.hasOwn(SETT
 
 type Agent = { agent_id: string; name: string };
 
+type ReadChannel = { channel: NoticeChannelTable; rules: ChannelRules };
+
+/** One whose rules cannot be read, as a newer release may have written them, is left out: it delays no other channel. */
+function readChannels({ log }: Pick<Broker, 'log'>, channels: readonly NoticeChannelTable[]): ReadChannel[] {
+  return channels.flatMap((channel) => {
+    try {
+      return [{ channel, rules: rulesOf(channel) }];
+    } catch (error) {
+      log.error({ err: error, channel: channel.id }, 'a channel for notices is told nothing: its rules cannot be read');
+      return [];
+    }
+  });
+}
+
 /** Whether there still is something to tell is asked when it is sent; here only what has to be known of it. */
 async function deliveriesOf(
   broker: Pick<Broker, 'clock' | 'log' | 'vault'>,
   tx: Db,
   notice: Opening,
-  channels: readonly NoticeChannelTable[],
+  channels: readonly ReadChannel[],
   agent: Agent | undefined,
 ): Promise<NoticeDeliveryTable[]> {
   const now = broker.clock();
   if (notice.event === 'connection_broken' && (await wasToldSince(tx, notice, now - AGAIN_AFTER_MS))) return [];
   const made: NoticeDeliveryTable[] = [];
   let subject: Subject | undefined;
-  for (const channel of channels) {
-    const rules = rulesOf(channel);
+  for (const { channel, rules } of channels) {
     if (!wants(rules, notice, agent)) continue;
     made.push(delivery(notice, channel.id, 'first', quietUntil(rules.quiet, now) ?? now, now));
     if (rules.remind_minutes === undefined) continue;

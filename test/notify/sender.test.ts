@@ -72,6 +72,16 @@ describe.each(ONE_STORE)(`the sender on %s${postgresNote}`, (store) => {
       body: JSON.stringify({ owner_id: organisation.owner.id, agent_name: name, requested_scopes: [] }),
     });
 
+  test('a channel whose rules cannot be read delays no other one', async () => {
+    await addWebhook({ name: 'odd' });
+    await db().updateTable('notice_channels').set({ rules: '{"events":7}' }).where('name', '=', 'odd').execute();
+    await addWebhook();
+    await hold();
+    await server.waitFor(1, 5_000);
+    await expect.poll(() => ofOrganisation('notices')).toEqual([]);
+    expect(server.seen).toHaveLength(1);
+  });
+
   test('every event is told by its name, with where to go, and that it is over', async () => {
     await addWebhook();
     const id = await hold();
