@@ -1,13 +1,72 @@
 /** JSON that stays text, as somebody else wrote it, so that its numbers keep their digits. */
 import { JsonTokens } from './tokens.ts';
 
+/** Code units after which a long text is yielded from. */
+const PART = 32 * 1024;
+
 /** Whether JSON.parse takes the text, and nothing in it is nested deeper than `levels`. */
 export function isJsonWithin(text: string, levels: number): boolean {
+  return drain(jsonWithin(text, { levels }));
+}
+
+/** The same, and whether it has at most so many values (objects, arrays, strings, numbers and literals). Yields after each part of the text. */
+export function* jsonWithin(
+  text: string,
+  { levels, values = Number.POSITIVE_INFINITY }: { levels: number; values?: number },
+): Generator<void, boolean> {
   const tokens = new JsonTokens(text);
-  for (;;) {
+  let seen = 0;
+  for (let until = PART; ; ) {
     const token = tokens.next();
     if (token === 'end') return true;
     if (token === 'bad' || tokens.depth > levels) return false;
+    if (token !== 'name' && token !== 'close' && ++seen > values) return false;
+    if (tokens.end >= until) {
+      yield;
+      until = tokens.end + PART;
+    }
+  }
+}
+
+/**
+ * The members of a JSON object as they are written, by name. Undefined: the text is no JSON, or no object. `unclear`: a name is there
+ * twice, and two readers would not agree on which counts, or there are more than `most` names. Yields after each part of the text.
+ */
+export function* objectMembers(
+  text: string,
+  most = Number.POSITIVE_INFINITY,
+): Generator<void, Map<string, string> | 'unclear' | undefined> {
+  const tokens = new JsonTokens(text);
+  const members = new Map<string, string>();
+  if (tokens.next() !== 'object') return undefined;
+  let isTwice = false;
+  for (let until = PART; ; ) {
+    const first = tokens.next();
+    if (first === 'close' && tokens.next() === 'end') return isTwice ? 'unclear' : members;
+    if (first !== 'name') return undefined;
+    const name = JSON.parse(text.slice(tokens.start, tokens.end)) as string;
+    let token = tokens.next();
+    const from = tokens.start;
+    while (token !== 'bad' && tokens.depth > 1) {
+      token = tokens.next();
+      if (tokens.end < until) continue;
+      yield;
+      until = tokens.end + PART;
+    }
+    if (token === 'bad') return undefined;
+    if (members.has(name)) isTwice = true;
+    members.set(name, text.slice(from, tokens.end));
+    if (members.size > most) return 'unclear';
+    if (tokens.end < until) continue;
+    yield;
+    until = tokens.end + PART;
+  }
+}
+
+function drain<Result>(work: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
   }
 }
 
@@ -18,16 +77,6 @@ export function isJsonWithin(text: string, levels: number): boolean {
  * @param text one that JSON.parse takes for an object
  */
 export function memberTexts(text: string): Map<string, string> | undefined {
-  const tokens = new JsonTokens(text);
-  const members = new Map<string, string>();
-  tokens.next();
-  while (tokens.next() === 'name') {
-    const name = JSON.parse(text.slice(tokens.start, tokens.end)) as string;
-    if (members.has(name)) return undefined;
-    tokens.next();
-    const from = tokens.start;
-    while (tokens.depth > 1) tokens.next();
-    members.set(name, text.slice(from, tokens.end));
-  }
-  return members;
+  const members = drain(objectMembers(text));
+  return members === 'unclear' ? undefined : members;
 }

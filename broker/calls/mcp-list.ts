@@ -1,15 +1,18 @@
 /** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
 
-import { isJsonWithin } from '../../json/member-texts.ts';
+import { jsonWithin } from '../../json/member-texts.ts';
 import type { McpAnswer, McpClient } from '../egress/mcp-client.ts';
 import { mirroredArguments } from '../egress/mcp-mirror.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import { inSlices } from '../runtime/pace.ts';
 
 const MOST_TOOLS = 1_000;
 const MOST_PAGES = 50;
 /** Characters of all pages together. */
 const MOST_TEXT = 4 * 1024 * 1024;
+/** Objects, arrays, strings, numbers and literals of a page, which is parsed in one piece: a hundred for each tool. */
+const MOST_VALUES = 100_000;
 /** Levels of a page: some 60 of a schema's objects within each other. Deeper ones break readers that recurse. */
 const MOST_DEPTH = 128;
 const LONGEST_CURSOR = 4_096;
@@ -26,13 +29,16 @@ export async function listAll(
   for (;;) {
     const answer = await client.list(cursor);
     if (!('kind' in answer) || answer.kind !== 'result') return { ok: false, answer };
-    const { tools: page, nextCursor } = answer.value;
-    if (!Array.isArray(page)) return refuse('not_mcp');
     read += answer.text.length;
-    seen += page.length;
     // Before anything is looked at: looking at a list that is too long takes long.
-    if (seen > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
-    if (!isJsonWithin(answer.text, MOST_DEPTH) || !page.every(isTool)) return refuse('not_mcp');
+    if (read > MOST_TEXT) return refuse('too_many_tools');
+    if (!(await inSlices(jsonWithin(answer.text, { levels: MOST_DEPTH, values: MOST_VALUES }))))
+      return refuse('not_mcp');
+    const { tools: page, nextCursor } = JSON.parse(answer.text) as { tools?: unknown; nextCursor?: unknown };
+    if (!Array.isArray(page)) return refuse('not_mcp');
+    seen += page.length;
+    if (seen > MOST_TOOLS) return refuse('too_many_tools');
+    if (!page.every(isTool)) return refuse('not_mcp');
     // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
     for (const tool of page as JsonObject[]) if (mirroredArguments(tool.inputSchema) !== undefined) tools.push(tool);
     if (nextCursor === undefined || nextCursor === null) return { ok: true, tools };

@@ -52,6 +52,8 @@ const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-
 /** Timeout of all requests of one call together. */
 const CALL_TIMEOUT_MS = 120_000;
 const MOST_SESSION_CHARACTERS = 1_024;
+/** Characters of the answer to `initialize`, with the server's instructions. */
+const MOST_GREETING = 256 * 1024;
 /** Statuses about the caller or temporary conditions, which say nothing about the supported protocol. */
 const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
 
@@ -85,7 +87,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       totalTimeoutMs: left,
       ...(id !== undefined && { enough: untilAnswered() }),
     });
-    if (id !== undefined || answer.kind === 'unreachable') return readRpc(answer, id ?? '');
+    if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '');
     return { kind: 'http', received: answer };
   };
 
@@ -117,7 +119,8 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     const params = { protocolVersion: NEWEST_HANDSHAKE, capabilities: {}, clientInfo };
     const answer = await post({ jsonrpc: '2.0', id: crypto.randomUUID(), method: 'initialize', params }, {});
     if (!('kind' in answer) || answer.kind !== 'result') return answer;
-    const { protocolVersion } = answer.value;
+    if (answer.text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
+    const { protocolVersion } = JSON.parse(answer.text) as { protocolVersion?: unknown };
     if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))
       return unreachable('not_mcp', true, 'protocol_version');
     const id = answer.received.headers['mcp-session-id'];
@@ -168,6 +171,7 @@ function mayNeedOtherProtocol(answer: McpAnswer): boolean {
 /** `-32022` (unsupported revision) whose `data.supported` lists the very revision that was used. */
 function isInconsistentRefusal(answer: McpAnswer): boolean {
   if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;
+  if (answer.text.length > MOST_GREETING) return false;
   const { data } = JSON.parse(answer.text) as { data?: { supported?: unknown } };
   return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
 }

@@ -4,16 +4,18 @@
  */
 
 import { createParser } from 'eventsource-parser';
-import { memberTexts } from '../../json/member-texts.ts';
-import { present } from '../policy/present.ts';
+import { objectMembers } from '../../json/member-texts.ts';
+import { JsonTokens } from '../../json/tokens.ts';
+import { LONG_BODY } from '../runtime/long-bodies.ts';
+import { atOnce, inSlices } from '../runtime/pace.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
 import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
 
 type Received = Extract<Answer, { kind: 'answer' }>;
 
 export type RpcAnswer =
-  /** JSON text of the result, as the server wrote it. */
-  | { kind: 'result'; received: Received; text: string; value: Record<string, unknown> }
+  /** JSON text of the result, an object, as the server wrote it. */
+  | { kind: 'result'; received: Received; text: string }
   /** JSON text of the error object. */
   | { kind: 'error'; received: Received; text: string; code: number }
   /** No JSON-RPC: the HTTP status says why. */
@@ -22,22 +24,31 @@ export type RpcAnswer =
 
 /** Progress and log notifications come before a response; a server that sends more will not respond. */
 const MOST_MESSAGES = 1_000;
+/** Of a message, a result or an error. */
+const MOST_MEMBERS = 10_000;
 
-/** Reads the response to the request with this id. Never throws. */
-export function readRpc(answer: Answer, id: string): RpcAnswer {
+/** Reads the response to the request with this id, a long one in slices. Never throws. */
+export async function readRpc(answer: Answer, id: string): Promise<RpcAnswer> {
+  const isLong = answer.kind === 'answer' && answer.body.length > LONG_BODY;
+  return isLong ? await inSlices(readingRpc(answer, id)) : atOnce(readingRpc(answer, id));
+}
+
+/** The same. Yields between its pieces. */
+export function* readingRpc(answer: Answer, id: string): Generator<void, RpcAnswer> {
   if (answer.kind === 'unreachable') return answer;
   const type = mediaType(answer);
-  const isSuccess = answer.status >= 200 && answer.status < 300;
-  if (!isSuccess) {
-    const message = type === 'application/json' ? parseObject(answer.body.toString('utf8')) : undefined;
-    const isRefusal =
-      message?.jsonrpc === '2.0' && (message.id === id || message.id === null) && isError(message.error);
-    if (!isRefusal) return { kind: 'http', received: answer };
-    const text = memberTexts(answer.body.toString('utf8'))?.get('error');
-    return text === undefined ? refuse('not_mcp', 'twice') : refusal(answer, text);
+  const text = answer.body.toString('utf8');
+  if (answer.status < 200 || answer.status >= 300) {
+    const message = type === 'application/json' ? yield* objectMembers(text, MOST_MEMBERS) : undefined;
+    if (message === 'unclear') return refuse('not_mcp', 'twice');
+    const isRefusal = isRpc(message) && [id, null].includes(small(message.get('id')) as string | null);
+    const error = message?.get('error');
+    const code = isRefusal && error !== undefined ? yield* codeOf(error) : undefined;
+    if (code === undefined || error === undefined) return { kind: 'http', received: answer };
+    return { kind: 'error', received: answer, text: error, code };
   }
-  if (type === 'application/json') return readMessages(answer, [answer.body.toString('utf8')], id);
-  if (type === 'text/event-stream') return readMessages(answer, eventsOf(answer.body.toString('utf8')), id);
+  if (type === 'application/json') return yield* readMessages(answer, [text], id);
+  if (type === 'text/event-stream') return yield* readMessages(answer, yield* eventsOf(text), id);
   return refuse('not_mcp', 'content_type');
 }
 
@@ -52,8 +63,7 @@ export function untilAnswered(): Enough {
   let messages = 0;
   const parser = createParser({
     onEvent: ({ data }) => {
-      const message = parseObject(data);
-      if (data !== '' && (++messages > MOST_MESSAGES || !isNotice(message))) answered = true;
+      if (data !== '' && (++messages > MOST_MESSAGES || !isNoticeText(data))) answered = true;
     },
   });
   return (chunk, headers) => {
@@ -63,39 +73,53 @@ export function untilAnswered(): Enough {
   };
 }
 
-function readMessages(received: Received, texts: readonly string[], id: string): RpcAnswer {
+function* readMessages(received: Received, texts: readonly string[], id: string): Generator<void, RpcAnswer> {
   let found: RpcAnswer | undefined;
   if (texts.length > MOST_MESSAGES) return refuse('not_mcp', 'messages');
   for (const text of texts) {
-    const message = parseObject(text);
-    if (message?.jsonrpc !== '2.0') return refuse('not_mcp', 'message');
-    if (message.method !== undefined) {
+    const message = yield* objectMembers(text, MOST_MEMBERS);
+    if (message === 'unclear') return refuse('not_mcp', 'twice');
+    if (!isRpc(message)) return refuse('not_mcp', 'message');
+    if (message.has('method')) {
       if (!isNotice(message)) return refuse('asked_back', 'request');
       continue;
     }
-    if (message.id !== id) return refuse('not_mcp', 'id');
+    if (small(message.get('id')) !== id) return refuse('not_mcp', 'id');
     if (found !== undefined) return refuse('not_mcp', 'twice');
-    found = answerIn(received, message, text);
+    found = yield* answerIn(received, message);
+    yield;
   }
   return found ?? refuse('not_mcp', 'no_answer');
 }
 
-function answerIn(received: Received, message: Record<string, unknown>, text: string): RpcAnswer {
-  const members = memberTexts(text);
-  if (members === undefined) return refuse('not_mcp', 'twice');
-  const { result, error } = message;
-  if (isError(error) && result === undefined) return refusal(received, present(members.get('error'), 'error'));
-  if (!isObject(result) || error !== undefined) return refuse('not_mcp', 'result');
+type Members = ReadonlyMap<string, string>;
+
+function* answerIn(received: Received, message: Members): Generator<void, RpcAnswer> {
+  const { result, error } = { result: message.get('result'), error: message.get('error') };
+  if (error !== undefined) {
+    const code = result === undefined ? yield* codeOf(error) : undefined;
+    return code === undefined ? refuse('not_mcp', 'result') : { kind: 'error', received, text: error, code };
+  }
+  const members = result === undefined ? undefined : yield* objectMembers(result, MOST_MEMBERS);
+  if (members === 'unclear') return refuse('not_mcp', 'twice');
+  if (result === undefined || members === undefined) return refuse('not_mcp', 'result');
   // Revision 2026-07-28: the tool asks its caller for input. We declared no such capability.
-  if (result.resultType !== undefined && result.resultType !== 'complete') return refuse('asked_back', 'result_type');
-  return { kind: 'result', received, text: present(members.get('result'), 'result'), value: result };
+  const type = members.get('resultType');
+  if (type !== undefined && small(type) !== 'complete') return refuse('asked_back', 'result_type');
+  return { kind: 'result', received, text: result };
 }
 
-function refusal(received: Received, text: string): RpcAnswer {
-  return { kind: 'error', received, text, code: (JSON.parse(text) as { code: number }).code };
+/** The code of an error object; undefined: it is none. */
+function* codeOf(error: string): Generator<void, number | undefined> {
+  const members = yield* objectMembers(error, MOST_MEMBERS);
+  if (members === undefined || members === 'unclear') return undefined;
+  const code = small(members.get('code'));
+  return Number.isInteger(code) && members.get('message')?.startsWith('"') ? (code as number) : undefined;
 }
 
-function eventsOf(body: string): string[] {
+const PIECE = 64 * 1024;
+
+function* eventsOf(body: string): Generator<void, string[]> {
   const texts: string[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
@@ -103,28 +127,41 @@ function eventsOf(body: string): string[] {
       if (data !== '') texts.push(data);
     },
   });
-  parser.feed(body);
+  for (let at = 0; at < body.length; at += PIECE) {
+    parser.feed(body.slice(at, at + PIECE));
+    yield;
+  }
   return texts;
 }
 
 const refuse = (code: UnreachableCode, cause: string): Unreachable => unreachable(code, true, cause);
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+const MOST_SMALL = 1_024;
+
+/** The value of a member that is short in every honest message; a symbol that nothing equals, of any other. */
+const small = (text: string | undefined): unknown =>
+  text === undefined ? undefined : text.length > MOST_SMALL ? Symbol('long') : JSON.parse(text);
+
+const isRpc = (message: Members | undefined): message is Members => small(message?.get('jsonrpc')) === '2.0';
 
 /** Notifications need no response, and neither does a ping, because we are about to disconnect. */
-const isNotice = (message: Record<string, unknown> | undefined): boolean =>
-  message?.method !== undefined && (message.id === undefined || message.method === 'ping');
+const isNotice = (message: Members): boolean =>
+  message.has('method') && (!message.has('id') || small(message.get('method')) === 'ping');
 
-const isError = (value: unknown): boolean =>
-  isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
+/** Of a long one only the beginning is looked at: it is one where a method stands before any answer. */
+function isNoticeText(text: string): boolean {
+  if (text.length <= LONG_BODY) {
+    const message = atOnce(objectMembers(text, MOST_MEMBERS));
+    return message !== undefined && message !== 'unclear' && isNotice(message);
+  }
+  const tokens = new JsonTokens(text.slice(0, LONG_BODY));
+  for (;;) {
+    const token = tokens.next();
+    if (token === 'bad' || token === 'end') return false;
+    if (token !== 'name' || tokens.depth > 1) continue;
+    const name = text.slice(tokens.start, tokens.end);
+    if (name === '"method"') return true;
+    if (name === '"result"' || name === '"error"') return false;
   }
 }
 

@@ -2,7 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp-mirror.ts';
-import { readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
+import { readingRpc, readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
+import { atOnce } from '../../broker/runtime/pace.ts';
+import { longestTurn, machineMs } from '../world/longest-turn.ts';
 
 const ID = '3b1f6c1e-0000-4000-8000-000000000001';
 const answer = (body: string, type = 'application/json', status = 200) => ({
@@ -23,7 +25,7 @@ describe('an answer', () => {
           [message, 'application/json; charset=utf-8'],
           [`: hello\nevent: message\ndata: ${message}\n\n`, 'text/event-stream'],
         ] as const)
-          expect(readRpc(answer(body, type), ID)).toMatchObject({ kind: 'result', text: written });
+          expect(atOnce(readingRpc(answer(body, type), ID))).toMatchObject({ kind: 'result', text: written });
       }),
       { numRuns: 100 },
     );
@@ -38,7 +40,7 @@ describe('an answer', () => {
     );
     fc.assert(
       fc.property(text, type, fc.constantFrom(200, 202, 400, 404, 500), (body, contentType, status) => {
-        expect(['unreachable', 'http']).toContain(readRpc(answer(body, contentType, status), ID).kind);
+        expect(['unreachable', 'http']).toContain(atOnce(readingRpc(answer(body, contentType, status), ID)).kind);
       }),
       { numRuns: 300 },
     );
@@ -71,9 +73,36 @@ test('a byte order mark before a stream counts once, where it is read as it come
   const message = `{"jsonrpc":"2.0","id":"${ID}","result":{}}`;
   const once = `\ufeffdata: ${message}\n\n`;
   const enough = (body: string) => untilAnswered()(Buffer.from(body), { 'content-type': 'text/event-stream' });
-  expect([enough(once), readRpc(answer(once, 'text/event-stream'), ID).kind]).toEqual([true, 'result']);
+  expect([enough(once), atOnce(readingRpc(answer(once, 'text/event-stream'), ID)).kind]).toEqual([true, 'result']);
   const twice = `\ufeff${once}`;
-  expect([enough(twice), readRpc(answer(twice, 'text/event-stream'), ID).kind]).toEqual([false, 'unreachable']);
+  expect([enough(twice), atOnce(readingRpc(answer(twice, 'text/event-stream'), ID)).kind]).toEqual([
+    false,
+    'unreachable',
+  ]);
+});
+
+describe('an answer of 9 MB', () => {
+  const unit = machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`));
+  const names = `{${Array.from({ length: 900_000 }, (_, i) => `"${i.toString(36)}":0`).join(',')}}`;
+  const message = (member: string, value = names) => `{"jsonrpc":"2.0","id":"${ID}","${member}":${value}}`;
+
+  test.each([
+    ['is read in turns', message('result', `{"a":${names}}`), 'application/json', 'result'],
+    ['with too many members is refused in turns', message('result'), 'application/json', 'unreachable'],
+    ['in a stream is read in turns', `data: ${message('result', `{"a":${names}}`)}\n\n`, 'text/event-stream', 'result'],
+    ['that is an error is refused in turns', message('error'), 'application/json', 'unreachable'],
+    ['of a thousand notices is read in turns', `data: ${message('method')}\n\n`, 'text/event-stream', 'unreachable'],
+    ['without the end of an event is read in turns', 'data: x\n'.repeat(1_100_000), 'text/event-stream', 'unreachable'],
+  ])('%s', { timeout: 30_000 }, async (_, body, type, kind) => {
+    const whole = answer(body, type);
+    let read: string | undefined;
+    const longest = await longestTurn(async () => {
+      read = (await readRpc(whole, ID)).kind;
+    });
+    expect(read).toBe(kind);
+    // Parsed as a whole it takes 10 units and more.
+    expect(longest).toBeLessThan(2 * unit);
+  });
 });
 
 describe('what is mirrored in headers', () => {

@@ -4,7 +4,8 @@
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { readRpc, untilAnswered } from '../../../broker/egress/mcp-rpc.ts';
+import { readingRpc, untilAnswered } from '../../../broker/egress/mcp-rpc.ts';
+import { atOnce } from '../../../broker/runtime/pace.ts';
 import type { Count, Fuzzed } from '../fuzz.ts';
 
 const ID = 'i1';
@@ -80,7 +81,7 @@ export function eventStreams(count: Count): Fuzzed {
   const property = fc.property(bytes, fc.array(fc.nat(600), { maxLength: 12 }), (body, cuts) => {
     // As the standard says: UTF-8 with replacements, without a mark at the beginning.
     const events = eventsOf(new TextDecoder().decode(body));
-    const read = readRpc({ kind: 'answer', status: 200, headers: HEADERS, body }, ID);
+    const read = atOnce(readingRpc({ kind: 'answer', status: 200, headers: HEADERS, body }, ID));
 
     const at = [0, ...cuts.map((cut) => Math.min(cut, body.length)).toSorted((a, b) => a - b), body.length];
     const whole = untilAnswered()(body, HEADERS);
@@ -110,7 +111,7 @@ export function eventStreams(count: Count): Fuzzed {
       !/"result".*"result"/.test(events[messages.indexOf(own[0])] ?? '');
     count(isAnswer ? 'answered' : 'not answered');
     expect(read.kind, JSON.stringify(read)).toBe(!isAnswer ? 'unreachable' : own[0].error ? 'error' : 'result');
-    if (read.kind === 'result') expect(read.value).toEqual(own[0].result);
+    if (read.kind === 'result') expect(JSON.parse(read.text)).toEqual(own[0].result);
   });
   return { property, reaches: ['answered', 'not answered'] };
 }
