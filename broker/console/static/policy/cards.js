@@ -5,7 +5,7 @@
 /** @typedef {import('/console/policy/draft.js').Draft} Draft */
 /** @typedef {import('/console/policy/known.js').Known} Known */
 /** @typedef {import('/console/policy/problems.js').Problems} Problems */
-import { html, useEffect, useState } from '/console/html.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { effectOf, nameOf } from '/console/policies/effects.js';
 import { cardsOf } from '/console/policy/draft.js';
 import { isWrong } from '/console/policy/problems.js';
@@ -34,8 +34,16 @@ export function Cards({ kind, cards, known, problems, change }) {
       document.querySelector('.rule-card [aria-invalid], .rule-card .wrong')?.scrollIntoView({ block: 'center' }),
     );
   }, [problems]);
-  const focus = (/** @type {string} */ selector) =>
-    setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
+  // In the draw that shows the change, since a key pressed right after it must reach the element.
+  const next = useRef(/** @type {string | undefined} */ (undefined));
+  useLayoutEffect(() => {
+    if (next.current === undefined) return;
+    /** @type {HTMLElement | null} */ (document.querySelector(next.current))?.focus();
+    next.current = undefined;
+  });
+  const focus = (/** @type {string} */ selector) => {
+    next.current = selector;
+  };
   const add = (/** @type {Rule} */ rule) => {
     const [card] = cardsOf([rule]);
     if (!card) return;

@@ -1,6 +1,6 @@
 // A condition, with what it can read and do at hand.
 /** @typedef {import('/console/policy/condition-words.js').Word} Word */
-import { html, useRef, useState } from '/console/html.js';
+import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { FUNCTIONS, VARIABLES, WHOLE, wordsFor } from '/console/policy/condition-words.js';
 import { OptionList, useOptions } from '/console/policy/options.js';
 import { Unseen } from '/console/policy/unseen.js';
@@ -9,15 +9,19 @@ import { Unseen } from '/console/policy/unseen.js';
 export function ConditionField({ id, value, problems, change }) {
   const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [word, setWord] = useState('');
+  // Where one writes on after a word was put in: set in the draw that shows it, since a key pressed right after it must find the caret there.
+  const next = useRef(/** @type {number | undefined} */ (undefined));
+  useLayoutEffect(() => {
+    if (next.current === undefined) return;
+    area.current?.focus();
+    area.current?.setSelectionRange(next.current, next.current);
+    next.current = undefined;
+  });
   const write = (/** @type {string} */ text, /** @type {number} */ from, /** @type {number} */ to) => {
     const whole = value.slice(0, from) + text + value.slice(to);
+    next.current = from + text.length;
     change(whole === '' ? undefined : whole);
     setWord('');
-    // After it is drawn, so that one writes on behind it.
-    setTimeout(() => {
-      area.current?.focus();
-      area.current?.setSelectionRange(from + text.length, from + text.length);
-    });
   };
   const caret = () => area.current?.selectionEnd ?? value.length;
   const take = (/** @type {string} */ text) => write(text, caret() - word.length, caret());
