@@ -56,5 +56,30 @@ test('the package, the image and the chart are of one version, and of the Node t
   const named = FILES.flatMap((file) => [
     ...readFileSync(join(FOLDER, file), 'utf8').matchAll(/\bnode(?:-version)?: ?(\d[\d.]*)/g),
   ]);
-  expect(named.map(([, one]) => one)).toEqual([node, node, node, node]);
+  expect(named.map(([, one]) => one)).toEqual([node, node, node, node, node]);
+});
+
+type Job = { container?: unknown; steps?: { uses?: string; run?: string; shell?: string }[] };
+const jobs = FILES.flatMap((file) =>
+  Object.entries<Job>(parse(readFileSync(join(FOLDER, file), 'utf8')).jobs).map(([name, job]) => ({ file, name, job })),
+);
+
+test('each job that runs Node says which, and a step whose output is piped fails with what writes into the pipe', () => {
+  for (const { file, name, job } of jobs) {
+    const steps = job.steps ?? [];
+    if (!job.container && steps.some(({ run = '' }) => /\b(?:npm|npx|node)\b/.test(run)))
+      expect(
+        steps.some(({ uses = '' }) => uses.startsWith('actions/setup-node@')),
+        `${file} ${name}`,
+      ).toBe(true);
+    for (const { run = '', shell } of steps)
+      if (run.split('\n').some((line) => line.includes('| tee ') && !line.trim().startsWith('echo ')))
+        expect(shell, `${file} ${name}`).toBe('bash');
+  }
+});
+
+test('nothing that changes by itself stops a release', () => {
+  const { jobs } = parse(read('.github/workflows/ci.yaml'));
+  expect(Object.keys(jobs)).toEqual(['check', 'deploy']);
+  expect(parse(read('.github/workflows/release.yaml')).jobs.ci.uses).toBe('./.github/workflows/ci.yaml');
 });

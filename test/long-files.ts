@@ -1,0 +1,29 @@
+/**
+ * Which test files `npm test` leaves out unless it runs in CI, with ALL_TESTS=1 or for named files: those that take long, so that the
+ * rest takes two to three minutes. `long-files.json` is written from a whole run:
+ *
+ *     ALL_TESTS=1 npx vitest run --reporter=json --outputFile=report.json
+ *     node test/long-files.ts report.json
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+const LIST = join(import.meta.dirname, 'long-files.json');
+/** Beside three others on two processors. */
+const LONG_MS = 6_000;
+
+type Report = { testResults: { name: string; startTime: number; endTime: number }[] };
+
+/** Paths from the root of the checkout, in alphabetical order. */
+export const longFiles = (): string[] => JSON.parse(readFileSync(LIST, 'utf8'));
+
+if (process.argv[1] === import.meta.filename) {
+  const [, , path] = process.argv;
+  if (path === undefined) throw new Error('Name the report of a whole run: node test/long-files.ts report.json');
+  const { testResults }: Report = JSON.parse(readFileSync(path, 'utf8'));
+  const root = join(import.meta.dirname, '..');
+  const long = testResults.filter(({ startTime, endTime }) => endTime - startTime > LONG_MS);
+  const names = long.map(({ name }) => relative(root, name)).sort();
+  writeFileSync(LIST, `${JSON.stringify(names, null, 2)}\n`);
+  console.log(`${names.length} of ${testResults.length} files take more than ${LONG_MS / 1000} s`);
+}
