@@ -151,8 +151,8 @@ async function append(store: Store, appender: Appender, batches: (readonly unkno
 /** What the sequencer does of each row, without its lease and signatures, of which there is one in five seconds. */
 async function givePlaces(store: Store, organisationId: string): Promise<void> {
   const origin = `broker.example/orgs/${organisationId}`;
-  const log = await store.db.selectFrom('receipt_logs').select('size').executeTakeFirst();
-  const edge = await readEdge(store.db, organisationId, log?.size ?? 0);
+  const log = await store.db.selectFrom('receipt_logs').select(['size', 'root']).executeTakeFirst();
+  const edge = await readEdge(store.db, organisationId, log?.size ?? 0, log?.root ?? '');
   for (let more = true; more; )
     more = await store.db.transaction().execute(async (tx) => {
       const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect]);

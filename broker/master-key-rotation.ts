@@ -1,5 +1,7 @@
 /** The master key against the store, and replacing it while the broker runs: new key in, all wrapped again, old key out. */
 
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Broker } from './broker.ts';
 import type { Config } from './config.ts';
 import { checkValue, MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
@@ -54,9 +56,19 @@ export async function settleMasterKey(store: Store, keys: MasterKeys): Promise<v
   if (!isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 
-/** Whether the key file is this process's alone to change: replicas on one PostgreSQL each have their own, or share it. */
+/** Whether the key file can be replaced here: not where it is mounted to be read only, or is another user's, as credentials of systemd are. */
+function canReplaceKeyFile(path: string): boolean {
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the key file is this process's alone to change, and it can: replicas on one PostgreSQL each have their own, or share it. */
 export const ownsKeyFile = ({ config, store }: Pick<Broker, 'config' | 'store'>): boolean =>
-  config.masterKey === undefined && store.dialect === 'sqlite';
+  config.masterKey === undefined && store.dialect === 'sqlite' && canReplaceKeyFile(config.keyFile);
 
 /**
  * Goes on with a rotation: wraps what still has an older key, then lets go of the older keys. What no key opens is left

@@ -7,13 +7,14 @@ import { type KeptLease, keepLease } from '../lease.ts';
 import { renewLease } from '../store/leases.ts';
 import { hasPending, type PendingRows, takePending } from '../store/log-pending.ts';
 import { findReceiptLog, listUnsigned, moveHead, putCheckpoint } from '../store/receipt-logs.ts';
+import { isRowFault } from '../store/row-fault.ts';
 import type { ReceiptLogTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import type { LogHeads } from './heads.ts';
-import { logSigner, newOrigin } from './log-keys.ts';
+import { type LogSigner, logSigner, newOrigin } from './log-keys.ts';
 import { rootOfEdge } from './merkle.ts';
 import { logKey, signHead, vkeyOf } from './note.ts';
-import { appendRows, type LogEdge, readEdge } from './tree.ts';
+import { appendRows, DamagedLog, type LogEdge, readEdge } from './tree.ts';
 import type { Witnesses } from './witnesses.ts';
 
 const LEASE = 'receipt log';
@@ -27,6 +28,9 @@ const CHECKPOINTS_AT_ONCE = 100;
 const REFRESH_MS = 3_000;
 /** Edges that are kept: 48 KiB each at most. */
 const EDGES = 200;
+/** A log that cannot be continued is tried again after this time, while the others go on. With more than so many of them, the fault is the store's. */
+const RETRY_MS = 60_000;
+const MOST_LEFT_OUT = 50;
 
 export type Sequencer = {
   stop(): Promise<void>;
@@ -55,17 +59,35 @@ export function startSequencer(
     isOwed = true;
   });
 
-  const edgeOf = async (tx: Db, organisationId: string, size: number): Promise<LogEdge> => {
+  /** Logs that cannot be continued, and when each is tried again. */
+  const leftOut = new Map<string, number>();
+  const others = (): string[] => {
+    for (const [organisationId, until] of leftOut) if (performance.now() >= until) leftOut.delete(organisationId);
+    return [...leftOut.keys()];
+  };
+  /** Whether the fault is of this log alone, which then waits while the others go on. */
+  const leaveOut = (organisationId: string, error: unknown): boolean => {
+    const isItsOwn = error instanceof DamagedLog || isRowFault(error);
+    if (!isItsOwn || leftOut.size >= MOST_LEFT_OUT) return false;
+    leftOut.set(organisationId, performance.now() + RETRY_MS);
+    log.error(
+      { err: error, organisation: organisationId },
+      'the receipt log of an organisation cannot be continued; it is tried again in a minute, and those of others go on',
+    );
+    return true;
+  };
+
+  const edgeOf = async (tx: Db, organisationId: string, size: number, head: string): Promise<LogEdge> => {
     const known = edges.get(organisationId);
     // Out of the map until it is committed: what is appended to it may be rolled back.
     edges.delete(organisationId);
-    return known?.size === size ? known : await readEdge(tx, organisationId, size);
+    return known?.size === size ? known : await readEdge(tx, organisationId, size, head);
   };
 
   const append = async (tx: Db, organisationId: string, rows: readonly PendingRows[]): Promise<LogEdge> => {
     const log = await findReceiptLog(tx, organisationId);
-    const { size: from, origin } = log ?? { size: 0, origin: newOrigin(baseUrl, organisationId) };
-    const edge = await edgeOf(tx, organisationId, from);
+    const { size: from, origin, root: head } = log ?? { size: 0, origin: newOrigin(baseUrl, organisationId), root: '' };
+    const edge = await edgeOf(tx, organisationId, from, head);
     await appendRows(tx, organisationId, edge, rows);
     const root = Buffer.from(rootOfEdge(edge)).toString('base64');
     if (!(await moveHead(tx, { organisation_id: organisationId, origin, size: edge.size, root, from })))
@@ -75,16 +97,26 @@ export function startSequencer(
 
   /** Answers whether there may be more. */
   const sequence = async (fence: number): Promise<boolean> => {
-    if (!(await hasPending(db))) return false;
-    const done = await db.transaction().execute(async (tx) => {
+    const without = others();
+    if (!(await hasPending(db, without))) return false;
+    let appendingTo: string | undefined;
+    const appending = db.transaction().execute(async (tx) => {
       // Locks the lease until the end: whoever takes it over reads what was committed here.
       if (!(await renewLease(tx, { name: LEASE, fence }))) return undefined;
-      const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect]);
+      const { pending, isFull } = await takePending(tx, store, PLACES_AT_ONCE[store.dialect], without);
       const appended = new Map<string, LogEdge>();
-      for (const [organisationId, rows] of Map.groupBy(pending, (row) => row.organisation_id))
+      for (const [organisationId, rows] of Map.groupBy(pending, (row) => row.organisation_id)) {
+        appendingTo = organisationId;
         appended.set(organisationId, await append(tx, organisationId, rows.toSorted(byId)));
+      }
+      appendingTo = undefined;
       return { appended, isFull };
     });
+    const done = await appending.catch((error: unknown) => {
+      if (appendingTo === undefined || !leaveOut(appendingTo, error)) throw error;
+      return 'again' as const;
+    });
+    if (done === 'again') return true;
     if (!done) {
       lease.lose();
       edges.clear();
@@ -106,25 +138,34 @@ export function startSequencer(
     if (!isOwed) return;
     const behind = await listUnsigned(db, CHECKPOINTS_AT_ONCE);
     isOwed = behind.length > 0;
-    const unsigned = behind.filter(isDue);
+    const unsigned = behind.filter((head) => isDue(head) && !leftOut.has(head.organisation_id));
     if (unsigned.length === 0) return;
     refreshedAt = Number.NEGATIVE_INFINITY;
     const signer = await logSigner(broker);
     for (const head of unsigned) {
-      const { organisation_id, origin, size, root, signed_with } = head;
-      const key = logKey(origin, signer.publicKey);
-      // Before it signs: after a crash in between it is announced twice, and never left out.
-      if (signed_with !== null && signed_with !== signer.id) await announce(organisation_id, vkeyOf(key));
-      const treeHead = { origin, size, root: Buffer.from(root, 'base64') };
-      const signature = signHead(treeHead, key, signer.privateKey);
-      const isSigned = await db.transaction().execute(async (tx) => {
-        if (!(await renewLease(tx, { name: LEASE, fence }))) return false;
-        await putCheckpoint(tx, { organisation_id, size, root, at: clock(), signature }, signer.id);
+      const isSigned = await signOne(head, signer, fence).catch((error: unknown) => {
+        if (!leaveOut(head.organisation_id, error)) throw error;
         return true;
       });
       if (!isSigned) return lease.lose();
-      witnesses.ask({ ...treeHead, organisationId: organisation_id, signature });
     }
+  };
+
+  /** False: another process holds the lease. */
+  const signOne = async (head: ReceiptLogTable, signer: LogSigner, fence: number): Promise<boolean> => {
+    const { organisation_id, origin, size, root, signed_with } = head;
+    const key = logKey(origin, signer.publicKey);
+    // Before it signs: after a crash in between it is announced twice, and never left out.
+    if (signed_with !== null && signed_with !== signer.id) await announce(organisation_id, vkeyOf(key));
+    const treeHead = { origin, size, root: Buffer.from(root, 'base64') };
+    const signature = signHead(treeHead, key, signer.privateKey);
+    const isSigned = await db.transaction().execute(async (tx) => {
+      if (!(await renewLease(tx, { name: LEASE, fence }))) return false;
+      await putCheckpoint(tx, { organisation_id, size, root, at: clock(), signature }, signer.id);
+      return true;
+    });
+    if (isSigned) witnesses.ask({ ...treeHead, organisationId: organisation_id, signature });
+    return isSigned;
   };
 
   const work = async (): Promise<void> => {

@@ -4,7 +4,7 @@ import type { PendingRows } from '../store/log-pending.ts';
 import { findEntries, findTile, putEntries, putTile } from '../store/receipt-logs.ts';
 import type { LogEntriesTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { appendLeaves, type Edge, edgeTiles, leafHash, TILE_WIDTH, type TileReader } from './merkle.ts';
+import { appendLeaves, type Edge, edgeTiles, leafHash, rootOfEdge, TILE_WIDTH, type TileReader } from './merkle.ts';
 
 const HASH_BYTES = 32;
 const ID_BYTES = 16;
@@ -39,28 +39,36 @@ export function entriesIn({ ids, row_hashes }: { ids: Uint8Array; row_hashes: Ui
   }));
 }
 
-/** Reads the edge of a log of `size` entries. */
-export async function readEdge(db: Db, organisationId: string, size: number): Promise<LogEdge> {
+/** What is stored of a log is not what was written: nothing may be appended to it. */
+export class DamagedLog extends Error {}
+
+/** Reads the edge of a log of `size` entries, whose root was `root`, in base64. Throws DamagedLog where it is another. */
+export async function readEdge(db: Db, organisationId: string, size: number, root: string): Promise<LogEdge> {
   const edge: LogEdge = { size, tiles: [], ids: Buffer.alloc(0), rowHashes: Buffer.alloc(0), lastAt: 0 };
+  if (size === 0) return edge;
+  const whole = <T>(found: T | undefined): T => {
+    if (found === undefined) throw new DamagedLog('A tile at the edge of the receipt log is missing.');
+    return found;
+  };
   // Also of a full tile: the time does not fall from one tile to the next.
-  if (size > 0)
-    edge.lastAt = present(
-      await findEntries(db, organisationId, Math.floor((size - 1) / TILE_WIDTH)),
-      'last entries of the receipt log',
-    ).last_at;
+  edge.lastAt = whole(await findEntries(db, organisationId, Math.floor((size - 1) / TILE_WIDTH))).last_at;
   for (const { level, index, width } of edgeTiles(size)) {
     if (width === 0) {
       edge.tiles[level] = [];
     } else if (level === 0) {
-      const entries = present(await findEntries(db, organisationId, index), 'entries at the edge of the log');
+      const entries = whole(await findEntries(db, organisationId, index));
       edge.ids = Buffer.from(entries.ids);
       edge.rowHashes = Buffer.from(entries.row_hashes);
       edge.tiles[0] = hashesIn(entries.row_hashes).map(leafHash);
     } else {
-      const tile = present(await findTile(db, organisationId, level, index), 'tile at the edge of the log');
-      edge.tiles[level] = hashesIn(tile.hashes);
+      edge.tiles[level] = hashesIn(whole(await findTile(db, organisationId, level, index)).hashes);
     }
+    if (edge.tiles[level]?.length !== width)
+      throw new DamagedLog('A tile at the edge of the receipt log has another length than it was written with.');
   }
+  // Else a checkpoint would be signed that contradicts the one before.
+  if (Buffer.from(rootOfEdge(edge)).toString('base64') !== root)
+    throw new DamagedLog('The tiles at the edge of the receipt log have another root than its head.');
   return edge;
 }
 
@@ -78,7 +86,7 @@ export async function appendRows(
   const before = edge.size % TILE_WIDTH;
   const count = pending.reduce((sum, { rows }) => sum + rows, before);
   if (ids.length !== count * ID_BYTES || rowHashes.length !== count * HASH_BYTES)
-    throw new Error(`Rows that wait for the receipt log of organisation ${organisationId} are not whole.`);
+    throw new DamagedLog('Rows that wait for the receipt log are not whole.');
   const entries: LogEntriesTable[] = [];
   let taken = 0;
   let covered = before;

@@ -15,6 +15,7 @@ export async function endWhatWaited(tx: Db, { now, madeAt }: { now: number; made
   await endOneTime(tx, now);
   await forgetRepeats(tx);
   await endSessions(tx, now);
+  await endNotices(tx);
   for (const { id } of await tx.selectFrom('organisations').select('id').execute()) {
     const restored: StoreRestored = { at: now, madeAt, ended: ended(id), noted: false };
     await tx
@@ -134,6 +135,15 @@ async function endOneTime(tx: Db, now: number): Promise<void> {
 async function forgetRepeats(tx: Db): Promise<void> {
   for (const table of ['idempotency_keys', 'stored_responses', 'held_joins', 'mcp_repeats'] as const)
     await tx.deleteFrom(table).execute();
+}
+
+/**
+ * What is still to be told, also of what ended here. The messages that were sent before the backup stay as they are: what they tell of was
+ * decided since, or still waits on the machine of which this is a copy.
+ */
+async function endNotices(tx: Db): Promise<void> {
+  await tx.deleteFrom('notices').execute();
+  await tx.updateTable('notice_deliveries').set({ state: 'over' }).where('state', '=', 'due').execute();
 }
 
 /** Sessions and what renews them, some of which were ended since the backup. The start makes a new session key. */

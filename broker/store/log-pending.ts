@@ -1,12 +1,19 @@
 /** Final audit rows that wait for their place in the receipt log, as the triggers of audit rows leave them (migrations 0041, 0054). */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { LogBatchTable } from './schema.ts';
 import type { Db, Store } from './store.ts';
 
-/** Whether any row waits for its place. */
-export async function hasPending(db: Db): Promise<boolean> {
+/** Rows of all organisations but these. */
+const butOf = (organisations: readonly string[]) =>
+  organisations.length === 0 ? sql`true` : sql`organisation_id not in (${sql.join(organisations)})`;
+
+/** Whether any row waits for its place. `without`: organisations whose rows are left waiting. */
+export async function hasPending(db: Db, without: readonly string[] = []): Promise<boolean> {
+  const others = butOf(without);
   const { rows } = await sql<{ waiting: number | null }>`
-    select coalesce((select 1 from log_pending limit 1), (select 1 from log_batches limit 1)) as waiting`.execute(db);
+    select coalesce((select 1 from log_pending where ${others} limit 1), (select 1 from log_batches where ${others} limit 1)) as waiting`.execute(
+    db,
+  );
   return rows[0]?.waiting != null;
 }
 
@@ -15,36 +22,38 @@ export type PendingRows = Pick<LogBatchTable, 'organisation_id' | 'rows' | 'ids'
 
 /**
  * Takes committed rows out, in any order, in the transaction that gives them their places: up to `limit` rows, or what so many statements wrote,
- * with `isFull` when there may be more.
+ * with `isFull` when there may be more. `without`: as of `hasPending`.
  */
 export async function takePending(
   db: Db,
   { dialect }: Pick<Store, 'dialect'>,
   limit: number,
+  without: readonly string[] = [],
 ): Promise<{ pending: PendingRows[]; isFull: boolean }> {
-  const single = await (dialect === 'sqlite' ? takeBelow(db, limit) : takeAt(db, limit));
+  const others = butOf(without);
+  const single = await (dialect === 'sqlite' ? takeBelow(db, limit, others) : takeAt(db, limit, others));
   if (dialect === 'sqlite' || single.length === limit) return { pending: single, isFull: single.length === limit };
   const { rows } = await sql<PendingRows>`delete from log_batches
-    where ctid = any (array(select ctid from log_batches limit ${limit - single.length}))
+    where ctid = any (array(select ctid from log_batches where ${others} limit ${limit - single.length}))
     returning organisation_id, rows, ids, row_hashes, last_at`.execute(db);
   const batches = rows.map((row) => ({ ...row, rows: Number(row.rows), last_at: Number(row.last_at) }));
   return { pending: [...single, ...batches], isFull: single.length + batches.length === limit };
 }
 
 /** SQLite has one writer, whose transaction this is, so that what is read and then deleted below the last of it is the same. */
-async function takeBelow(db: Db, limit: number): Promise<PendingRows[]> {
+async function takeBelow(db: Db, limit: number, others: RawBuilder<unknown>): Promise<PendingRows[]> {
   const { rows } = await sql<PendingRows & { rowid: number }>`
     select rowid, organisation_id, 1 as rows, row_id as ids, row_hash as row_hashes, finished_at as last_at
-    from log_pending order by rowid limit ${limit}`.execute(db);
+    from log_pending where ${others} order by rowid limit ${limit}`.execute(db);
   const last = rows.at(-1);
-  if (last) await sql`delete from log_pending where rowid <= ${last.rowid}`.execute(db);
+  if (last) await sql`delete from log_pending where rowid <= ${last.rowid} and ${others}`.execute(db);
   return rows;
 }
 
 /** By where a row is in its table: no index has to be kept for rows that stay for a second. As an array PostgreSQL goes to each place. */
-async function takeAt(db: Db, limit: number): Promise<PendingRows[]> {
+async function takeAt(db: Db, limit: number, others: RawBuilder<unknown>): Promise<PendingRows[]> {
   const { rows } = await sql<PendingRows>`delete from log_pending
-    where ctid = any (array(select ctid from log_pending limit ${limit}))
+    where ctid = any (array(select ctid from log_pending where ${others} limit ${limit}))
     returning organisation_id, 1 as rows, row_id as ids, row_hash as row_hashes, finished_at as last_at`.execute(db);
   return rows.map((row) => ({ ...row, last_at: Number(row.last_at) }));
 }

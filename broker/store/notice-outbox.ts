@@ -1,10 +1,25 @@
 /** The outbox of notices, which the database itself writes (migration 0034), and what becomes of it on each channel. */
-import type { AgentTable, NoticeChannelTable, NoticeDeliveryTable, NoticeEvent, NoticeTable } from './schema.ts';
+import type { ExpressionBuilder } from 'kysely';
+import type {
+  AgentTable,
+  NoticeChannelTable,
+  NoticeDeliveryTable,
+  NoticeEvent,
+  NoticeTable,
+  Schema,
+} from './schema.ts';
 import type { Db } from './store.ts';
 
 /** The oldest notices that nobody made deliveries of. */
 export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]> {
-  return await db.selectFrom('notices').selectAll().orderBy('created_at').orderBy('id').limit(limit).execute();
+  return await db
+    .selectFrom('notices')
+    .selectAll()
+    .where('organisation_id', 'not in', unreviewed)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
 }
 
 /** Takes notices out of the outbox. */
@@ -123,8 +138,13 @@ export async function listDueChannels(
     .distinct()
     .where('state', '=', 'due')
     .where('due_at', '<=', now)
+    .where('organisation_id', 'not in', unreviewed)
     .execute();
 }
+
+/** Organisations whose restored store waits for a review: it may be a copy, of which nobody is told anything. */
+const unreviewed = (eb: ExpressionBuilder<Schema, 'notices' | 'notice_deliveries'>) =>
+  eb.selectFrom('organisations').select('id').where('restored', 'is not', null);
 
 /** What a channel is to send by now, the longest due first. */
 export async function listDue(

@@ -1,5 +1,9 @@
 /** What a run says at its end of the tests that it left out. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { longFiles } from '../long-files.ts';
+import { ROOT } from '../world/checkout.ts';
 import { reasonsIn } from '../world/left-out.ts';
 
 test('tests that did not run are counted by why, those that ran are not', () => {
@@ -18,4 +22,10 @@ test('tests that did not run are counted by why, those that ran are not', () => 
     ['no small file system can be mounted here', 1],
     ['PostgreSQL: TEST_DATABASE_URL is not set; they run on SQLite only', 1],
   ]);
+});
+
+test('the files that are left out because they take long are there', () => {
+  const files = longFiles();
+  expect(files.length).toBeGreaterThan(0);
+  expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
 });

@@ -1,4 +1,6 @@
 /** The drill of docs/operations.md: a backup of a broker in use, restored on an empty machine, does nothing again that was done since. */
+
+import { randomUUID } from 'node:crypto';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -8,6 +10,7 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { SLACK_CHANNEL, SLACK_TOKEN, startChatServer } from '../world/chat-servers.ts';
 import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
 import { browserOf } from '../world/mcp-person.ts';
@@ -292,6 +295,45 @@ describe.each(STORES)(
     });
   },
 );
+
+describe.each(STORES)(`messages in chats that tell of what the restore ends, on %s${postgresNote}`, (store) => {
+  test('are left alone, and nothing of then is told, before and after the review', async () => {
+    const chat = await startChatServer();
+    onTestFinished(() => chat.close());
+    const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: chat.address });
+    const organisation = await world.demoOrganisation({ manifest: { base_url: chat.url } });
+    const agent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read', 'demo:write'] } } });
+    const token = { token: SLACK_TOKEN, signing_secret: 'b'.repeat(32) };
+    const channel = { name: 'ops', kind: 'slack', channel: SLACK_CHANNEL, server: chat.url, secret: token };
+    expect((await organisation.ask('POST', '/owner/channels', channel)).status).toBe(201);
+    await agent.act(HELD);
+    await expect.poll(() => chat.of('chat.postMessage').length).toBe(1);
+    await world.running.stop();
+    const environment: Environment = { ...world.environment, PORT: new URL(agent.baseUrl).port };
+    const { DATABASE_URL: url, AGENT_BROKER_DATA: data = '' } = environment;
+    const stored = url ? openPostgres(url, { connections: 3, onError: () => {} }) : openSqlite(join(data, 'store'));
+    const sent = await stored.db.selectFrom('notice_deliveries').selectAll().executeTakeFirstOrThrow();
+    await stored.db
+      .insertInto('notice_deliveries')
+      .values({ ...sent, id: randomUUID(), notice_id: randomUUID(), state: 'due', due_at: 0 })
+      .execute();
+    await stored.close();
+    await run(environment, 'restore', '--in-place');
+    await started({ ...environment, TEST_CHORES_MS: '100' });
+    expect((await agent.act(READ)).body.error).toBe('store_restored');
+    // What happens meanwhile is told once the store is known to be the one that goes on.
+    const wanted = JSON.stringify({ platform: 'demo', scope: 'demo:delete' });
+    const asked = await agent.request('POST', '/v1/access-request', { body: wanted, headers: JSON_TYPE });
+    expect(asked.status, asked.text).toBeLessThan(300);
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(chat.calls.length).toBe(1);
+    await run(environment, 'restored', '--end', '--email', organisation.owner.email);
+    await expect.poll(() => chat.of('chat.postMessage').length, { timeout: 10_000 }).toBe(2);
+    await agent.act(HELD);
+    await expect.poll(() => chat.of('chat.postMessage').length, { timeout: 10_000 }).toBe(3);
+    expect(chat.of('chat.update')).toEqual([]);
+  });
+});
 
 describe('agent-broker restore', () => {
   let world: World;

@@ -206,6 +206,57 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
     expect((await send(`${world.running.baseUrl}/.well-known/svc-log/not-a-uuid`, {})).status).toBe(404);
   });
 
+  test('a log that is damaged is not continued, and its checkpoint not contradicted; those of other organisations go on', async () => {
+    const db = () => world.running.broker.store.db;
+    const other = await world.demoOrganisation();
+    const neighbour = await other.agent();
+    await agent.act(READ);
+    const { size, checkpoint } = await settled();
+    const mine = () => db().updateTable('log_entries').where('organisation_id', '=', organisation.id);
+    const { row_hashes } = await db()
+      .selectFrom('log_entries')
+      .select('row_hashes')
+      .where('organisation_id', '=', organisation.id)
+      .executeTakeFirstOrThrow();
+    const changed = Buffer.from(row_hashes);
+    changed[0]! ^= 1;
+    const damages = {
+      changed: { row_hashes: changed },
+      cut: { row_hashes: changed.subarray(32) },
+    };
+    for (const [what, damage] of Object.entries(damages)) {
+      await mine().set(damage).execute();
+      // A process that did not write it itself.
+      await world.restart();
+      for (let calls = 0; calls < 3; calls++) {
+        expect((await agent.act(READ)).status).toBe(200);
+        expect((await neighbour.act(READ)).status).toBe(200);
+      }
+      const theirs = async () => (await other.ask('GET', '/owner/log')).body;
+      await expect.poll(async () => (await theirs()).waiting, { message: what }).toBe(0);
+      await expect.poll(async () => (await theirs()).checkpoint?.size, { message: what }).toBe((await theirs()).size);
+      expect(await status(), what).toMatchObject({ size, checkpoint: { size, root: checkpoint.root } });
+      expect((await status()).waiting, what).toBeGreaterThan(0);
+    }
+    // Mended, it goes on with all that has been waiting.
+    await mine().set({ row_hashes }).execute();
+    await world.restart();
+    expect((await settled()).size).toBe((await finalRows()).length);
+  });
+
+  test('rows that wait and are no rows hold up their own log alone', async () => {
+    const { db } = world.running.broker.store;
+    const other = await world.demoOrganisation();
+    const neighbour = await other.agent();
+    const row = { organisation_id: organisation.id, row_id: 'x', row_hash: 'zz', finished_at: 1 };
+    await db.insertInto('log_pending').values(row).execute();
+    await agent.act(READ);
+    for (let calls = 0; calls < 3; calls++) await neighbour.act(READ);
+    await expect.poll(async () => (await other.ask('GET', '/owner/log')).body).toMatchObject({ size: 3, waiting: 0 });
+    expect(await status()).toMatchObject({ size: 0, waiting: 2 });
+    await db.deleteFrom('log_pending').where('organisation_id', '=', organisation.id).execute();
+  });
+
   test('many rows fill tiles, and the root is right over all of them', async () => {
     const { db } = world.running.broker.store;
     await agent.act(READ);

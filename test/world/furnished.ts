@@ -393,7 +393,7 @@ async function putReceiptLog(world: World, { id }: Organisation, name: string): 
       'receipt_logs',
     ] as const)
       await tx.deleteFrom(table).where('organisation_id', '=', id).execute();
-    const edge = await readEdge(tx, id, 0);
+    const edge = await readEdge(tx, id, 0, '');
     await appendRows(
       tx,
       id,
