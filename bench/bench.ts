@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { wholeNumber } from './bench-options.ts';
 import { brokerStarter } from './broker-target.ts';
 import { judge } from './goals.ts';
+import { benchNeighbours, NEIGHBOURS_USAGE, readNeighboursOptions } from './neighbours.ts';
 import { benchObservability, OBSERVABILITY_USAGE, readObservabilityOptions } from './observability.ts';
 import type { Plan } from './plan.ts';
 import { runPlan } from './plan.ts';
@@ -101,6 +102,7 @@ const USAGES = new Map([
   ['soak', SOAK_USAGE],
   ['observability', OBSERVABILITY_USAGE],
   ['limits', LIMITS_USAGE],
+  ['neighbours', NEIGHBOURS_USAGE],
   ['log', LOG_USAGE],
   ['scale', SCALE_USAGE],
   ['verify', VERIFY_USAGE],
@@ -116,6 +118,8 @@ if (import.meta.main) {
       process.exitCode = await benchObservability(readObservabilityOptions(args.slice(1)), brokerStarter());
     else if (args[0] === 'limits')
       process.exitCode = await benchLimits(readLimitsOptions(args.slice(1)), brokerStarter());
+    else if (args[0] === 'neighbours')
+      process.exitCode = await benchNeighbours(readNeighboursOptions(args.slice(1)), brokerStarter());
     else if (args[0] === 'scale') process.exitCode = await benchScale(readScaleOptions(args.slice(1)));
     else if (args[0] === 'verify') process.exitCode = await benchVerify(readVerifyOptions(args.slice(1)));
     else if (args[0] === 'log') process.exitCode = await benchLog(readLogOptions(args.slice(1)));

@@ -25,7 +25,7 @@ export type BrokerOptions = {
   upstreamUrl: string;
   /** Origin of the bench's code host. With it every agent may clone and push there, and bodies may have 1 GiB. */
   gitUrl?: string;
-  /** Whether its agents may send and get files and events, and nothing else. */
+  /** Whether its agents may send and get files and events, and items, without asking anybody. */
   streams?: boolean;
   /** Further variables of its environment. */
   settings?: Readonly<Record<string, string>>;

@@ -30,7 +30,7 @@ const RULES = [
   { effect: 'allow', platforms: ['bench'], methods: ['GET'] },
 ];
 const PEOPLE_RULES = [{ effect: 'allow', platforms: [PEOPLE_PLATFORM_ID] }];
-const STREAM_RULES = [{ effect: 'allow', endpoints: ['/files/*', '/events/*'] }];
+const STREAM_RULES = [{ effect: 'allow', endpoints: ['/files/*', '/events/*', '/items/*'] }];
 /** As a careful owner writes it for a coding agent. */
 const GIT_RULES = [
   { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.action == "delete")' },
