@@ -174,8 +174,13 @@ export function inWords({ scope, broker, added, removed, dryRun, prefixes }: Git
     lines.push(
       `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, which refuses what is not granted.`,
     );
-  if (added.length > 0) lines.push(`Take it out again with: ${PROGRAM} git-setup --undo`);
+  if (added.length > 0) lines.push(`Take it out again with: ${PROGRAM} git-setup --undo`, WHAT_A_PUSH_NEEDS);
   return lines.join('\n');
 }
+
+/** The policy `default` holds what writes, and a first push that is refused says nothing of refs. */
+const WHAT_A_PUSH_NEEDS = `A push is never held for an approval, as the policy "default" asks for: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule
+  { effect: allow, platforms: [codehost], scopes: ["codehost:contents.*"] }
+and refs: ["agent/*"] in its grant.`;
 
 const indent = (line: string): string => `  ${line}`;

@@ -64,6 +64,10 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
     const found = await disk();
     return found && found.bavail * found.bsize;
   });
+  gauge('data_folder_size_bytes', 'The disk of the data folder, used or not.', async () => {
+    const found = await disk();
+    return found && found.blocks * found.bsize;
+  });
   addStoreLoad(services, store.load());
 
   const numbers = readRarely(async () => {

@@ -36,7 +36,9 @@ async function tellExposure(words: readonly string[], { json, metadata }: Option
   const place = { env: process.env, home: process.env.HOME || homedir(), cwd: process.cwd() };
   const findings = await findExposure(place, metadata === true ? METADATA : metadata);
   const ok = findings.length === 0;
-  printResult({ json: json === true }, { ok, findings }, () => exposureInWords(findings, words));
+  const isAsked = metadata !== undefined;
+  const result = { ok, findings, metadata: isAsked ? 'asked' : 'not asked' };
+  printResult({ json: json === true }, result, () => exposureInWords(findings, words, isAsked));
   if (!ok) process.exitCode = 1;
 }
 

@@ -83,19 +83,24 @@ async function findMetadata(host: string): Promise<Finding[]> {
   ];
 }
 
-/** For a person. `words`: the command. */
-export function exposureInWords(findings: readonly Finding[], words: readonly string[]): Line[] {
+/** For a person. `words`: the command. `isAsked`: whether it was asked if a metadata address answers. */
+export function exposureInWords(findings: readonly Finding[], words: readonly string[], isAsked: boolean): Line[] {
   const command = words.length === 0 ? 'a command' : words.join(' ');
   const found = findings.flatMap(({ where, what, advice }) => [
     styled('bold', where),
     line`    ${what}`,
     line`    ${styled('quiet', advice)}`,
   ]);
-  if (findings.length === 0) return [line`Nothing was found that ${command} could use without the broker.`];
+  // Without it "nothing was found" would be taken for more than was looked at.
+  const unasked = isAsked
+    ? []
+    : [line`The metadata address of a cloud, which may give a machine credentials, was not asked: add --metadata.`];
+  if (findings.length === 0) return [line`Nothing was found that ${command} could use without the broker.`, ...unasked];
   return [
     ...found,
     line``,
     line`${findings.length} found that ${command} could use without the broker. With as little as possible it starts by`,
     line`${PROGRAM} run --strict -- ${words.length === 0 ? '<command>' : command}`,
+    ...unasked,
   ];
 }

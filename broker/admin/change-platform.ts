@@ -1,4 +1,7 @@
-/** Owners give a platform that is their own another manifest; a governance file does the same with the same steps. */
+/**
+ * Owners give a platform that is their own another manifest, and built-in ones that of this release; a governance file does the same with
+ * the same steps.
+ */
 
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
@@ -19,7 +22,8 @@ import { endTokens, type FormerConnection } from './end-tokens.ts';
 import { refuseOtherVersion } from './given-rules.ts';
 import { listedChanges } from './listed-changes.ts';
 import { credentialWarnings, manifestDifference } from './manifest-difference.ts';
-import { type GivenSecrets, readPlatformEntry, secretsFor } from './platform-entry.ts';
+import { newestEntry } from './newest-manifest.ts';
+import { type GivenSecrets, keptEntry, readPlatformEntry, secretsFor } from './platform-entry.ts';
 import { writePlatformSecrets } from './platform-secrets.ts';
 import { type ReadPlatform, readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
@@ -40,26 +44,64 @@ export type NewManifest = {
 /** `changes`: lines such as `base_url: https://a.example → https://b.example`, never a secret. `warnings`: what follows from them. */
 export type ChangedPlatform = { platform: ReadPlatform; changes: string[]; warnings: string[] };
 
+/** `seen`, `tries`: as of a new manifest. */
+export type Update = Pick<NewManifest, 'platformId' | 'seen' | 'tries'>;
+
+type Services = Changing & { oauth: OAuthConnections } & Uses<'vault' | 'outbound'>;
+
 /**
  * In force from the very next call on. Saying what is there already changes nothing and is no event.
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
  */
 export async function changePlatform(
-  services: Changing & { oauth: OAuthConnections } & Uses<'vault' | 'outbound'>,
+  services: Services,
   by: ChangingOwner,
-  { platformId, entry, secrets, seen, tries }: NewManifest,
+  { entry, ...asked }: NewManifest,
+): Promise<ChangedPlatform> {
+  return await replaceManifest(services, by, asked, () => {
+    const manifest = readPlatformEntry(entry);
+    return (before) => {
+      refuseBuiltIn(before.manifest, manifest);
+      return { manifest, entry: null };
+    };
+  });
+}
+
+/**
+ * Gives a built-in platform the manifest of this release, with what is different here. The same as `changePlatform` else.
+ *
+ * @throws ChangeRefused, also of a platform that is not built in; AuditUnavailable, and then nothing is changed
+ */
+export async function updatePlatform(services: Services, by: ChangingOwner, asked: Update): Promise<ChangedPlatform> {
+  return await replaceManifest(services, by, { ...asked, secrets: {} }, () => (before) => {
+    const entry = newestEntry(before);
+    if (entry === undefined)
+      throw new ChangeRefused('conflict', 'This platform is not built in: no release brings another manifest of it.');
+    return { manifest: readPlatformEntry(entry), entry: keptEntry(entry) };
+  });
+}
+
+/**
+ * `prepare` is called once it is known that there is such a platform, and what it answers where the manifest is changed: with the platform,
+ * for the manifest in place of the one that is in force, and what is kept beside it. Both throw ChangeRefused.
+ */
+async function replaceManifest(
+  services: Services,
+  by: ChangingOwner,
+  { platformId, secrets, seen, tries }: Update & Pick<NewManifest, 'secrets'>,
+  prepare: () => (before: ReadPlatform) => { manifest: Manifest; entry: string | null },
 ): Promise<ChangedPlatform> {
   const { store, vault, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
   // Not on record what is none: a row names platforms that there are.
   await readPlatform(store.db, organisationId, platformId);
-  const manifest = readPlatformEntry(entry);
+  const next = prepare();
   let former: FormerConnection[] = [];
   const change = { reason: 'platform_changed', platform: platformId };
   const done = await recordInTurn(services, by, change, async (tx, note) => {
     const before = await readPlatform(tx, organisationId, platformId);
-    refuseBuiltIn(before.manifest, manifest);
+    const { manifest, entry } = next(before);
     refuseOtherVersion(seen, before.version);
     const stored = (await listPlatformSecrets(tx, organisationId, platformId)).map(({ name }) => name);
     const given = secretsFor(manifest, secrets, stored);
@@ -73,7 +115,7 @@ export async function changePlatform(
     const warnings = await warningsOf(tx, before, manifest);
     if (tries || changes.length === 0) return rollback({ platform: before, changes, warnings });
     if (!sameJson(before.manifest, manifest))
-      await putPlatform(tx, { organisationId, platformId, manifest: JSON.stringify(manifest) }, clock());
+      await putPlatform(tx, { organisationId, platformId, manifest: JSON.stringify(manifest), entry }, clock());
     former = await writePlatformSecrets(
       tx,
       vault,
@@ -93,13 +135,13 @@ export async function changePlatform(
   return done instanceof RolledBack ? done.reason : done;
 }
 
-/** What comes with the broker changes with the broker; a file says beside `use` what is another here. */
+/** What comes with the broker is updated to the broker's release; a file says beside `use` what is another here. */
 function refuseBuiltIn(before: Manifest, after: Manifest): void {
   const builtin = builtinOf(before);
   if (builtin)
     throw new ChangeRefused(
       'conflict',
-      `This is the built-in platform ${builtin}, whose manifest comes with the broker. A governance file with use: ${builtin} may say what is different here.`,
+      `This is the built-in platform ${builtin}, whose manifest comes with the broker: update it to this release's. A governance file with use: ${builtin} may say what is different here.`,
     );
   const becomes = builtinOf(after);
   if (becomes)
@@ -118,14 +160,25 @@ async function warningsOf(tx: Db, before: ReadPlatform, after: Manifest): Promis
     people: given.reduce((sum, { count }) => sum + count, 0),
   });
   const grants = (await listGrants(tx, organisationId)).filter((grant) => grant.platform_id === platformId);
-  for (const scope of Object.keys(scopes).filter((one) => !Object.hasOwn(after.scopes, one))) {
-    const holding = new Set(
-      grants.filter((grant) => readScopes(grant.scopes, grant.id).includes(scope)).map((grant) => grant.agent_id),
-    ).size;
-    if (holding > 0)
-      warnings.push(
-        `The scope ${scope} goes, and ${holding === 1 ? 'an agent holds' : `${holding} agents hold`} it: it allows nothing any more.`,
-      );
+  const holders = (scope: string): number =>
+    new Set(grants.filter((grant) => readScopes(grant.scopes, grant.id).includes(scope)).map((grant) => grant.agent_id))
+      .size;
+  for (const [scope, rules] of Object.entries(scopes)) {
+    const gone = !Object.hasOwn(after.scopes, scope);
+    const more = (after.scopes[scope] ?? []).filter((rule) => !rules.includes(rule));
+    const holding = gone || more.length > 0 ? holders(scope) : 0;
+    if (holding === 0) continue;
+    const who = holding === 1 ? 'an agent holds it' : `${holding} agents hold it`;
+    warnings.push(
+      gone
+        ? `The scope ${scope} goes, and ${who}: it allows nothing any more.`
+        : `The scope ${scope} allows ${rulesNamed(more)} as well, and ${who}.`,
+    );
   }
   return warnings;
 }
+
+const FEW_RULES = 3;
+
+const rulesNamed = (rules: readonly string[]): string =>
+  [...rules.slice(0, FEW_RULES), ...(rules.length > FEW_RULES ? [`${rules.length - FEW_RULES} more`] : [])].join(', ');

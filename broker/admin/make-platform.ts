@@ -5,7 +5,7 @@ import type { Uses } from '../broker.ts';
 import { listGrants } from '../store/agents.ts';
 import { findPlatform, putPlatform } from '../store/governed-versions.ts';
 import { deletePlatform } from '../store/platforms.ts';
-import { type GivenSecrets, readPlatformEntry, secretsFor } from './platform-entry.ts';
+import { type GivenSecrets, keptEntry, readPlatformEntry, secretsFor } from './platform-entry.ts';
 import { writePlatformSecrets } from './platform-secrets.ts';
 import { type ReadPlatform, readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
@@ -38,7 +38,8 @@ export async function makePlatform(
         'conflict',
         `There is a platform "${platformId}" already: choose another id, or connect that one.`,
       );
-    await putPlatform(tx, { organisationId, platformId, manifest: JSON.stringify(manifest) }, clock());
+    const texts = { manifest: JSON.stringify(manifest), entry: keptEntry(entry) };
+    await putPlatform(tx, { organisationId, platformId, ...texts }, clock());
     const change = { organisationId, platformId, manifest: undefined, secrets: given };
     await writePlatformSecrets(tx, vault, change, clock());
     const { kind, base_url, auth } = manifest;

@@ -5,7 +5,8 @@ import { loadManifests } from '../facts/stored-manifests.ts';
 import type { PerPerson } from '../people/people.ts';
 import { putPlatform } from '../store/governed-versions.ts';
 import { countGivenTokens } from '../store/people.ts';
-import { loadManifest } from './find-connection.ts';
+import { storedEntry } from './platform-entry.ts';
+import { readPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How many people gave tokens for a platform, by state; never who. */
@@ -59,13 +60,16 @@ export async function setPerPerson(
     throw new ChangeRefused('not_found', 'The organisation has no such platform.');
   const change = { reason: 'per_person_changed', platform: platformId };
   return await recordInTurn(services, by, change, async (tx, note) => {
-    const manifest = await loadManifest(tx, organisationId, platformId);
+    const platform = await readPlatform(tx, organisationId, platformId);
+    const { manifest } = platform;
     if (manifest.auth.type !== 'oauth2')
       throw new ChangeRefused('conflict', 'This platform is not connected by OAuth, so people cannot connect to it.');
     const { enabled, asserted = [], asserted_consent: consent = 'confirm' } = perPerson;
     note({ enabled, asserted, asserted_consent: consent });
-    const text = JSON.stringify({ ...manifest, per_person: perPerson });
-    await putPlatform(tx, { organisationId, platformId, manifest: text }, clock());
+    const entry = storedEntry(platform);
+    const changed = (one: object): string => JSON.stringify({ ...one, per_person: perPerson });
+    const texts = { manifest: changed(manifest), entry: entry && changed(entry) };
+    await putPlatform(tx, { organisationId, platformId, ...texts }, clock());
     return perPerson;
   });
 }

@@ -3,12 +3,23 @@ import { platformReferences } from '../config-file/secrets.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import { readStored, StoredObject } from '../store/stored-json.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
 import { rulesRefused } from './given-rules.ts';
 import { whyNotPlatformSecret } from './platform-secrets.ts';
+import type { ReadPlatform } from './platforms.ts';
 import { ChangeRefused } from './refused.ts';
 
 export type GivenSecrets = { [name in PlatformSecretName]?: Secret | undefined };
+
+/** What is kept of an entry beside the manifest that is made from it: null of a platform of one's own. */
+export const keptEntry = (entry: Readonly<Record<string, unknown>>): string | null =>
+  entry.use === undefined ? null : JSON.stringify(entry);
+
+/** What was kept of it. @throws Error that names the platform */
+export const storedEntry = ({ platform_id, entry }: Pick<ReadPlatform, 'platform_id' | 'entry'>): JsonObject | null =>
+  entry === null ? null : readStored(StoredObject, entry, `entry of platform ${platform_id}`);
 
 /** Throws ChangeRefused with all problems, each with its place in the entry. */
 export function readPlatformEntry(entry: Readonly<Record<string, unknown>>): Manifest {

@@ -3,13 +3,13 @@ import { type Changing, type ChangingOwner, recordChange } from '../audit/record
 import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
-import { listPlatforms, switchPlatform as switchStored } from '../store/platforms.ts';
-import type { ConnectionTable, PlatformTable } from '../store/schema.ts';
+import { listPlatforms, type PlatformInForce, switchPlatform as switchStored } from '../store/platforms.ts';
+import type { ConnectionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A platform with the manifest in force and its connections, credentials sealed. */
-export type ReadPlatform = PlatformTable & { manifest: Manifest; connections: ConnectionTable[] };
+export type ReadPlatform = Omit<PlatformInForce, 'manifest'> & { manifest: Manifest; connections: ConnectionTable[] };
 
 /** All of an organisation, by id. */
 export async function readPlatforms(db: Db, organisationId: string): Promise<ReadPlatform[]> {

@@ -2,14 +2,17 @@
 import type { IncomingMessage } from 'node:http';
 import type { AuthRefusal } from './principal.ts';
 
-/** `header`: where it stood, in lower case. */
-export type RawToken = { kind: 'token'; token: string; header: string };
+/** `header`: where it stood, in lower case. `isAccessKey`: in an AWS signature, as the access key id. */
+export type RawToken = { kind: 'token'; token: string; header: string; isAccessKey?: true };
 
 /** Headers that are looked at first: `X-Svc-Authorization`, so that a client's own may hold anything; then the usual one. */
 export const OWN_HEADER = 'x-svc-authorization';
 const TOKEN = /^[A-Za-z0-9._~+/=-]+$/;
 const IN_OWN = /^(?:bearer )?([A-Za-z0-9._~+/=-]+)$/i;
 const IN_AUTHORIZATION = /^(bearer|token|basic) ([A-Za-z0-9._~+/=-]+)$/i;
+/** AWS Signature Version 4, "Add the signature to the request": the parts are separated by commas, with spaces or without. */
+const AWS_SCHEME = /^AWS4-HMAC-SHA256 +/i;
+const STATIC_ACCESS_KEY = /^Credential=(abk_[A-Za-z0-9_-]{43})\//;
 /** A token signed by an agent (RFC 7519), or a static key, in any other header: some clients have a header of their own for their key. */
 const OURS = /^(?:[A-Za-z]{1,20} )?([A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|abk_[A-Za-z0-9_-]{43})$/;
 
@@ -25,6 +28,12 @@ const MALFORMED: AuthRefusal = {
   detail:
     'The Authorization header must be "Bearer" or "token" and the token of the agent, or Basic with it as the password.',
 };
+const NO_STATIC_KEY: AuthRefusal = {
+  kind: 'refused',
+  code: 'invalid_token',
+  detail:
+    'A request that is signed for AWS needs a static key (abk_…) of the agent as its access key id, or the token of the agent in X-Svc-Authorization.',
+};
 
 /** Whether a token may stand in a header is for the platform's manifest to say, which is not known yet. */
 export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | { kind: 'twice' } | AuthRefusal {
@@ -32,6 +41,7 @@ export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | {
     const [value, another] = headersDistinct[header] ?? [];
     if (another !== undefined) return { kind: 'twice' };
     if (value === undefined) continue;
+    if (header === 'authorization' && AWS_SCHEME.test(value)) return inSignature(value);
     const token = header === OWN_HEADER ? inOwn(value) : inAuthorization(value);
     return token === undefined ? MALFORMED : { kind: 'token', token, header };
   }
@@ -40,6 +50,17 @@ export function readRawToken({ headersDistinct }: IncomingMessage): RawToken | {
     if (token !== undefined) return { kind: 'token', token, header };
   }
   return MISSING;
+}
+
+/**
+ * The access key id of a signature that was made with any secret: the signature proves nothing and is not looked at. Only a static
+ * key, which lasts as long as access keys do: these clients read theirs once.
+ */
+function inSignature(value: string): RawToken | AuthRefusal {
+  const parts = value.replace(AWS_SCHEME, '').split(',');
+  const credentials = parts.map((part) => part.trim()).filter((part) => part.startsWith('Credential='));
+  const token = credentials.length === 1 ? STATIC_ACCESS_KEY.exec(credentials[0] ?? '')?.[1] : undefined;
+  return token === undefined ? NO_STATIC_KEY : { kind: 'token', token, header: 'authorization', isAccessKey: true };
 }
 
 const inOwn = (value: string): string | undefined => IN_OWN.exec(value)?.[1];

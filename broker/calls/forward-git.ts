@@ -37,7 +37,7 @@ export async function forwardGit(
     method: call.action.method,
     headers: { ...git.headers, authorization },
     connectionKey: connection.id,
-    ...patienceOf(connection),
+    ...patienceOf(connection, manifest),
     // A pack is compressed: in it any other form of the credential would be there by chance.
     search: { credential: credential.streamed, forms: git.step === 'fetched' ? 'raw' : 'all' },
     ...(git.body && body && { body, bodyBytes: git.body.bytes }),

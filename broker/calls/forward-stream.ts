@@ -3,10 +3,11 @@
 import type { Received } from '../egress/answer.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
-import type { StreamRequest } from '../egress/outbound-request.ts';
+import { STREAM_IDLE_MS, type StreamRequest } from '../egress/outbound-request.ts';
 import { type Followed, type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { StreamBroken, type StreamEnding } from '../egress/streamed-body.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -28,9 +29,13 @@ const MAX_REFUSAL_BYTES = 1024 * 1024;
 /** A call that is streamed: by whom it is taken, and the credential that was put in. */
 export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; credential: Credential };
 
-/** How long its answer may be silent, where the connection has a setting of its own. */
-export const patienceOf = ({ idleMs }: Pick<ConnectionFacts, 'idleMs'>): Pick<StreamRequest, 'idleTimeoutMs'> =>
-  idleMs === null ? {} : { idleTimeoutMs: idleMs };
+/** How long a streamed answer may be silent: as the connection says, or its platform, or as any may. */
+export const patienceOf = (
+  { idleMs }: Pick<ConnectionFacts, 'idleMs'>,
+  { idle_seconds: seconds }: Pick<Manifest, 'idle_seconds'>,
+): Required<Pick<StreamRequest, 'idleTimeoutMs'>> => ({
+  idleTimeoutMs: idleMs ?? (seconds === undefined ? STREAM_IDLE_MS : seconds * 1000),
+});
 
 /** Sends the call once, and lets the answer be taken. Resolves when that is over. */
 export async function forwardStream(

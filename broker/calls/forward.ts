@@ -17,6 +17,12 @@ import type { Forwarded } from './forwarded.ts';
 import type { GivenBody } from './given-body.ts';
 import { bytesOf, type RawRequest } from './raw-request.ts';
 
+/**
+ * How long an approved call of the raw door may take in all: its answer is kept whole and not streamed, and may be as long in coming as
+ * that of a model that was not held. As the most that `idle_seconds` can say.
+ */
+const MOST_REPLAY_MS = 600_000;
+
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {
   return {
@@ -66,11 +72,12 @@ export async function forward(
     if (streamed === undefined) return GONE;
     return await forwardStream(
       { outbound: broker.outbound, call, taker, credential },
-      { ...streamed, connectionKey: connection.id, ...patienceOf(connection) },
+      { ...streamed, connectionKey: connection.id, ...patienceOf(connection, manifest) },
       follow,
     );
   }
-  const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease };
+  const patience = raw && { ...patienceOf(connection, manifest), totalTimeoutMs: MOST_REPLAY_MS };
+  const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease, ...patience };
   const { send } = broker.outbound;
   const { answer, followed } = await sendFollowing(request, follow, { send, leave: async () => {} });
   const way = followed && { followed };

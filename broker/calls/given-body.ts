@@ -14,6 +14,7 @@ import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
 import { judgedParts } from './given-parts.ts';
 import { isFormType, judgeInTurns } from './judge-body.ts';
+import { methodMemberInTurns } from './method-search.ts';
 
 /** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
 export type GivenBody = {
@@ -65,7 +66,7 @@ export async function readGivenBody(
     const as = kinds.find((kind) => kind === 'json' || kind === 'form' || kind === 'multipart');
     if (as === undefined) return refuse(taken(kinds));
     const type = as === 'json' ? typeIn(action.headers) : undefined;
-    if (type === undefined) return ofMembers(data as JsonObject, as);
+    if (type === undefined) return await ofMembers(data as JsonObject, as, parsing);
     return isJson(type) ? await ofBytes(Buffer.from(JSON.stringify(data)), type, parsing) : refuse(NO_JSON);
   }
   const kind = Array.isArray(data) ? 'list' : encoding === undefined ? 'text' : 'bytes';
@@ -79,9 +80,11 @@ export async function readGivenBody(
   return await ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type, parsing);
 }
 
-function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart'): ReadBody {
+async function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart', parsing: Parsing): Promise<ReadBody> {
   const problem =
-    as === 'json' ? undefined : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
+    as === 'json'
+      ? await methodMemberInTurns(data, parsing)
+      : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
   if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
   const judged = as === 'multipart' ? judgedParts(data) : data;
   return { ok: true, given: { judged, isForm: as !== 'json', bodyHeaders: {}, written: { as } } };

@@ -9,14 +9,18 @@ import { endHeldJoin, type FoundJoin, findHeldJoins } from '../store/held-joins.
 import type { ApprovalTable } from '../store/schema.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
-/** A denial answers the same request for so long, without asking a person again. */
-const DENIED_FOR_MS = 10 * 60_000;
+/**
+ * A denial answers the same request for so long, without asking a person again; so does an outcome that is not known, since whoever
+ * sends it again may have missed that answer, and would make the call a second time.
+ */
+const REMEMBERED_FOR_MS = 10 * 60_000;
 
 /**
  * What makes it the same request: agent, connection, method, target, media type and body. Other headers do not count, since clients
  * change them from one attempt to the next; another Idempotency-Key separates requests that are open at the same time. Undefined: it
  * joins none, as reads, and bodies that are not kept.
  *
+ * @param range where the body belongs, of one that is a part: the same bytes may be written in several places
  * @param body of a form with parts, its parts in order: the boundary is another each time
  */
 export function joinOf(
@@ -25,8 +29,15 @@ export function joinOf(
     connectionId,
     target,
     idempotencyKey,
+    range,
     openMs,
-  }: { connectionId: string; target: string; idempotencyKey: string | undefined; openMs: number },
+  }: {
+    connectionId: string;
+    target: string;
+    idempotencyKey: string | undefined;
+    range: string | undefined;
+    openMs: number;
+  },
 ): HeldJoin | undefined {
   if (method === 'GET' || method === 'HEAD' || isLong(body)) return undefined;
   const [type = ''] = (bodyHeaders['content-type'] ?? '').split(';', 1);
@@ -37,6 +48,7 @@ export function joinOf(
     target,
     type.trim().toLowerCase(),
     sha256Hex(withoutBoundary(bodyHeaders, bytes)),
+    ...(range === undefined ? [] : [range]),
   ];
   return {
     key: sha256Hex(JSON.stringify(parts)),
@@ -79,7 +91,8 @@ export async function findJoined(
 function isOver(found: FoundJoin, now: Instant): boolean {
   const status = statusAt(found, now);
   if (status === 'expired') return true;
-  return status === 'denied' && (found.decided_at ?? 0) + DENIED_FOR_MS <= now;
+  const isRemembered = status === 'denied' || found.exec_state === 'unknown';
+  return isRemembered && (found.decided_at ?? 0) + REMEMBERED_FOR_MS <= now;
 }
 
 /** The next equal request is another call: this one's client has its answer, or there is none. */
@@ -92,12 +105,16 @@ export async function endJoin(
   await endHeldJoin(store.db, { organisation_id, agent_id, approval_id: approvalId });
 }
 
-/** What became of a held call. `result`: the stored answer of the platform, as JSON text. */
+/**
+ * What became of a held call. `in_progress`: it was approved, and is being made. `unknown`: it may have been made. `no_answer`: it was
+ * made, and there is no answer to give. `failed`: it was approved, and not made. `result`: the stored answer of the platform, as JSON text.
+ */
 export type HeldEnd =
   | { kind: 'pending' }
+  | { kind: 'in_progress' }
   | { kind: 'denied'; note: string | null }
   | { kind: 'expired' }
-  | { kind: 'failed'; error: string; auditId: string | null }
+  | { kind: 'unknown' | 'no_answer' | 'failed'; error: string; auditId: string | null }
   | { kind: 'made'; result: string; auditId: string | null };
 
 /** Undefined: there is no such held call of this agent. */
@@ -116,10 +133,13 @@ function endOf(broker: Pick<Broker, 'vault' | 'log'>, found: ApprovalTable, now:
   const status = statusAt(found, now);
   if (status === 'denied') return { kind: 'denied', note: found.note };
   if (status === 'expired') return { kind: 'expired' };
-  if (status === 'pending' || !isSettled(found, now)) return { kind: 'pending' };
+  if (status === 'pending') return { kind: 'pending' };
+  if (!isSettled(found, now)) return { kind: 'in_progress' };
   const auditId = found.replay_audit_id;
+  const error = found.execution_error ?? 'It was not made.';
+  if (found.exec_state === 'unknown') return { kind: 'unknown', error, auditId };
   const result = found.exec_state === 'done' ? readResult(broker, found) : undefined;
-  if (result === 'unreadable') return { kind: 'failed', error: 'the stored answer cannot be opened', auditId };
-  if (result === undefined) return { kind: 'failed', error: found.execution_error ?? 'it was not made', auditId };
+  if (result === 'unreadable') return { kind: 'no_answer', error: 'The stored answer cannot be opened.', auditId };
+  if (result === undefined) return { kind: found.executed_at === null ? 'failed' : 'no_answer', error, auditId };
   return { kind: 'made', result, auditId };
 }

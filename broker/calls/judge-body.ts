@@ -1,9 +1,10 @@
 /** What deciding can know of a raw body: the members of JSON and of forms, in parts too; of anything else that it was not read. */
+import { isUtf8 } from 'node:buffer';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
-import { methodField, methodSearch, namesMethodSentence } from './method-search.ts';
+import { methodField, methodMember, methodSearch, namesMethodSentence } from './method-search.ts';
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
@@ -16,14 +17,11 @@ const CODED = new UnreadBody('a body with a Content-Encoding is not read');
 export const TOO_LONG = new UnreadBody(`a body of more than ${MOST_READ_BYTES / 1024} KiB is not read`);
 
 /** Why a body of this type and coding is not read, whatever it holds; undefined: it is. */
-export function whyUnread({
-  'content-type': type,
-  'content-encoding': coding = 'identity',
-}: BodyHeaders): UnreadBody | undefined {
-  if (coding.toLowerCase() !== 'identity') return CODED;
-  const { essence, charset } = mediaType(type);
+export function whyUnread({ 'content-type': type, 'content-encoding': coding }: BodyHeaders): UnreadBody | undefined {
+  if (isCoded(coding)) return CODED;
+  const { essence, charsets } = mediaType(type);
   if (essence === undefined) return new UnreadBody('a body without a plain Content-Type is not read');
-  if (charset !== undefined && !/^"?(?:utf-8|utf8|us-ascii)"?$/i.test(charset))
+  if (charsets.length > 1 || !charsets.every((one) => UTF_8.test(one)))
     return new UnreadBody('a body that is not in UTF-8 is not read');
   return isJson(essence) || essence === FORM || essence === PARTS
     ? undefined
@@ -33,6 +31,8 @@ export function whyUnread({
 type BodyHeaders = Readonly<Record<string, string>>;
 const FORM = 'application/x-www-form-urlencoded';
 const PARTS = 'multipart/form-data';
+/** A parameter of a media type has no blanks around its `=` (RFC 9110 section 5.6.6), and some readers take it all the same. */
+const UTF_8 = /^charset=(?:"(?:utf-8|utf8|us-ascii)"|utf-8|utf8|us-ascii)$/i;
 /** Types that some server may read members of, whatever they are here. */
 const MAY_HAVE_MEMBERS = /json|form|multipart/;
 const isJson = (essence: string): boolean => essence === 'application/json' || essence.endsWith('+json');
@@ -43,10 +43,13 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
   return essence === FORM || essence === PARTS;
 };
 
-/** Reads a whole body. `ok: false`: it says that it is JSON, and is none, or its form names a method; `detail`: a sentence for a 400. */
+/**
+ * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method; `detail`:
+ * a sentence for a 400.
+ */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
   const judged = atOnce(judgeUnlessJson(headers, bytes));
-  return typeof judged === 'string' ? judgeJson(parseStrictJson(judged)) : judged;
+  return typeof judged === 'string' ? atOnce(judgeJson(parseStrictJson(judged))) : judged;
 }
 
 /** In bytes. A name of a form costs several times what one of JSON costs. */
@@ -58,36 +61,65 @@ export function judgeInTurns(headers: BodyHeaders, bytes: Buffer, parsing: Parsi
     return judgeBody(headers, bytes);
   return parsing(async (rest) => {
     const judged = await inSlices(judgeUnlessJson(headers, bytes), rest);
-    return typeof judged === 'string' ? judgeJson(await parseStrictJsonInParts(judged, {}, rest)) : judged;
+    if (typeof judged !== 'string') return judged;
+    const parsed = await parseStrictJsonInParts(judged, {}, rest);
+    await rest();
+    return await inSlices(judgeJson(parsed), rest);
   });
 }
 
 /** The text of a body that is JSON; of any other, what is known of it. Yields between its steps. */
 function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer): Generator<void, JudgedBody | string> {
   if (bytes.length === 0) return { ok: true, judged: undefined };
+  const coded = codedForm(headers);
+  if (coded !== undefined) return { ok: false, detail: coded };
   const method = yield* methodField(headers['content-type'] ?? '', bytes);
-  if (method !== undefined) return { ok: false, detail: namesMethodSentence(method) };
+  if (method !== undefined) return { ok: false, detail: namesMethodSentence('form', method) };
   const unread = whyUnread(headers);
   if (unread) return { ok: true, judged: unread };
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
+  // Readers differ in what they take such bytes for: some drop them, others read overlong forms of letters.
+  if (!isUtf8(bytes)) return { ok: false, detail: 'The body is not UTF-8. Send it in UTF-8, or as another type.' };
   const text = bytes.toString('utf8');
-  return isFormType(headers) ? { ok: true, judged: parseForm(text) } : text;
+  if (!isFormType(headers)) return text;
+  return JSON_BEGINS.test(text) ? { ok: false, detail: JSON_AS_FORM } : { ok: true, judged: parseForm(text) };
 }
 
-function judgeJson(parsed: StrictJson): JudgedBody {
+/** A platform that takes JSON alone reads it whatever type it has: it is no form to such a one. */
+const JSON_BEGINS = /^[\s\uFEFF]*[{[]/;
+const JSON_AS_FORM =
+  'The body looks like JSON, and its Content-Type says that it is a form, as curl does unless told otherwise. Send Content-Type: application/json.';
+
+/** Why a form is refused whose fields cannot be looked at, though a server in front of the platform may; undefined: it is not. */
+export const codedForm = ({
+  'content-type': type = '',
+  'content-encoding': coding,
+}: BodyHeaders): string | undefined =>
+  isCoded(coding) && methodSearch(type) ? 'A form is taken without a Content-Encoding. Send it as it is.' : undefined;
+
+const isCoded = (coding = 'identity'): boolean => coding.toLowerCase() !== 'identity';
+
+/** Yields between its steps. */
+function* judgeJson(parsed: StrictJson): Generator<void, JudgedBody> {
   if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
   const { value } = parsed;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (isObject) return { ok: true, judged: value };
+  if (isObject) {
+    const detail = yield* methodMember(value);
+    return detail === undefined ? { ok: true, judged: value } : { ok: false, detail };
+  }
   const items = Array.isArray(value) ? { items: value } : {};
   return { ok: true, judged: new UnreadBody('a JSON body that is no object is not read', items) };
 }
 
-/** RFC 9110 section 8.3.1, in lower case. */
-function mediaType(header = ''): { essence: string | undefined; charset: string | undefined } {
+/** RFC 9110 section 8.3.1, in lower case. `charsets`: all parameters that some reader may take for one, as they are written. */
+function mediaType(header = ''): { essence: string | undefined; charsets: string[] } {
   const [written = '', ...parameters] = header.split(';');
   const essence = written.trim().toLowerCase();
-  const charset = parameters.map((one) => /^charset=(.*)$/i.exec(one.trim())?.[1]).find((one) => one !== undefined);
-  return { essence: /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(essence) ? essence : undefined, charset };
+  const charsets = parameters.map((one) => one.trim()).filter((one) => /^charset/i.test(one));
+  return {
+    essence: /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(essence) ? essence : undefined,
+    charsets,
+  };
 }

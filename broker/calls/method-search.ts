@@ -3,6 +3,9 @@
  * its names as any reader may find them, also those of a form that is not read because two readers may differ. Linear in the form.
  */
 import { namesMethod } from '../policy/endpoint.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
+import { atOnce, inSlices } from '../runtime/pace.ts';
 import { readField } from './parse-form.ts';
 
 /** Both answer the name of the field, once it is found. */
@@ -39,9 +42,40 @@ export function* methodField(type: string, bytes: Buffer): Generator<void, strin
   return search.end();
 }
 
+/**
+ * What is told of a member of a JSON body that Symfony and Laravel take for the method, as they do with a field of a form. One that
+ * holds no method is data: `"_method": "card"`. Yields where there are many.
+ */
+export function* methodMember(object: JsonObject): Generator<void, string | undefined> {
+  const names = Object.keys(object);
+  for (const [at, name] of names.entries()) {
+    const value = object[name];
+    if (typeof value === 'string' && METHOD.test(value) && namesMethod(name)) return namesMethodSentence('body', name);
+    if (at % MEMBERS_IN_A_SLICE === MEMBERS_IN_A_SLICE - 1) yield;
+  }
+  return undefined;
+}
+
+const MEMBERS_IN_A_SLICE = 2_000;
+
+/** The same; of many members in slices. */
+export const methodMemberInTurns = (
+  object: JsonObject,
+  parsing: Parsing,
+): string | undefined | Promise<string | undefined> =>
+  hasManyMembers(object) ? parsing((rest) => inSlices(methodMember(object), rest)) : atOnce(methodMember(object));
+
+function hasManyMembers(object: JsonObject): boolean {
+  let count = 0;
+  for (const _ in object) if (++count > MEMBERS_IN_A_SLICE) return true;
+  return false;
+}
+
+const METHOD = /^\s{0,9}(?:get|head|post|put|patch|delete|options|trace|connect)\s{0,9}$/i;
+
 /** What a person or a program is told of it. */
-export const namesMethodSentence = (name: string): string =>
-  `The form names a method (${JSON.stringify(name.toWellFormed())}); the method of a call is that of its request.`;
+export const namesMethodSentence = (what: 'form' | 'body', name: string): string =>
+  `The ${what} names a method (${JSON.stringify(name.slice(0, 100).toWellFormed())}); the method of a call is that of its request.`;
 
 const NAME_END = /[=&;]/g;
 /** Rack 2 takes a semicolon, too, for the end of a field. */

@@ -35,12 +35,16 @@ export class FormTree {
 /**
  * `a[b]=1&c[0]=x&d[]=y` is `{"a":{"b":"1"},"c":["x"],"d":["y"]}`: all values are texts. A form that two readers may take for
  * different things is not read: names with stray brackets, a name that is given twice, or once with members and once without, or
- * once with indices and once by order.
+ * once with indices and once by order; so are semicolons that are not escaped, and escapes that are not UTF-8.
  */
 export function parseForm(text: string): JsonObject | UnreadBody {
+  // Older readers of forms end a field there, too (HTML 4.01, B.2.2). Clients that make forms escape it.
+  if (text.includes(';')) return new UnreadBody('a form with a semicolon that is not escaped is not read');
   const tree = new FormTree();
   for (const [name, value] of fieldsOf(text)) {
-    const problem = tree.add(name, value);
+    // What is decoded from bytes that are no UTF-8 is another text in each reader.
+    const isLossy = name.includes('\uFFFD') || value.includes('\uFFFD');
+    const problem = isLossy ? 'escapes that are not UTF-8' : tree.add(name, value);
     if (problem !== undefined) return new UnreadBody(`a form with ${problem} is not read`);
   }
   return tree.toObject();

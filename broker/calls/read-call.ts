@@ -2,9 +2,9 @@
 
 import { sentHeaders } from '../egress/client-headers.ts';
 import { formProblem } from '../egress/form.ts';
+import { namedHeaders, refusedHeader, withheldHeaders } from '../egress/refused-headers.ts';
 import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-headers.ts';
 import { platformHeaderNames } from '../egress/rest.ts';
-import { signaturePrefixes } from '../egress/sign-request.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import type { Ask, CallAsk, JsonObject } from '../policy/facts.ts';
@@ -18,6 +18,7 @@ import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
 import { type ReadBody, readGivenBody } from './given-body.ts';
 import { isFormType } from './judge-body.ts';
+import { methodMemberInTurns } from './method-search.ts';
 import { isLong, type RawRequest } from './raw-request.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */
@@ -31,7 +32,7 @@ export type ReadCall =
 
 /** What an MCP client says of itself and of its session: here that client is the broker. */
 const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
-const MCP_PREFIXES = ['mcp-'];
+const OF_MCP_SESSION = ['mcp-*'];
 
 /** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
 export async function readCall(
@@ -63,7 +64,7 @@ export async function readCall(
     };
   if (raw && isMcp)
     return { ok: false, code: 'invalid_endpoint', detail: 'endpoint: an MCP server is reached by its tools, at /mcp' };
-  const headers = raw ? readRawHeaders(action, platform) : readHeaders(action, platform);
+  const headers = readHeaders(action, platform, raw !== undefined);
   if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
   const body: ReadBody =
     raw || (action.data === undefined && action.encoding === undefined)
@@ -72,8 +73,9 @@ export async function readCall(
   if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
   const { given } = body;
   // Of a raw request, and of bytes, that was seen when the body was read.
-  const isForm = !raw && !given && platform?.manifest.body === 'form';
-  const problem = isForm && action.data ? formProblem(action.data as JsonObject) : undefined;
+  const members = !raw && !given && !isMcp && platform ? (action.data as JsonObject | undefined) : undefined;
+  const isForm = platform?.manifest.body === 'form';
+  const problem = members && (isForm ? formProblem(members) : await methodMemberInTurns(members, parsing));
   if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
   const saysType = given?.written.as === 'bytes';
   const dropped = headers.dropped.filter((name) => !(saysType && name === 'content-type'));
@@ -88,28 +90,30 @@ export async function readCall(
   return { ok: true, call };
 }
 
-function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): FilteredHeaders {
-  if (headers === undefined) return { ok: true, headers: {}, dropped: [] };
-  const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
-  const defaults = platform?.manifest.default_headers;
-  const prefixes = platform ? signaturePrefixes(platform.manifest.auth) : [];
-  if (platform?.rules.kind !== 'mcp')
-    return filterAgentHeaders(headers, names, { prefixes, ...(defaults && { defaults }) });
-  return filterAgentHeaders(headers, new Set([...names, ...MCP_HEADERS]), { prefixes: MCP_PREFIXES });
-}
-
-/** Of a raw request: those that every platform takes, and those that its manifest names. */
-function readRawHeaders({ headers = {} }: Action, platform: LoadedFacts['platform']): FilteredHeaders {
-  const { client_headers = [], default_headers = {} } = platform?.manifest ?? {};
-  const named = [...client_headers, ...Object.keys(default_headers)].map((name) => name.toLowerCase());
-  const taken = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
-  const filtered = filterAgentHeaders(sentHeaders(headers, named), taken, {
-    defaults: default_headers,
-    prefixes: platform ? signaturePrefixes(platform.manifest.auth) : [],
-  });
+/** Of a call. `raw`: with the body as it came, of whose headers those count that every platform takes, and those that its manifest names. */
+function readHeaders({ headers, method }: Action, platform: LoadedFacts['platform'], raw: boolean): FilteredHeaders {
+  if (!headers) return { ok: true, headers: {}, dropped: [] };
+  if (!platform) return filterAgentHeaders(raw ? sentHeaders(headers, []) : headers, new Set());
+  const { manifest } = platform;
+  const given = Object.keys(headers);
+  const refused = refusedHeader(given, method, manifest);
+  if (refused !== undefined) return refusal(refused);
+  const taken = platformHeaderNames(restPlatform(manifest));
+  if (platform.rules.kind === 'mcp')
+    return filterAgentHeaders(headers, new Set([...taken, ...MCP_HEADERS]), { withheld: OF_MCP_SESSION });
+  const { client_headers = [], default_headers: defaults = {} } = manifest;
+  const sending = { withheld: withheldHeaders(given, manifest), named: namedHeaders(manifest), defaults };
+  if (!raw) return filterAgentHeaders(headers, taken, sending);
+  const names = [...client_headers, ...Object.keys(defaults)].map((name) => name.toLowerCase());
+  const filtered = filterAgentHeaders(sentHeaders(headers, names), taken, sending);
   // What a client's library adds and no platform needs is not worth a note.
   return filtered.ok ? { ...filtered, dropped: [] } : filtered;
 }
+
+const refusal = (name: string): FilteredHeaders => ({
+  ok: false,
+  error: `headers: ${JSON.stringify(name.slice(0, 100).toWellFormed())} may say what the call does, and this platform takes it from no agent. Nothing was sent, as the call would do something else without it: leave it out, or ask an owner to allow it in the platform's entry (client_headers, refused_headers)`,
+});
 
 /** What is asked of the decision. */
 export function askOf(

@@ -49,7 +49,9 @@ export const IdleSeconds = z
   .int()
   .min(1)
   .max(600)
-  .describe('How many seconds a streamed answer may be silent before it is cut; 60 unless said here.');
+  .describe(
+    'How many seconds a streamed answer, and that of an approved call on /proxy, may be silent before it is cut; unless said here, as many as the platform says, or 60.',
+  );
 
 /** Of a connection. */
 export const WaitSeconds = z

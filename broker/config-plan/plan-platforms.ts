@@ -1,6 +1,7 @@
 /** Platforms: a new version of a manifest whenever it says something else. */
 
 import { credentialWarnings, manifestDifference } from '../admin/manifest-difference.ts';
+import { keptEntry } from '../admin/platform-entry.ts';
 import { difference, sameJson } from '../config-file/differences.ts';
 import { listNames } from '../config-file/problems.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -14,8 +15,8 @@ export function planPlatforms(planning: Planning): void {
     const known = present.platforms.get(platformId);
     const isNew = !known || !sameJson(known, manifest);
     // Only ever suspended: to resume it is an owner's decision.
-    const suspends =
-      governance.document.platforms?.[platformId]?.suspended && !present.suspendedPlatforms.has(platformId);
+    const { suspended, ...entry } = governance.document.platforms?.[platformId] ?? {};
+    const suspends = suspended && !present.suspendedPlatforms.has(platformId);
     if (!isNew && !suspends) continue;
     const details = [
       ...(known ? (isNew ? manifestDifference(known, manifest) : []) : summary(manifest)),
@@ -24,7 +25,8 @@ export function planPlatforms(planning: Planning): void {
     if (known && isNew) warnOfCredentials(planning, platformId, [known, manifest]);
     const change = { action: known ? ('update' as const) : ('create' as const), kind: 'platform' as const };
     addStep(planning, { ...change, name: platformId, details }, async (db) => {
-      if (isNew) await putPlatform(db, { organisationId, platformId, manifest: JSON.stringify(manifest) }, now);
+      const texts = { manifest: JSON.stringify(manifest), entry: keptEntry(entry) };
+      if (isNew) await putPlatform(db, { organisationId, platformId, ...texts }, now);
       if (suspends) await switchPlatform(db, { organisationId, platformId }, { suspended: true });
     });
   }

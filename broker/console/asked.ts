@@ -133,13 +133,15 @@ export type Asked = NoticesAsked & {
   'GET /owner/built-in-platforms/{name}/entry': typeof builtInEntry;
   'GET /owner/platforms': typeof platforms.ownerPlatforms;
   'POST /owner/platforms': typeof platforms.makePlatform;
-  'POST /owner/platforms/{platform}/{verb}': (typeof platforms.switchPlatforms)[number];
+  'POST /owner/platforms/{platform}/suspend': (typeof platforms.switchPlatforms)[number];
+  'POST /owner/platforms/{platform}/resume': (typeof platforms.switchPlatforms)[number];
   'GET /owner/platforms/{platform}/tools': typeof platformTools;
   'POST /owner/platforms/{platform}/tools/refresh': typeof refreshPlatformTools;
   'POST /owner/platforms/{platform}/tools/{tool}/accept': typeof acceptPlatformTool;
   'GET /owner/people': typeof ownerPeople;
   'POST /owner/people/tokens/{id}/confirm': typeof confirmOwnerPerson;
   'POST /owner/people/end': typeof endOwnerPeople;
+  'POST /owner/platforms/{platform}/update': typeof platforms.updatePlatform;
   'POST /owner/platforms/{platform}/per-person': typeof setOwnerPerPerson;
   'GET /owner/caller-issuers': typeof ownerCallerIssuers;
   'POST /owner/caller-issuers': typeof trustCallerIssuer;

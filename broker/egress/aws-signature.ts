@@ -6,10 +6,14 @@ import type { Instant } from '../policy/facts.ts';
 import { bodyHash, type Signable, type Signed } from './signable.ts';
 
 const HASH_HEADER = 'x-amz-content-sha256';
+/** Parameters of requests that write an object or a part of one. */
+const OF_UPLOADS = ['partNumber', 'uploadId', 'uploads'];
 
-/** Parameters of URLs that are signed in their query (also of signature version 2): whoever sends one has another credential. */
-const PRESIGNED =
-  /^(?:x-amz-(?:algorithm|credential|date|expires|signature|signedheaders|security-token|content-sha256)|awsaccesskeyid|signature)$/i;
+/**
+ * Parameters of URLs that are signed in their query (also of signature version 2): whoever sends one has another credential. And headers
+ * written as parameters, as signers of URLs do: those that an agent may send, it sends as headers.
+ */
+const PRESIGNED = /^(?:x-amz-.*|awsaccesskeyid|signature)$/is;
 
 /** Signs with `access_key_id` and `secret_access_key` of the secret, and `session_token` where it has one. */
 export async function signWithAws(
@@ -48,6 +52,8 @@ export async function signWithAws(
     uriEscapePath: !isS3,
   });
   const hash = payload.kind === 'bytes' ? bodyHash(payload.bytes).toString('hex') : 'UNSIGNED-PAYLOAD';
+  // S3 requires a checksum of the client with settings, and with a list of objects to delete (Amazon S3 API, "DeleteObjects").
+  const needsChecksum = isS3 && Object.keys(query).length > 0 && !OF_UPLOADS.some((name) => Object.hasOwn(query, name));
   const { headers: signed } = await signer.sign(
     {
       method,
@@ -55,16 +61,24 @@ export async function signWithAws(
       hostname: url.hostname,
       path,
       query,
-      headers: { ...headers, host: url.host, [HASH_HEADER]: hash },
+      headers: {
+        ...headers,
+        host: url.host,
+        [HASH_HEADER]: hash,
+        ...(needsChecksum && payload.kind === 'bytes' && payload.bytes && { 'content-md5': md5(payload.bytes) }),
+      },
     },
     { signingDate: new Date(now) },
   );
-  const names = ['authorization', 'x-amz-date', HASH_HEADER, 'x-amz-security-token'];
+  const names = ['authorization', 'x-amz-date', HASH_HEADER, 'x-amz-security-token', 'content-md5'];
   return {
     ok: true,
     headers: Object.fromEntries(names.flatMap((name) => (signed[name] === undefined ? [] : [[name, signed[name]]]))),
   };
 }
+
+/** RFC 1864. All S3 stores know it; newer checksums, not all. */
+const md5 = (bytes: Buffer | string): string => createHash('md5').update(bytes).digest('base64');
 
 /** S3 unescapes the path and escapes it in its own way, once. Undefined: it may read it in another way than the one here. */
 function s3Path(path: string): string | undefined {
@@ -85,7 +99,8 @@ function queryOf(search: string): Record<string, string[]> | string {
     const [name = '', ...values] = pair.split('=');
     try {
       const plain = decodeURIComponent(name);
-      if (PRESIGNED.test(plain)) return `the query must not name ${plain}: the broker signs the request`;
+      if (PRESIGNED.test(plain))
+        return `the query must not name ${plain.slice(0, 100)}: the broker signs the request, and its headers`;
       if (plain === '__proto__') return 'the query must not name __proto__';
       query[plain] = [...(query[plain] ?? []), decodeURIComponent(values.join('='))];
     } catch {

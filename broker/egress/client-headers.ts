@@ -1,4 +1,5 @@
 /** Which headers of a client that was not written for the broker are sent to a platform. */
+import { matchesHeader } from './refused-headers.ts';
 
 /** What describes the body is sent by itself (`bodyHeaders`); everything else of a client is left out. */
 const SENT = new Set(
@@ -14,9 +15,7 @@ export function sentHeaders(
   headers: Readonly<Record<string, string | string[] | undefined>>,
   named: readonly string[],
 ): Record<string, string> {
-  const prefixes = named.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
-  const isSent = (name: string) =>
-    SENT.has(name) || named.includes(name) || prefixes.some((prefix) => name.startsWith(prefix));
+  const isSent = (name: string) => SENT.has(name) || matchesHeader(named, name);
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
       value !== undefined && isSent(name) ? [[name, [value].flat().join(', ')]] : [],

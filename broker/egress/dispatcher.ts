@@ -14,7 +14,7 @@ import { type DialTo, dial } from './dial.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
-import type { OutboundRequest, RequestHead, StreamRequest } from './outbound-request.ts';
+import { type OutboundRequest, type RequestHead, STREAM_IDLE_MS, type StreamRequest } from './outbound-request.ts';
 import { requestProblem } from './request-check.ts';
 import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
 import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
@@ -60,7 +60,6 @@ export type OutboundOptions = {
 
 const MIB = 1024 * 1024;
 const ACCEPTED = 'gzip, br';
-const STREAM_IDLE_MS = 60_000;
 const STREAM_TAKE_MS = 30_000;
 
 /** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */

@@ -25,6 +25,9 @@ export type OutboundRequest = RequestHead & {
   enough?: Enough;
 } & Partial<ExchangeLimits>;
 
+/** How long a streamed answer may be silent unless told. */
+export const STREAM_IDLE_MS = 60_000;
+
 export type StreamRequest = RequestHead & {
   /** Pieces as they come, taken as fast as the upstream takes them. What they throw ends the request. */
   body?: Buffer | string | AsyncIterable<Uint8Array>;
@@ -32,7 +35,7 @@ export type StreamRequest = RequestHead & {
   bodyBytes?: number;
   /** The credential that was put in. */
   search?: StreamSearch;
-  /** Milliseconds without a byte; 60,000 unless told. */
+  /** Milliseconds without a byte; STREAM_IDLE_MS unless told. */
   idleTimeoutMs?: number;
   /** Milliseconds that an answer may go untaken; 30,000 unless told. */
   takeTimeoutMs?: number;

@@ -1,19 +1,8 @@
 /** Which of an agent's headers are forwarded (HD-01 to HD-09). */
 import { foldName } from '../policy/names.ts';
+import { isDropped } from './dropped-headers.ts';
+import { matchesHeader } from './refused-headers.ts';
 import { isHeaderValue } from './request-check.ts';
-
-/**
- * Headers that an agent may not set: hop-by-hop (RFC 9110 §7.6.1), about the body and its coding, about the client or the
- * origin of the request, overrides of the method or the path, credentials, and the agent's trace context, which platforms are not told.
- */
-const DROPPED = new Set(
-  `accept-encoding alt-used authorization baggage cf-connecting-ip client-ip connection cookie cookie2 early-data expect forwarded
-  host http2-settings keep-alive max-forwards private-token sudo te traceparent tracestate trailer trailers transfer-encoding true-client-ip
-  upgrade via x-accel-mapping x-client-ip x-cluster-client-ip x-envoy-original-path x-host x-http-method
-  x-http-method-override x-method-override x-original-host x-original-method x-original-uri x-original-url x-override-url
-  x-real-ip x-rewrite-url x-sendfile-type x-upstream-authorization`.split(/\s+/),
-);
-const DROPPED_PREFIXES = ['content-', 'proxy-', 'x-forwarded', 'x-svc-'];
 
 const MAX_HEADERS = 100;
 const MAX_VALUE_BYTES = 8 * 1024;
@@ -28,6 +17,12 @@ export type FilteredHeaders =
   /** A sentence that names the header; for a 400. */
   | { ok: false; error: string };
 
+type PlatformHeaders = {
+  withheld?: readonly string[];
+  named?: readonly string[];
+  defaults?: Readonly<Record<string, string>>;
+};
+
 /**
  * Filters the `headers` of an action. Forbidden names are dropped, because agents' libraries add them innocently; a
  * malformed name or value, a duplicate name (ignoring case) and more than 100 headers are errors. Values are visible
@@ -35,18 +30,19 @@ export type FilteredHeaders =
  * that fold names would read it as another one.
  *
  * @param platformHeaderNames names, folded by `foldName`, that the platform authenticates with, sets itself or forbids.
- * @param platform.prefixes forbidden prefixes of names on this platform, in lower case.
+ * @param platform.withheld names that are not sent on this platform, in lower case, or their beginning and `*`.
+ * @param platform.named names that are sent on this platform, although they are left out on others.
  * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; another spelling would
  *   send the header twice.
  */
 export function filterAgentHeaders(
   headers: Readonly<Record<string, unknown>>,
   platformHeaderNames: ReadonlySet<string>,
-  { prefixes = [], defaults = {} }: { prefixes?: readonly string[]; defaults?: Readonly<Record<string, string>> } = {},
+  { withheld = [], named = [], defaults = {} }: PlatformHeaders = {},
 ): FilteredHeaders {
   const refuse = (error: string) => ({ ok: false as const, error });
   const entries = Object.entries(headers);
-  const named = new Map(Object.keys(defaults).map((name) => [foldName(name), name.toLowerCase()]));
+  const overridable = new Map(Object.keys(defaults).map((name) => [foldName(name), name.toLowerCase()]));
   if (entries.length > MAX_HEADERS) return refuse(`headers: at most ${MAX_HEADERS} headers are allowed`);
   const kept = new Map<string, string>();
   const dropped = new Set<string>();
@@ -62,9 +58,11 @@ export function filterAgentHeaders(
       return refuse(`headers: the value of ${name} must be visible ASCII, without spaces at its ends`);
     }
     if (name === 'connection') perHop = value.toLowerCase().split(',');
-    const isPlain = PLAIN_NAME.test(name) && !isDropped(name) && !prefixes.some((one) => name.startsWith(one));
+    const isLeftOut = (one: string) => isDropped(one) && !named.includes(one);
+    const isPlain = PLAIN_NAME.test(name) && !isLeftOut(name) && !matchesHeader(withheld, name);
     const folded = foldName(name);
-    const isSent = named.has(folded) ? named.get(folded) === name && !isDropped(withDashes(name)) : isPlain;
+    const overridden = overridable.get(folded);
+    const isSent = overridden === undefined ? isPlain : overridden === name && !isLeftOut(withDashes(name));
     if (!isSent || platformHeaderNames.has(folded)) dropped.add(name);
     else kept.set(name, value);
   }
@@ -74,10 +72,6 @@ export function filterAgentHeaders(
     if (kept.delete(name)) dropped.add(name);
   }
   return { ok: true, headers: Object.fromEntries(kept), dropped: [...dropped].sort() };
-}
-
-function isDropped(name: string): boolean {
-  return DROPPED.has(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
 /** The name as servers read it that fold names. */

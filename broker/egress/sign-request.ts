@@ -65,6 +65,3 @@ export function signatureHeaders(auth: SigningAuth): string[] {
   if (auth.type === 'hmac') return ['authorization', ...Object.keys(auth.headers).map((name) => name.toLowerCase())];
   return ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'];
 }
-
-/** Prefixes of headers that an agent does not set: with AWS they name the operation, what is copied, or who may read it. */
-export const signaturePrefixes = (auth: { type: string }): string[] => (auth.type === 'aws_sigv4' ? ['x-amz-'] : []);

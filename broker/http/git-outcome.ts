@@ -63,8 +63,8 @@ function denied(
   const { halt, reason, detail } = verdict;
   const wait = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
   const headers = wait == null ? {} : { 'Retry-After': String(wait) };
-  // In the words of the specification; the same reason is that of refs, which are named in full.
-  if (reason === 'repo_not_allowed' && !verdict.violating?.some((name) => name.startsWith('refs/')))
+  // In the words of the specification; the same reason is that of refs, which are named in full, and of push options.
+  if (reason === 'repo_not_allowed' && !verdict.violating?.some((name) => /^(?:refs\/|-o )/.test(name)))
     return answer(403, reason, `${repository} is not in the agent's allowed repositories`);
   const next = halt ? ` ${sentence(halt.instructions)}` : '';
   return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${sentence(detail)}${next}`, headers);

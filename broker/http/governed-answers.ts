@@ -60,7 +60,9 @@ export const ActionDenied = z
     violating: z
       .array(z.string())
       .optional()
-      .describe('what the grant does not allow: addresses, domains, owner/repo, full names of refs'),
+      .describe(
+        'what the grant does not allow: addresses, domains, owner/repo, full names of refs, push options (`-o name`)',
+      ),
     constraint: z.object({ kind: z.literal('repos'), reason: z.string(), violating: z.array(z.string()) }).optional(),
     report_hint: ReportHint,
     _meta: EnvelopeMeta.optional(),

@@ -52,6 +52,11 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
       'invalid_token',
       `The token stands in ${isIn}, where this platform takes no key. Send it in X-Svc-Authorization.`,
     );
+  if (token.isAccessKey && manifest?.auth.type !== 'aws_sigv4')
+    throw new Refusal(
+      'invalid_token',
+      'A static key as the access key id of a signature is taken by platforms of AWS Signature Version 4 only. Send it as "Authorization: Bearer <key>".',
+    );
   const door = doorOf(services.broker.proxyUrl, target.connection);
   const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
   const { platform_id: platform, connection_id: connectionId } = found;

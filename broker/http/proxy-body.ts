@@ -37,7 +37,8 @@ export async function takeRawBody(
   if (coding === undefined && (sent === undefined || sent === 0)) return { kind: 'none' };
   const isChunked = isAwsChunked(request.headers['content-encoding']);
   const length = isChunked ? decodedLength(request) : sent;
-  const pieces = isChunked ? decodeAwsChunked(inTime(request), length) : inTime(request);
+  const trailer = [request.headers['x-amz-trailer']].flat().join(',');
+  const pieces = isChunked ? decodeAwsChunked(inTime(request), { length, trailer }) : inTime(request);
   const read: Buffer[] = [];
   let size = 0;
   let most = MOST_READ_BYTES;

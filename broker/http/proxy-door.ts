@@ -105,6 +105,7 @@ async function answer(
         connectionId,
         target: target.endpoint,
         idempotencyKey: idempotencyKey?.toString(),
+        range: request.headers['content-range'],
         openMs: openFor(asked.waitMs),
       })
     : undefined;

@@ -79,12 +79,15 @@ export async function writeMade(
 /** A held call that gave its client no answer. `not_kept`: it was made. */
 type NoAnswer = Exclude<HeldEnd, { kind: 'made' }> | { kind: 'not_kept'; auditId: string | null };
 
-/** What a client is told of it: of one that was made or tried once, since the next equal request is another call. */
+/** After these the next equal request is another call. */
+const TOLD_ONCE: readonly string[] = ['failed', 'no_answer', 'not_kept'];
+
+/** What a client is told of it. Statuses that clients repeat by themselves are not used: they would ask a person again, and hide why. */
 export async function heldRefusal(
   { services, who }: Answering,
   { end, found, approvalId }: Pick<Waited, 'found' | 'approvalId'> & { end: NoAnswer },
 ): Promise<RawRefusal> {
-  if (end.kind === 'failed' || end.kind === 'not_kept') await endJoin(services.broker, who, approvalId);
+  if (TOLD_ONCE.includes(end.kind)) await endJoin(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
@@ -103,6 +106,15 @@ export async function heldRefusal(
         { 'Retry-After': '30' },
       );
     }
+    case 'in_progress':
+      return {
+        ...told(
+          'approval_in_progress',
+          'A person approved this call, and it is being made. Send the very same request again, and it gets the answer; the call is made once.',
+          { 'Retry-After': '5' },
+        ),
+        retry: true,
+      };
     case 'denied':
       return told(
         'approval_denied',
@@ -110,8 +122,21 @@ export async function heldRefusal(
       );
     case 'expired':
       return told('approval_expired', 'Nobody decided in time, so nothing was sent. Send it again to ask again.');
+    case 'unknown':
+      return told(
+        'executed_outcome_unknown',
+        `The call was approved, and whether it was made is not known: ${end.error} Audit id: ${auditId}. The same request is answered so for ten minutes; after that it asks a person again.`,
+      );
     case 'failed':
-      return told('upstream_unreachable', `The call was approved, and not answered: ${end.error}`);
+      return told(
+        'approval_failed',
+        `The call was approved, and not made: ${end.error} Send it again to ask a person again.`,
+      );
+    case 'no_answer':
+      return told(
+        'executed_result_not_kept',
+        `The call was made, and its answer is not passed on: ${end.error} Do not repeat it. Audit id: ${auditId}.`,
+      );
     case 'not_kept':
       return told(
         'executed_result_not_kept',

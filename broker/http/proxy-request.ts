@@ -1,7 +1,7 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
-import { judgeInTurns, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
+import { codedForm, judgeInTurns, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import { type MethodSearch, methodField, methodSearch, namesMethodSentence } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
@@ -86,7 +86,8 @@ export async function readRequest({
   const bytes = bytesOf(body);
   if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
   if (isLong(body)) {
-    const searched = await withoutMethod(body, bodyHeaders['content-type'] ?? '', parsing);
+    const coded = codedForm(bodyHeaders);
+    const searched = coded ?? (await withoutMethod(body, bodyHeaders['content-type'] ?? '', parsing));
     if (typeof searched === 'string') return refuse(searched);
     return ended({ ok: true, raw: { ...raw, body: searched, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
   }
@@ -103,7 +104,7 @@ async function withoutMethod(
   if (body.kind === 'long') {
     const { bytes } = body;
     const found = await parsing((rest) => inSlices(methodField(type, bytes), rest));
-    return found === undefined ? body : namesMethodSentence(found);
+    return found === undefined ? body : namesMethodSentence('form', found);
   }
   const search = methodSearch(type);
   if (search === undefined) return body;

@@ -1,17 +1,13 @@
 /** The manifest of a platform: one schema for built-in platforms and for those in governance.yaml. */
 import { z } from 'zod';
-import { REF_CHANGES } from '../policy/facts.ts';
-import { RECIPIENT_FORMATS, REF_PREFIXES } from '../policy/platform-rules.ts';
+import { RECIPIENT_FORMATS } from '../policy/platform-rules.ts';
 import { Auth, OAuthFacts } from './auth.ts';
+import { CODE_HOST_FIELDS } from './code-host-fields.ts';
+import { ContentRule, ScopeId } from './content-fields.ts';
 import { HeaderName, HeaderValue, JsonPointer, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
 import { FREE_FIELDS } from './free-fields.ts';
 import { TRANSFER_FIELDS } from './transfer-fields.ts';
 import { UNMODIFIED_FIELDS } from './unmodified-fields.ts';
-
-const ScopeId = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9:._/-]{0,127}$/, 'write a scope id such as "crm:contacts.read"')
-  .describe('The id of a scope, by custom "<platform>:<area>.<action>".');
 
 const Pointer = z
   .union([
@@ -33,24 +29,6 @@ const Pointer = z
     }),
   ])
   .describe('Where a body names who receives: "/to", or "/cc/*" for each of a list.');
-
-const ContentRule = z
-  .strictObject({
-    pointer: JsonPointer.describe('Where to look: a JSON pointer (RFC 6901); "*" stands for each element.'),
-    paths: z
-      .array(z.string())
-      .min(1)
-      .optional()
-      .describe(
-        'Which paths of files count there, as "/.github/workflows/**" from the top; left out, everything counts but false and null.',
-      ),
-    in: z
-      .literal('query')
-      .optional()
-      .describe('The query alone is looked at, whatever the body is: a file that is uploaded is not read.'),
-    scope: ScopeId.describe('The scope that such a call needs in place of the scope of its operation.'),
-  })
-  .describe('What the body of an operation, or its query, must hold for the call to need another scope.');
 
 const AppAccess = z.enum(['read', 'write', 'admin']);
 
@@ -74,42 +52,6 @@ const AppPermissions = recordOf(
   (permissions) => Object.values(permissions).some((one) => typeof one === 'string'),
   'name at least one permission that is always needed, such as { metadata: read }',
 );
-
-const RefRule = z
-  .union(
-    [
-      z
-        .array(
-          z.strictObject({
-            in: z.enum(['path', 'body', 'query']).describe('Where the ref stands.'),
-            at: z
-              .string()
-              .optional()
-              .describe(
-                'A JSON pointer into the body, or the name of a parameter; in the path it is what `**` stands for.',
-              ),
-            prefix: z
-              .enum(REF_PREFIXES)
-              .optional()
-              .describe(
-                'What comes before it in the full name: "refs/heads/" for a branch. Left out: it is a full name.',
-              ),
-            action: z.enum(REF_CHANGES).describe('What becomes of the ref.'),
-            unless: z
-              .strictObject({ at: z.string().describe('A JSON pointer into the body.'), is: z.boolean() })
-              .optional()
-              .describe('A member of the body, and the value with which this ref is not written.'),
-          }),
-        )
-        .max(10),
-      z.string().min(1).max(200),
-    ],
-    {
-      error:
-        'write a list such as [{ in: body, at: /branch, prefix: refs/heads/, action: update }], [] for none, or a sentence',
-    },
-  )
-  .describe('The refs that an operation writes.');
 
 export const PlatformId = z
   .string()
@@ -181,12 +123,7 @@ export const ManifestFields = z.strictObject(
       .describe(
         'Which operations need another scope because of what their body holds, such as the path of a file that it writes.',
       ),
-    refs: z
-      .record(z.string(), RefRule)
-      .optional()
-      .describe(
-        'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be told. On grants with `refs`, operations that are not listed are refused, but for GET.',
-      ),
+    ...CODE_HOST_FIELDS,
     presets: recordOf(
       z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'write a name such as "read" or "issues"'),
       z.array(z.string().min(1).max(128)).min(1),
@@ -199,12 +136,6 @@ export const ManifestFields = z.strictObject(
       .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })
       .optional()
       .describe('The GraphQL door of a REST platform: calls to it are judged by their document.'),
-    git_base_url: PlatformUrl.optional().describe('Where git repositories are cloned from, for a code host.'),
-    git_user: z
-      .string()
-      .regex(/^[\x21-\x39\x3b-\x7e]{1,100}$/, 'write printable ASCII without ":", such as "oauth2"')
-      .optional()
-      .describe('The user name that goes with the secret to git; x-access-token unless said otherwise.'),
     per_person: PerPersonFields.optional().describe('Tokens per person on a shared connection.'),
     attestation: z
       .enum(['off', 'header', 'meta', 'both'])

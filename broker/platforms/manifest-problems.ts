@@ -5,9 +5,9 @@ import { followProblem } from '../policy/followed.ts';
 import { compileFreeRule } from '../policy/free-members.ts';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
-import { compilePattern } from '../policy/pattern.ts';
 import { compileRefRule } from '../policy/ref-rules.ts';
 import { compileTemplate } from '../sentences/template.ts';
+import { contentProblems } from './content-problems.ts';
 import type { ManifestFields } from './manifest-fields.ts';
 import { scopesLike } from './scopes-like.ts';
 
@@ -28,6 +28,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
     'graphql',
     'git_base_url',
     'git_user',
+    'git_push_options',
     'encoded_slash',
     'failed_if',
     'refs',
@@ -158,26 +159,6 @@ function operationProblems(manifest: Fields): Problem[] {
   });
 }
 
-function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields): Problem[] {
-  if (kind === 'mcp' && Object.keys(contents).length > 0)
-    return [
-      { path: ['content_scopes'], message: 'is not for platforms of kind mcp: what a tool gets is for the tool' },
-    ];
-  return Object.entries(contents).flatMap(([text, rules]) =>
-    rules.flatMap(({ scope, paths = [] }, i) => {
-      const path = ['content_scopes', text, i];
-      const unknown = Object.hasOwn(scopes, scope)
-        ? []
-        : [{ path: [...path, 'scope'], message: 'is not one of the scopes above' }];
-      const malformed = paths.flatMap((one, j) => {
-        const message = patternProblem(one);
-        return message === undefined ? [] : [{ path: [...path, 'paths', j], message }];
-      });
-      return [...unknown, ...malformed];
-    }),
-  );
-}
-
 /** Operations that are no reads; what is no operation is told by `operationProblems`. */
 function followProblems({ follow = [] }: Fields): Problem[] {
   return follow.flatMap((text, i) => {
@@ -221,11 +202,6 @@ function sentenceProblems({ sentences = {} }: Fields): Problem[] {
     const found = typeof operation === 'string' ? undefined : read(() => compileTemplate(operation, template));
     return typeof found === 'string' ? [{ path: ['sentences', text], message: found }] : [];
   });
-}
-
-function patternProblem(text: string): string | undefined {
-  const found = read(() => compilePattern(text, 'path'));
-  return typeof found === 'string' ? found : undefined;
 }
 
 function operationProblem(text: string, manifest: Fields): string | undefined {

@@ -43,6 +43,14 @@ export const TRANSFER_FIELDS = {
     .describe(
       'Reads that the platform answers with a redirect to a signed address elsewhere, such as "GET /reports/*/download": the broker follows it once, without the credential, to https and a public address.',
     ),
+  idle_seconds: z
+    .int()
+    .min(1)
+    .max(600)
+    .optional()
+    .describe(
+      'How many seconds a streamed answer, and that of an approved call of the raw door, may be silent before it is cut, unless the connection says otherwise; 60 unless said here. Models think for minutes before they answer.',
+    ),
   failed_if: z
     .strictObject({
       at: JsonPointer.describe('A JSON pointer into the body of an answer.'),

@@ -5,7 +5,7 @@ import { classify } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
 import { refuseRecipients } from './recipients.ts';
-import { refuseRefs } from './refs.ts';
+import { refusePushOptions, refuseRefs } from './refs.ts';
 import { refuseRepositories } from './repos.ts';
 import { type Check, deny, type Finding, type Matter, PASS } from './standing-checks.ts';
 
@@ -44,7 +44,9 @@ function checkReach({ facts: { platform }, grant, question: { ask } }: Matter): 
   const call = present(ask.call, 'call');
   const { rules } = present(platform, 'platform');
   const refused =
-    (constraints.repos && refuseRepositories(constraints, call, rules)) ?? refuseRefs(constraints, rules, call);
+    (constraints.repos && refuseRepositories(constraints, call, rules)) ??
+    refuseRefs(constraints, rules, call) ??
+    refusePushOptions(constraints, rules, call);
   return refused === undefined ? PASS : refusedAs('repo_not_allowed', refused);
 }
 

@@ -1,12 +1,12 @@
 /**
- * `request.query`, and the body where it is sent as a form: members that servers know under more than one name. A condition
- * reads what stands there. Where a lenient server would read something else under that name, the condition is evaluated
- * once more on that reading, and the stricter answer counts (rules.ts).
+ * `request.query` and `request.body`: members that servers know under more than one name. A condition reads what stands there. Where a
+ * lenient server would read something else under that name, the condition is evaluated once more on that reading, and the stricter
+ * answer counts (rules.ts).
  */
 import type { CelValue } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import { JsonMap, type Meter, type Source, spend, toCelValue } from './condition-values.ts';
-import { foldName, parameterNames } from './names.ts';
+import { JsonList, JsonMap, type Meter, type Source, spend, toCelValue } from './condition-values.ts';
+import { foldName, isFolded, parameterNames } from './names.ts';
 
 /** Everything that some server reads under one name. `from`: the name as it is written, unless there are several. */
 type Reading<Value> = { values: Value[]; from: string | undefined };
@@ -18,6 +18,7 @@ type Parameters<Value> = {
 };
 
 const REPEATED = 'the name is given more than once in the query; look at request.query_all';
+const SPELLED_TWICE = 'the name is given more than once, in another spelling or in the query, too';
 
 /** A map whose members are read loosely where the meter says so, and that notes on the meter where it would matter. */
 class ParameterMap<Value extends JsonValue> extends JsonMap {
@@ -57,26 +58,83 @@ class ParameterMap<Value extends JsonValue> extends JsonMap {
 export function queryMaps(query: string, meter: Meter): { query: CelValue; query_all: CelValue } {
   const parameters = readQuery(query);
   return {
-    query: new ParameterMap(parameters, single, meter) as unknown as CelValue,
+    query: new ParameterMap(parameters, (values) => single(values), meter) as unknown as CelValue,
     query_all: new ParameterMap(parameters, (values) => values, meter) as unknown as CelValue,
   };
 }
 
-/** `request.body` of a call whose body is sent as a form. What is nested has its names to itself. */
-export function formMap(body: JsonObject, meter: Meter): CelValue {
-  const exact = new Map<string, JsonValue[]>();
-  const loose = new Map<string, Reading<JsonValue>>();
-  for (const [name, value] of Object.entries(body)) {
-    spend(meter, 2);
-    exact.set(name, [value]);
-    note(loose, foldName(name), value, name);
+/**
+ * `request.body`. Binders of JSON ignore letter case (ASP.NET Core, Go) or take `email_address` for `emailAddress` (proto3), at every
+ * depth; those of forms do more. Members of the query count as members of the body, too, as many platforms read both together.
+ *
+ * @param query of a call that has a body; empty otherwise
+ */
+export const bodyMap = (body: JsonObject, query: string, meter: Meter): CelValue =>
+  new BodyMap(body, query, meter) as unknown as CelValue;
+
+/** An object of a body. Its names are folded once a condition reads one of them. */
+class BodyMap extends JsonMap {
+  readonly #body: JsonObject;
+  readonly #query: string;
+  readonly #meter: Meter;
+  #loose: ReadonlyMap<string, Reading<JsonValue>> | undefined;
+
+  constructor(body: JsonObject, query: string, meter: Meter) {
+    super(body, meter);
+    this.#body = body;
+    this.#query = query;
+    this.#meter = meter;
   }
-  return new ParameterMap({ exact, loose }, single, meter) as unknown as CelValue;
+
+  override get(key: unknown): CelValue | undefined {
+    const reading = this.#otherReading(key);
+    if (reading !== undefined) return bodyValue(single(reading.values, SPELLED_TWICE), this.#meter);
+    if (typeof key !== 'string' || !Object.hasOwn(this.#body, key)) return super.get(key);
+    spend(this.#meter, 1 + key.length / 512);
+    return bodyValue(this.#body[key], this.#meter);
+  }
+
+  override has(key: unknown): boolean {
+    return this.#otherReading(key) !== undefined || super.has(key);
+  }
+
+  /** What a lenient server reads under a name, where that is asked for and differs from what stands there. */
+  #otherReading(key: unknown): Reading<JsonValue> | undefined {
+    if (typeof key !== 'string') return undefined;
+    spend(this.#meter, 1 + key.length / 16);
+    const reading = this.#readings().get(foldName(key));
+    if (reading === undefined || reading.from === key) return undefined;
+    if (!this.#meter.loose) this.#meter.isAmbiguous = true;
+    return this.#meter.loose ? reading : undefined;
+  }
+
+  #readings(): ReadonlyMap<string, Reading<JsonValue>> {
+    if (this.#loose !== undefined) return this.#loose;
+    const loose = new Map<string, Reading<JsonValue>>();
+    for (const name of Object.keys(this.#body)) {
+      // To fold a name that is folded costs little.
+      spend(this.#meter, isFolded(name) ? 0.5 : 2);
+      note(loose, foldName(name), this.#body[name] as JsonValue, name);
+    }
+    if (this.#query !== '')
+      for (const [name, { values }] of readQuery(this.#query).loose)
+        for (const value of values) note(loose, name, value, undefined);
+    this.#loose = loose;
+    return loose;
+  }
 }
 
-function single(values: readonly JsonValue[]): Source {
+/** A value of a body as CEL sees it: the objects in it are read as the body is. */
+function bodyValue(value: Source | undefined, meter: Meter): CelValue | undefined {
+  if (value === undefined) return undefined;
+  if (Array.isArray(value)) return new JsonList(value, meter, bodyValue) as unknown as CelValue;
+  const isObject = typeof value === 'object' && value !== null && !(value instanceof Error);
+  return isObject ? bodyMap(value as JsonObject, '', meter) : toCelValue(value, meter);
+}
+
+function single(values: readonly JsonValue[], repeated = REPEATED): Source {
   const [value, ...more] = values;
-  return value === undefined || more.length > 0 ? new Error(REPEATED) : value;
+  return value === undefined || more.length > 0 ? new Error(repeated) : value;
 }
 
 function readQuery(query: string): Parameters<string> {

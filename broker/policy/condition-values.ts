@@ -120,14 +120,21 @@ export class JsonMap {
 }
 
 /** A JSON array as a CEL list. */
-class JsonList {
+export class JsonList {
   readonly [LIST] = {};
   readonly #source: readonly Source[];
   readonly #meter: Meter;
+  readonly #toValue: (item: Source, meter: Meter) => CelValue | undefined;
 
-  constructor(source: readonly Source[], meter: Meter) {
+  /** @param toValue makes a CEL value of an item when it is read */
+  constructor(
+    source: readonly Source[],
+    meter: Meter,
+    toValue: (item: Source, meter: Meter) => CelValue | undefined = toCelValue,
+  ) {
     this.#source = source;
     this.#meter = meter;
+    this.#toValue = toValue;
   }
 
   get size(): number {
@@ -137,7 +144,7 @@ class JsonList {
   get(index: number): CelValue | undefined {
     spend(this.#meter, 1);
     const item = this.#source[index];
-    return item === undefined ? undefined : toCelValue(item, this.#meter);
+    return item === undefined ? undefined : this.#toValue(item, this.#meter);
   }
 
   *values(): Generator<CelValue> {

@@ -16,6 +16,7 @@ const VARIABLES: { readonly [name: string]: Shape } = {
     query_all: 'open',
     body: 'open',
     headers: 'open',
+    refs: 'text',
     git: { service: 'text', refs: 'text', push_options: 'text' },
   },
   agent: {

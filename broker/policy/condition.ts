@@ -7,10 +7,12 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DEED_KINDS } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
-import { formMap, queryMaps } from './condition-parameters.ts';
+import { bodyMap, queryMaps } from './condition-parameters.ts';
 import { checkSyntax } from './condition-syntax.ts';
 import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-values.ts';
-import { type AgentFacts, type CallAsk, type Instant, UnreadBody } from './facts.ts';
+import { type AgentFacts, type CallAsk, type GitRef, type Instant, UnreadBody } from './facts.ts';
+import type { PlatformRules } from './platform-rules.ts';
+import { refsForConditions } from './refs.ts';
 
 const MAX_SOURCE_LENGTH = 2048;
 /** Also in a text literal, which costs a look-up that was not needed. */
@@ -94,33 +96,39 @@ const NOT_LOOKED_UP = Object.freeze(
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
  * `request.git` (service, refs with name and action, push_options) is there on git requests only, and `caller.verified` where the
- * platform holds one token per person and honours the caller. `first_time` (operation, recipient, repository): whether the agent
+ * platform holds one token per person and honours the caller. `request.refs` has the refs that the call writes, with name and action, as
+ * the platform's manifest says it; an error when that cannot be told. `first_time` (operation, recipient, repository): whether the agent
  * never did that before.
  *
- * @param isForm whether the platform takes bodies as forms
+ * @param rules of the platform; without them it has no forms, and writes refs by git only
  */
 export function conditionInput(
   agent: ConditionAgent,
   ask: { platformId: string; scope: string; call: CallAsk },
   now: Instant,
-  isForm = false,
+  rules?: PlatformRules,
 ): ConditionInput {
   const { call } = ask;
-  const hasForm = call.isForm ?? isForm;
+  const hasForm = call.isForm ?? rules?.isForm ?? false;
   const meter = newMeter(hasForm);
   const { git } = call;
   const body = git && call.method !== 'GET' ? OF_GIT : (call.body ?? {});
   let maps: ReturnType<typeof queryMaps> | undefined;
-  let form: CelValue | undefined;
+  let members: CelValue | undefined;
   let headers: CelValue | undefined;
+  let refs: CelValue | undefined;
   const queried = () => (maps ??= queryMaps(call.query, meter));
   const request = {
     method: call.method,
     endpoint: call.path,
-    body: body instanceof UnreadBody ? new Error(body.why) : hasForm ? () => (form ??= formMap(body, meter)) : body,
+    body:
+      body instanceof UnreadBody
+        ? new Error(body.why)
+        : () => (members ??= bodyMap(body, call.method === 'GET' ? '' : call.query, meter)),
     query: () => queried().query,
     query_all: () => queried().query_all,
     headers: () => (headers ??= toCelValue(lowerCase(call.headers), meter)),
+    refs: () => (refs ??= toCelValue(listedRefs(rules, call), meter)),
     ...(git && { git: { service: git.service, refs: git.refs, push_options: git.pushOptions ?? NONE } }),
   };
   const who = {
@@ -145,6 +153,11 @@ export function conditionInput(
       now: timestampFromMs(now) as never,
     },
   };
+}
+
+function listedRefs(rules: PlatformRules | undefined, call: CallAsk): readonly GitRef[] | Error {
+  const refs = refsForConditions(rules, call);
+  return typeof refs === 'string' ? new Error(`the refs that the call writes cannot be told: ${refs}`) : refs;
 }
 
 function lowerCase(headers: CallAsk['headers']): Record<string, string> {

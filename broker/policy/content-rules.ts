@@ -9,37 +9,67 @@ import type { GraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { parameterNames } from './names.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
-import type { ContentRule, ContentRuleSource, Operation } from './platform-rules.ts';
+import type { Classified, ContentRule, ContentRuleSource, Operation } from './platform-rules.ts';
 import { POINTER, pointerNames, walkPointer } from './pointer.ts';
 import { foldPath } from './spelling.ts';
 
-const NONE: readonly string[] = Object.freeze([]);
+const NONE: readonly ContentRule[] = Object.freeze([]);
 
 /** @throws Error with a sentence that says what is wrong */
 export function compileContentRule(
   operation: Operation,
-  { pointer, paths, in: place, scope }: ContentRuleSource,
+  { pointer, paths, unless = [], in: place, scope }: ContentRuleSource,
 ): ContentRule {
-  if (!POINTER.test(pointer))
+  if (pointer !== undefined && !POINTER.test(pointer))
     throw new Error(`content_scopes "${operation.source}": "${pointer}" is not a JSON pointer`);
   return {
     operation,
-    pointer: pointerNames(pointer),
+    pointer: pointer === undefined ? undefined : pointerNames(pointer),
     paths: paths?.map((path) => compilePattern(path, 'path')),
-    isOfBody: place === undefined,
+    unless,
+    isOfBody: pointer !== undefined && place === undefined,
     scope,
+    source: pointer ?? operation.source,
   };
 }
 
-/** The scopes that the contents of a REST call need in place of its endpoint's; mostly none. */
-export function scopesByContent(rules: readonly ContentRule[], call: CallAsk): readonly string[] {
-  let needed = NONE;
-  for (const rule of rules) {
-    if (!isAbout(rule, call) || needed.includes(rule.scope)) continue;
-    if (isNamedInQuery(rule, call.query) || (rule.isOfBody && applies(rule, readMembers(call))))
-      needed = [...needed, rule.scope];
+/** A scope covers the operation for some contents: what is asked about the scope as a whole has to know. */
+export function addContentScopes(scopes: Map<string, Operation[]>, rules: readonly ContentRule[]): void {
+  for (const { operation, scope } of rules) {
+    if (scope === null) continue;
+    const known = scopes.get(scope) ?? [];
+    if (!known.some(({ source }) => source === operation.source)) scopes.set(scope, [...known, operation]);
   }
-  return needed;
+}
+
+/** The rules that the contents of a REST call are under, one for each scope; mostly none. */
+export function rulesByContent(rules: readonly ContentRule[], call: CallAsk): readonly ContentRule[] {
+  let found = NONE;
+  for (const rule of rules) {
+    if (!isAbout(rule, call) || names(found, rule)) continue;
+    if (!rule.pointer || isNamedInQuery(rule, call.query) || (rule.isOfBody && applies(rule, readMembers(call))))
+      found = [...found, rule];
+  }
+  return found;
+}
+
+const names = (found: readonly ContentRule[], { scope }: ContentRule): boolean =>
+  found.some((one) => one.scope === scope);
+
+/** What the contents of a call need stands in place of what its endpoint needs. No one scope is two. */
+export function scopesOf(endpoint: Classified, found: readonly ContentRule[] = NONE): readonly string[] {
+  const [first] = found;
+  if (first === undefined) return endpoint.scopes;
+  return found.length === 1 && first.scope !== null ? [first.scope] : [];
+}
+
+/** Why rules of which `scopesOf` makes no scope leave a call in none, and what an agent can do then. */
+export function whyInNoScope(found: readonly ContentRule[]): string {
+  const refused = found.find(({ scope }) => scope === null);
+  if (refused)
+    return `a call with \`${refused.source}\` is in no scope of this platform, whatever is granted${refused.pointer ? ': leave it out' : ''}`;
+  const parts = found.map(({ source, scope }) => `${scope} for \`${source}\``);
+  return `the call needs two scopes, ${parts.join(' and ')}, and has one: send each in a call of its own`;
 }
 
 /** Whether the body of a REST call may ask for another scope than its endpoint does. */
@@ -50,30 +80,31 @@ const isAbout = ({ operation }: ContentRule, { method, path }: CallAsk): boolean
   operation.kind === 'http' && operation.method === method && operation.path.matchesAnySpelling(path);
 
 /** The same for the root fields of a GraphQL call, by the name of the field. */
-export function scopesByArguments(
+export function rulesByArguments(
   rules: readonly ContentRule[],
   { operation: kind, roots, definition, variables }: Extract<GraphqlCall, { kind: 'read' }>,
-): ReadonlyMap<string, readonly string[]> {
-  const needed = new Map<string, string[]>();
+): ReadonlyMap<string, readonly ContentRule[]> {
+  const found = new Map<string, ContentRule[]>();
   for (const rule of rules) {
     const { operation } = rule;
     if (operation.kind !== 'graphql' || operation.operation !== kind) continue;
     for (const root of roots) {
       const name = root.name.value;
-      if (!operation.field.matches(name) || needed.get(name)?.includes(rule.scope)) continue;
-      if (applies(rule, argumentsOf(root, definition, variables)))
-        needed.set(name, [...(needed.get(name) ?? []), rule.scope]);
+      const known = found.get(name) ?? [];
+      if (!operation.field.matches(name) || names(known, rule)) continue;
+      if (applies(rule, argumentsOf(root, definition, variables))) found.set(name, [...known, rule]);
     }
   }
-  return needed;
+  return found;
 }
 
 /** What cannot be read as a path counts: it may be any. */
-function applies({ pointer, paths }: ContentRule, subject: JsonObject): boolean {
+function applies({ pointer, paths, unless }: ContentRule, subject: JsonObject): boolean {
+  if (pointer === undefined) return true;
   let found = false;
   walkPointer(subject, pointer, {
     value: (value) => {
-      if (paths === undefined) found ||= value !== false;
+      if (paths === undefined) found ||= value !== false && !unless.some((one) => one === value);
       else found ||= typeof value !== 'string' || matchesPath(paths, value);
     },
     deadEnd: () => {
@@ -95,5 +126,5 @@ function matchesPath(paths: readonly Pattern[], text: string): boolean {
 function isNamedInQuery({ pointer }: ContentRule, query: string): boolean {
   if (query === '') return false;
   const names = [...new URLSearchParams(query.replaceAll(';', '&')).keys()];
-  return names.some((name) => parameterNames(name).includes(pointer[0] ?? ''));
+  return names.some((name) => parameterNames(name).includes(pointer?.[0] ?? ''));
 }

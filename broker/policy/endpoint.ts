@@ -35,7 +35,9 @@ const CREDENTIAL_NAMES = new Set(
 
 /** Names by which some servers take another method than the one that was judged (hostile case HD-06). */
 const METHOD_NAMES = new Set(
-  ['_method', '$httpmethod', 'x-http-method', 'x-http-method-override', 'x-method-override'].map(foldName),
+  `_method $httpmethod x-http-method x-http-method-override x-method-override x-tunneled-method`
+    .split(' ')
+    .map(foldName),
 );
 
 /**

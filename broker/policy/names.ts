@@ -14,6 +14,9 @@ const ASCII_SEPARATORS = /[^a-z0-9]+/g;
 /** `list[]`, `a[b][0]`: read alike by everybody. */
 const BRACKETED = /^[^[\]]+(?:\[[^[\]]*\])+$/;
 
+/** Whether a name is the form in which it is compared. */
+export const isFolded = (name: string): boolean => FOLDED.test(name);
+
 /**
  * The form in which a name is compared: NFKC, lower case, without separators. A separator at the start stays, as `_`:
  * `_method` and `method` are two names to everybody.

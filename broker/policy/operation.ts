@@ -5,22 +5,23 @@
 
 import { bodyKindsProblem } from './body-kinds.ts';
 import { type CallAsk, METHODS, UnreadBody } from './call-ask.ts';
-import { compileContentRule, dependsOnContent, scopesByArguments, scopesByContent } from './content-rules.ts';
+import {
+  addContentScopes,
+  compileContentRule,
+  dependsOnContent,
+  rulesByArguments,
+  rulesByContent,
+  scopesOf,
+  whyInNoScope,
+} from './content-rules.ts';
 import { followProblem } from './followed.ts';
 import { compileFreeRule } from './free-members.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
 import { indexOperations } from './operation-index.ts';
 import { compilePattern } from './pattern.ts';
-import type {
-  Classified,
-  Operation,
-  PlatformRules,
-  RecipientPointer,
-  RecipientPointerSource,
-  RulesSource,
-} from './platform-rules.ts';
-import { POINTER } from './pointer.ts';
+import type { Classified, Operation, PlatformRules, RulesSource } from './platform-rules.ts';
+import { compileRecipientPointer } from './recipient-pointer.ts';
 import { compileRefRule } from './ref-rules.ts';
 import type { Spelling } from './spelling.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
@@ -97,7 +98,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
   );
   const recipients = Object.entries(source.recipients ?? {}).map(([text, pointers]) => ({
     operation: read(text, 'recipients'),
-    pointers: pointers.map((pointer) => recipientPointer(pointer, text)),
+    pointers: pointers.map((pointer) => compileRecipientPointer(pointer, text)),
   }));
   const index = indexOperations(scopes, source.graphql?.path);
   const content = Object.entries(source.content_scopes ?? {}).flatMap(([text, rules]) =>
@@ -126,17 +127,14 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     return { operation, kinds };
   });
   const free = Object.entries(source.free ?? {}).map(([text, members]) => compileFreeRule(read(text, 'free'), members));
-  // The scope covers the operation for some contents: what is asked about the scope as a whole has to know.
-  for (const { operation, scope } of content) {
-    const known = scopes.get(scope) ?? [];
-    if (!known.some(({ source: text }) => text === operation.source)) scopes.set(scope, [...known, operation]);
-  }
+  addContentScopes(scopes, content);
   return {
     kind: source.kind,
     scopes,
     recipients,
     content,
     refs,
+    pushOptions: source.git_push_options ?? [],
     follow,
     baseUrls,
     answerUrls,
@@ -175,15 +173,10 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
       why: `what the call needs depends on its contents, and ${call.body.why}`,
       unread: true,
     };
-  const scopes = scopesOf(found, scopesByContent(rules.content, call));
-  if (scopes === found.scopes) return found;
-  return scopes.length === 0 ? UNCLASSIFIED : { ...found, scopes };
-}
-
-/** What the contents of a call need stands in place of what its endpoint needs. No one scope is two. */
-function scopesOf(found: Classified, needed: readonly string[] = []): readonly string[] {
-  if (needed.length === 0) return found.scopes;
-  return needed.length === 1 ? needed : [];
+  const needed = rulesByContent(rules.content, call);
+  if (needed.length === 0) return found;
+  const scopes = scopesOf(found, needed);
+  return scopes.length === 0 ? { kind: 'unclassified', why: whyInNoScope(needed) } : { ...found, scopes };
 }
 
 /**
@@ -227,24 +220,10 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   // `__typename` tells nothing and does nothing; alone, it needs a rule like any field.
   const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
   const found = judged.map((field) => rules.index[read.operation].find(field));
-  const needed = scopesByArguments(rules.content, read);
+  const needed = rulesByArguments(rules.content, read);
   const lists = found.map((one, i) => (one === undefined ? [] : scopesOf(one, needed.get(judged[i] ?? ''))));
   const [first, ...others] = lists;
   const scopes = (first ?? []).filter((scope) => others.every((list) => list.includes(scope)));
   if (scopes.length === 0) return { kind: 'unclassified', why: whyUncovered(read.operation, judged, lists) };
   return { kind: 'classified', scopes, operations: [...new Set(found.flatMap((one) => one?.operations ?? []))] };
-}
-
-function recipientPointer(source: RecipientPointerSource, operation: string): RecipientPointer {
-  const {
-    pointer: text,
-    format,
-    optional,
-  }: Exclude<RecipientPointerSource, string> = typeof source === 'string' ? { pointer: source } : source;
-  if (!POINTER.test(text)) {
-    throw new Error(
-      `recipients "${operation}": "${text}" is not a JSON pointer; write "/to", or "/cc/*" for each of a list`,
-    );
-  }
-  return { pointer: text, ...(format && { format }), ...(optional && { optional }) };
 }

@@ -42,8 +42,29 @@ export type RefPositionSource = {
 };
 export const REF_PREFIXES = ['refs/', 'refs/heads/', 'refs/tags/'] as const;
 
+/**
+ * A member of the body with which it cannot be told what a call writes, and why. `values`: only with one of these texts, in which `*` is
+ * any text, in any letter case. `unless`: not with this value.
+ */
+export type RefDoubtSource = {
+  in: 'body';
+  at: string;
+  why: string;
+  values?: string[] | undefined;
+  unless?: boolean | undefined;
+};
+
 /** What an operation writes; an empty list: no ref; a text: why that cannot be told. */
-export type RefRuleSource = readonly RefPositionSource[] | string;
+export type RefRuleSource = readonly (RefPositionSource | RefDoubtSource)[] | string;
+
+/** `names`: of the pointer, folded. */
+export type RefDoubt = {
+  at: string;
+  names: readonly string[];
+  why: string;
+  values?: readonly string[];
+  unless?: boolean;
+};
 
 export type RefPosition = {
   in: RefPositionSource['in'];
@@ -53,7 +74,12 @@ export type RefPosition = {
   unless?: { at: string; is: boolean };
 };
 /** `folded`: the segments of the operation's path, as spellings are compared. */
-export type RefRule = { operation: Operation; folded: readonly string[]; writes: readonly RefPosition[] | string };
+export type RefRule = {
+  operation: Operation;
+  folded: readonly string[];
+  writes: readonly RefPosition[] | string;
+  doubts: readonly RefDoubt[];
+};
 
 /**
  * How a body is written. An object: as JSON, as a form, or in parts (multipart/form-data). `list`: a JSON array; `text`: as it is;
@@ -77,6 +103,7 @@ export type RulesSource = {
   recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
   content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
   refs?: Readonly<Record<string, RefRuleSource>> | undefined;
+  git_push_options?: readonly string[] | undefined;
   follow?: readonly string[] | undefined;
   base_urls?: Readonly<Record<string, string>> | undefined;
   answer_urls?: Readonly<Record<string, readonly string[]>> | undefined;
@@ -94,6 +121,8 @@ export type PlatformRules = {
   recipients: readonly RecipientRule[];
   content: readonly ContentRule[];
   refs: readonly RefRule[];
+  /** Names of push options (`git push -o`) that change nothing but what a push says anyway. */
+  pushOptions: readonly string[];
   /** Reads whose redirect is followed. */
   follow: readonly Operation[];
   /** Operations at another address of the platform. */
@@ -118,21 +147,29 @@ export type PlatformRules = {
 
 /** As a manifest writes it. */
 export type ContentRuleSource = {
-  pointer: string;
+  pointer?: string | undefined;
   paths?: readonly string[] | undefined;
+  unless?: readonly PlainValue[] | undefined;
   in?: 'query' | undefined;
-  scope: string;
+  scope: string | null;
 };
+
+type PlainValue = string | number | boolean;
 
 export type ContentRule = {
   operation: Operation;
-  /** Where to look in the body, or in the arguments of a GraphQL root field. */
-  pointer: readonly string[];
+  /** Where to look in the body, or in the arguments of a GraphQL root field; undefined: every call counts. */
+  pointer: readonly string[] | undefined;
   /** Paths of files that count. Without it everything counts but false and null. */
   paths: readonly Pattern[] | undefined;
+  /** Values that do not count. */
+  unless: readonly PlainValue[];
   /** False: the query alone is looked at. */
   isOfBody: boolean;
-  scope: string;
+  /** Null: such a call is in no scope. */
+  scope: string | null;
+  /** The pointer as the manifest has it, or the operation where there is none. */
+  source: string;
 };
 
 /** Frozen and shared: made when the rules are compiled, handed out on every call. */

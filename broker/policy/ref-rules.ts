@@ -2,8 +2,17 @@
 import { unescapeOnce } from './escapes.ts';
 import { type CallAsk, type JsonObject, type JsonValue, type RefChange, UnreadBody } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
-import type { Operation, RefPosition, RefPositionSource, RefRule, RefRuleSource } from './platform-rules.ts';
+import type {
+  Operation,
+  RefDoubt,
+  RefDoubtSource,
+  RefPosition,
+  RefPositionSource,
+  RefRule,
+  RefRuleSource,
+} from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
+import { compileDoubt, doubtOf } from './ref-doubts.ts';
 import { refNameProblem } from './ref-name.ts';
 import { foldPath, spellingsOf } from './spelling.ts';
 
@@ -16,8 +25,14 @@ const BEGINS_A_NAME = /^(?:refs|heads|tags|remotes)\//;
 /** @throws Error with a sentence that says what is wrong */
 export function compileRefRule(operation: Operation, source: RefRuleSource): RefRule {
   const folded = operation.kind === 'http' ? foldPath(operation.path.segments) : [];
-  if (typeof source === 'string') return { operation, folded, writes: source };
-  return { operation, folded, writes: source.map((position) => compilePosition(operation, position)) };
+  if (typeof source === 'string') return { operation, folded, writes: source, doubts: [] };
+  const writes = source.flatMap((one) => ('why' in one ? [] : [compilePosition(operation, one)]));
+  return {
+    operation,
+    folded,
+    writes,
+    doubts: source.flatMap((one) => ('why' in one ? [readDoubt(operation, one)] : [])),
+  };
 }
 
 /** Whether the segments before the first wildcard that is no whole segment are those of the path. */
@@ -43,11 +58,24 @@ export function writtenByRules(rules: readonly RefRule[], call: CallAsk): Writte
   });
   if (found.length === 0 && call.method !== 'GET') return 'it is not known which refs this operation writes';
   const written: WrittenRef[] = [];
-  for (const { operation, writes } of found) {
+  for (const { operation, writes, doubts } of found) {
     if (typeof writes === 'string') return writes;
+    for (const doubt of doubts) {
+      const why = doubtOf(doubt, call);
+      if (why !== undefined) return why;
+    }
     for (const position of writes) written.push(...readPosition(position, operation, call));
   }
   return written;
+}
+
+function readDoubt(operation: Operation, source: RefDoubtSource): RefDoubt {
+  try {
+    if (operation.kind !== 'http') throw new Error('only operations with a method and a path write refs');
+    return compileDoubt(source);
+  } catch (error) {
+    throw new Error(`refs "${operation.source}": ${(error as Error).message}`);
+  }
 }
 
 function compilePosition(operation: Operation, source: RefPositionSource): RefPosition {

@@ -2,7 +2,8 @@
  * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It binds git, and
  * every operation of a platform that writes a ref; what cannot be shown to stay within it is refused.
  */
-import { type CallAsk, type Constraints, REF_CHANGES, UnreadBody } from './facts.ts';
+import { type CallAsk, type Constraints, type GitRef, REF_CHANGES, UnreadBody } from './facts.ts';
+import { readGraphqlCall } from './graphql.ts';
 import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { matchesRef } from './ref-patterns.ts';
@@ -16,20 +17,26 @@ const MAX_NAMED_LENGTH = 400;
 /** Of the patterns that a refusal names: who is refused can choose another ref. */
 const MAX_SHOWN = 5;
 
+/** Whether a grant limits which refs are written, or how. */
+export function limitsRefs({ refs, ref_changes: changes }: Constraints): boolean {
+  return refs !== undefined || (changes !== undefined && !REF_CHANGES.every((one) => changes.includes(one)));
+}
+
 /** Whether a call writes only refs that the grant allows, in the ways that it allows; undefined when it does. */
 export function refuseRefs(constraints: Constraints, rules: PlatformRules, call: CallAsk): RefRefusal | undefined {
+  if (!limitsRefs(constraints)) return undefined;
   const { refs, ref_changes: changes } = constraints;
-  const limitsChanges = changes !== undefined && !REF_CHANGES.every((one) => changes.includes(one));
-  if (refs === undefined && !limitsChanges) return undefined;
   const written = refsWritten(rules, call);
-  if (typeof written === 'string') return { violating: [], detail: written };
+  const isOfUnread = (why: string) => call.body instanceof UnreadBody && why === call.body.why;
+  if (typeof written === 'string')
+    return { violating: [], detail: written, ...(isOfUnread(written) && { unread: true }) };
   const outside = written.filter(({ name }) => refs !== undefined && (name === undefined || !matchesRef(refs, name)));
   const forbidden = written.filter(({ action }) => changes !== undefined && !changes.includes(action));
   const [first = forbidden[0]] = outside;
   if (first === undefined) return undefined;
   const names = [...outside, ...forbidden].flatMap(({ name }) => (name === undefined ? [] : [shorten(name)]));
   const detail = outside.includes(first) ? whyOutside(first, refs) : whyForbidden(first);
-  const isUnread = first.name === undefined && call.body instanceof UnreadBody && first.why === call.body.why;
+  const isUnread = first.name === undefined && isOfUnread(first.why);
   return { violating: [...new Set(names)].slice(0, MAX_NAMED), detail, ...(isUnread && { unread: true }) };
 }
 
@@ -50,6 +57,50 @@ function refsWritten(rules: PlatformRules, call: CallAsk): readonly WrittenRef[]
   if (isGraphql(rules, call)) return 'GraphQL is refused as a whole where refs are limited';
   return writtenByRules(rules.refs, call);
 }
+
+/**
+ * The refs that a call writes, as conditions read them (`request.refs`), or why they cannot be told, without values of the call. A platform
+ * whose manifest says nothing of refs writes none. Of GraphQL a query writes none; what a mutation writes is not in it.
+ */
+export function refsForConditions(rules: PlatformRules | undefined, call: CallAsk): readonly GitRef[] | string {
+  if (call.git !== undefined) return call.git.refs;
+  if (rules === undefined || rules.refs.length === 0) return [];
+  if (isGraphql(rules, call))
+    return isQuery(call) ? [] : 'what a GraphQL call writes is not known by the names of refs';
+  const written = writtenByRules(rules.refs, call);
+  if (typeof written === 'string') return written;
+  const named = written.flatMap(({ name, action }) => (name === undefined ? [] : [{ name, action }]));
+  return named.length === written.length ? named : 'one that it writes is not named, or not plainly';
+}
+
+function isQuery({ query, body }: CallAsk): boolean {
+  if (query !== '' || body instanceof UnreadBody) return false;
+  const read = readGraphqlCall(body);
+  return read.kind === 'read' && read.operation === 'query';
+}
+
+/**
+ * Refuses a push with an option (`git push -o`) that the platform's manifest does not list, on a grant that limits repositories or refs;
+ * undefined: it may pass. Code hosts act on options with the credential of the push: GitLab opens and merges merge requests, into another
+ * branch or project (GitLab documentation, "Push options"), Gitea publishes a repository.
+ */
+export function refusePushOptions(
+  constraints: Constraints,
+  { pushOptions }: Pick<PlatformRules, 'pushOptions'>,
+  { git }: CallAsk,
+): RefRefusal | undefined {
+  if (constraints.repos === undefined && !limitsRefs(constraints)) return undefined;
+  const refused = git?.pushOptions?.map(nameOf).find((name) => !pushOptions.includes(name));
+  if (refused === undefined) return undefined;
+  const name = shorten(refused);
+  return {
+    violating: [`-o ${name}`],
+    detail: `the push option "${name}" may do more than this grant allows; push without -o ${name}, or ask an owner to list it in git_push_options of the platform`,
+  };
+}
+
+/** Of a push option: values are never shown or recorded. */
+const nameOf = (option: string): string => option.split('=', 1)[0] ?? '';
 
 /** Names of refs are as long as git takes them. */
 function shorten(text: string): string {

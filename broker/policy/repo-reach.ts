@@ -52,6 +52,13 @@ const NEW_REPOSITORY = folded('owner name');
 const HEAD_REPO = folded('head_repo');
 /** Of a pull request or a merge. */
 const HEAD = folded('head head_repo');
+/** Makes a fork beside a security advisory. */
+const PRIVATE_FORK = folded('start_private_fork');
+/** Of a task for the platform's own agent. */
+const AGENT_TASK = folded('agent_assignment');
+/** Of a workflow that a ruleset requires: it stands in any repository. */
+const RULESET_WORKFLOW = ['rules', 'parameters', 'workflows', 'repository_id'].map(foldName);
+const NAMED_IN_BODY = [HEAD, OTHERS, PRIVATE_FORK, AGENT_TASK];
 
 /** The part of a repository that reaches beyond it, in any spelling of the path. */
 export function outwardPart(spellings: readonly Spelling[]): string | undefined {
@@ -70,8 +77,12 @@ export function outwardPart(spellings: readonly Spelling[]): string | undefined 
  */
 export function namedInQuery({ method, query }: CallAsk, creates: boolean): string | undefined {
   if (method === 'GET') return undefined;
+  const lists = creates ? [...NAMED_IN_BODY, NEW_REPOSITORY] : NAMED_IN_BODY;
   return parameters(query).find(([name]) =>
-    parameterNames(name).some((one) => HEAD.has(one) || OTHERS.has(one) || (creates && NEW_REPOSITORY.has(one))),
+    // `a.b` is `b` of `a` to some readers, and one name to others.
+    [name, name.split('.', 1)[0] ?? ''].some((text) =>
+      parameterNames(text).some((one) => lists.some((list) => list.has(one))),
+    ),
   )?.[0];
 }
 
@@ -85,6 +96,8 @@ export function foreignName(
   const parts = namesRefs ? call.path.split('/').slice(5).flatMap(readings) : [];
   const found =
     membersNamed(call, OTHERS).map(([name]) => name)[0] ??
+    membersNamed(call, PRIVATE_FORK).find(([, value]) => value !== false)?.[0] ??
+    workflowElsewhere(call) ??
     otherRepository(call, owner, repo) ??
     [...parts, ...sidesNamed(call)].flatMap((text) => text.split(/\.{2,3}/)).find((side) => isForeign(side, owner));
   return found === undefined ? undefined : shorten(found);
@@ -109,6 +122,16 @@ function otherRepository(call: CallAsk, owner: string, repo: string): string | u
   const note = (value: JsonValue) => named.push(textOf(value));
   walkPointer(readMembers(call), ['agent_assignment', 'target_repo'].map(foldName), { value: note, deadEnd: () => {} });
   return named.find((name) => !isOwn(name));
+}
+
+/** The member of a ruleset that names a repository, by an id that may be any one's. */
+function workflowElsewhere(call: CallAsk): string | undefined {
+  let isNamed = false;
+  const note = () => {
+    isNamed = true;
+  };
+  walkPointer(readMembers(call), RULESET_WORKFLOW, { value: note, deadEnd: () => {} });
+  return isNamed ? 'repository_id' : undefined;
 }
 
 /** `owner:branch` and `owner:repo:branch` are another repository's, but for the first with the same owner. */

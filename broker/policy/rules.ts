@@ -61,8 +61,7 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
     ask,
     platform: facts.platform?.rules,
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
-    input: () =>
-      (input ??= conditionInput(who, { ...ask, call: present(call, 'call') }, now, facts.platform?.rules.isForm)),
+    input: () => (input ??= conditionInput(who, { ...ask, call: present(call, 'call') }, now, facts.platform?.rules)),
   };
 }
 
@@ -132,9 +131,9 @@ function addDepending(finding: RuleFinding, depending: readonly Rule[], source: 
     if (finding.worst === undefined || SEVERITY[effect] > SEVERITY[finding.worst]) finding.worst = effect;
 }
 
-/** Whether the condition of a rule, which failed, mentions a body that was not read. */
+/** Whether the condition of a rule, which failed, mentions a body that was not read, or the refs that stand in it. */
 function wantsUnread({ when }: Rule, { call }: Ask): boolean {
-  return call?.body instanceof UnreadBody && /\bbody\b/.test(when?.source ?? '');
+  return call?.body instanceof UnreadBody && /\b(?:body|refs)\b/.test(when?.source ?? '');
 }
 
 function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string, unread = false): void {

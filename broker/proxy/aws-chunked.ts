@@ -3,8 +3,7 @@
  * "Signature calculations for trailing headers and chunked uploads"). Signatures of chunks are not looked at: they are made with the
  * client's placeholder.
  */
-import { createHash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
+import { CHECKSUM_NAMES, checksum } from './checksums.ts';
 
 /** `message`: what is wrong, as a sentence for a 400. */
 export class MalformedChunks extends Error {}
@@ -29,13 +28,19 @@ export function withoutAwsChunked(coding: string): string | undefined {
 
 /**
  * The bytes of the chunks. The last of them come when length and checksum were found to be right, so that nobody has all of a body that
- * is not: the iterator throws MalformedChunks then.
+ * is not: the iterator throws MalformedChunks then. The call itself throws it where `trailer` names an unsupported checksum.
  *
  * @param length of all bytes (`x-amz-decoded-content-length`); undefined: it is not compared
+ * @param trailer what follows the chunks (`x-amz-trailer`), separated by commas
  */
-export async function* decodeAwsChunked(source: AsyncIterable<Buffer>, length?: number): AsyncGenerator<Buffer> {
-  const reader = new ChunkReader(source);
-  const sums = new Checksums();
+export function decodeAwsChunked(
+  source: AsyncIterable<Buffer>,
+  { length, trailer = '' }: { length?: number | undefined; trailer?: string | undefined } = {},
+): AsyncGenerator<Buffer> {
+  return decoded(new ChunkReader(source), new Announced(trailer), length);
+}
+
+async function* decoded(reader: ChunkReader, announced: Announced, length?: number): AsyncGenerator<Buffer> {
   let size = 0;
   let held: Buffer | undefined;
   for (let chunks = 0; ; chunks++) {
@@ -52,7 +57,7 @@ export async function* decodeAwsChunked(source: AsyncIterable<Buffer>, length?: 
       const piece = await reader.most(left);
       left -= piece.length;
       size += piece.length;
-      sums.add(piece);
+      announced.add(piece);
       if (held !== undefined) yield held;
       held = piece;
     }
@@ -64,42 +69,53 @@ export async function* decodeAwsChunked(source: AsyncIterable<Buffer>, length?: 
     const [, name = '', value = ''] = TRAILER.exec(line.trimEnd()) ?? [];
     if (name === '' || count >= MOST_TRAILERS)
       throw new MalformedChunks('What follows the chunks of the body is no trailer.');
-    sums.compare(name.toLowerCase(), value);
+    announced.compare(name.toLowerCase(), value);
   }
+  announced.end();
   if (length !== undefined && size !== length)
     throw new MalformedChunks('The body has not the length that x-amz-decoded-content-length says.');
   if (held !== undefined) yield held;
 }
 
-/** What follows the chunks may be compared with any of these. */
-class Checksums {
-  #crc32 = 0;
-  readonly #sha1 = createHash('sha1');
-  readonly #sha256 = createHash('sha256');
+const CHECKSUM = 'x-amz-checksum-';
+
+/** The checksum that is announced, which has to come behind the chunks, once. */
+class Announced {
+  readonly #name: string | undefined;
+  readonly #sum: ReturnType<typeof checksum>;
+  #isCompared = false;
+
+  /** Throws MalformedChunks where one is announced that is not known here, or several. */
+  constructor(trailer: string) {
+    const names = trailer.split(',').map((one) => one.trim().toLowerCase());
+    const [name, ...others] = names.filter((one) => one.startsWith(CHECKSUM));
+    if (others.length > 0) throw new MalformedChunks('x-amz-trailer names more than one checksum.');
+    this.#name = name;
+    this.#sum = name === undefined ? undefined : checksum(name.slice(CHECKSUM.length));
+    if (name !== undefined && this.#sum === undefined)
+      throw new MalformedChunks(
+        `The checksum that x-amz-trailer names is not known here: use one of ${CHECKSUM_NAMES.join(', ')}.`,
+      );
+  }
 
   add(piece: Buffer): void {
-    this.#crc32 = crc32(piece, this.#crc32);
-    this.#sha1.update(piece);
-    this.#sha256.update(piece);
+    this.#sum?.add(piece);
   }
 
-  /** Throws MalformedChunks where a trailer of this name says another checksum, or one that is not known here. */
+  /** Throws MalformedChunks where a trailer of this name says another checksum than that of the bytes. */
   compare(name: string, value: string): void {
-    if (!name.startsWith('x-amz-checksum-')) return;
-    const algorithm = name.slice('x-amz-checksum-'.length);
-    const found = this.#of(algorithm);
-    if (found === undefined)
-      throw new MalformedChunks(`The checksum ${algorithm} of a body is not known: use CRC32, SHA1 or SHA256.`);
-    if (found !== value) throw new MalformedChunks(`The body has another checksum (${algorithm}) than it says.`);
+    if (!name.startsWith(CHECKSUM)) return;
+    if (this.#sum === undefined || name !== this.#name || this.#isCompared)
+      throw new MalformedChunks('The body ends with a checksum that x-amz-trailer does not name.');
+    this.#isCompared = true;
+    if (this.#sum.digest().toString('base64') !== value)
+      throw new MalformedChunks(`The body has another checksum (${name.slice(CHECKSUM.length)}) than it says.`);
   }
 
-  #of(algorithm: string): string | undefined {
-    if (algorithm === 'sha1') return this.#sha1.copy().digest('base64');
-    if (algorithm === 'sha256') return this.#sha256.copy().digest('base64');
-    if (algorithm !== 'crc32') return undefined;
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32BE(this.#crc32);
-    return bytes.toString('base64');
+  /** After all trailers. */
+  end(): void {
+    if (this.#sum !== undefined && !this.#isCompared)
+      throw new MalformedChunks('The body ends without the checksum that x-amz-trailer names.');
   }
 }
 

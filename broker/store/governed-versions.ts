@@ -92,11 +92,12 @@ export async function putGuardrails(db: Db, organisationId: string, rules: strin
 
 /**
  * Inserts the next version of a platform's manifest and activates it; creates the platform when it is new. Continues the
- * numbering of a removed platform, so that a version number never means two manifests.
+ * numbering of a removed platform, so that a version number never means two manifests. `entry`: of a built-in platform, what the manifest
+ * was made from.
  */
 export async function putPlatform(
   db: Db,
-  platform: { organisationId: string; platformId: string; manifest: string },
+  platform: { organisationId: string; platformId: string; manifest: string; entry?: string | null },
   now: number,
 ): Promise<number> {
   const last = await db
@@ -124,6 +125,7 @@ export async function putPlatform(
       platform_id: platform.platformId,
       version,
       manifest: platform.manifest,
+      entry: platform.entry ?? null,
       created_at: now,
     })
     .execute();

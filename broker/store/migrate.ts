@@ -47,6 +47,7 @@ import { governanceApplies } from './migrations/0052-governance-applies.ts';
 import { agentsOwnersAndLabels } from './migrations/0053-agents-owners-and-labels.ts';
 import { logBatches } from './migrations/0054-log-batches.ts';
 import { idempotencyInstances } from './migrations/0055-idempotency-instances.ts';
+import { platformEntries } from './migrations/0056-platform-entries.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -109,6 +110,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   },
   '0054-log-batches': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => logBatches(db, dialect) },
   '0055-idempotency-instances': { readableBy: '0.1.0', up: idempotencyInstances },
+  '0056-platform-entries': { readableBy: '0.1.0', up: platformEntries },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

@@ -1,5 +1,5 @@
 /** An organisation's platforms, and suspending them; manifests are in governed-versions.ts. */
-import type { PlatformTable } from './schema.ts';
+import type { PlatformTable, PlatformVersionTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** Suspends or resumes a platform in one guarded statement. Returns it, or undefined: already so, or no such platform. */
@@ -31,9 +31,16 @@ const inForce = (db: Db, organisationId: string) =>
     )
     .where('p.organisation_id', '=', organisationId);
 
-/** An organisation's platforms with their manifests (JSON text). */
-export async function listPlatforms(db: Db, organisationId: string): Promise<(PlatformTable & { manifest: string })[]> {
-  return await inForce(db, organisationId).selectAll('p').select('v.manifest').orderBy('p.platform_id').execute();
+/** A platform with its manifest in force, and what that was made from (JSON texts). */
+export type PlatformInForce = PlatformTable & Pick<PlatformVersionTable, 'manifest' | 'entry'>;
+
+/** An organisation's platforms. */
+export async function listPlatforms(db: Db, organisationId: string): Promise<PlatformInForce[]> {
+  return await inForce(db, organisationId)
+    .selectAll('p')
+    .select(['v.manifest', 'v.entry'])
+    .orderBy('p.platform_id')
+    .execute();
 }
 
 /** The manifests in force (JSON text) of these platforms of an organisation. */

@@ -111,6 +111,8 @@ export type PlatformVersionTable = {
   platform_id: string;
   version: number;
   manifest: string;
+  /** What the manifest of a built-in platform was made from, as JSON; null: it is one's own, or of an earlier release. */
+  entry: string | null;
   created_at: number;
 };
 

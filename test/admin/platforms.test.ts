@@ -24,6 +24,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
         kind: 'rest',
         base_url: `${world.upstream.url}/v1`,
         builtin: null,
+        update_available: false,
         version: 1,
         suspended: false,
         created_at: expect.any(String),

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
@@ -66,18 +68,102 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     expect(world.upstream.seen.at(-1)!.headers).not.toHaveProperty('x-team');
   });
 
-  test('HD-02 headers that reach another account never arrive, and are named', async () => {
-    const { forbidden_headers } = manifestOf('stripe');
-    const agent = await agentOn('pay', { forbidden_headers });
-    const call = { platform: 'pay', endpoint: '/items', method: 'POST', scope: 'demo:write' };
-    const headers = { 'Stripe-Account': 'acct_1', 'STRIPE-CONTEXT': 'acct_1/acct_2', 'Stripe-Version': '2026-01-01' };
+  test('HD-02 headers that are forbidden never arrive, and are named', async () => {
+    const agent = await agentOn('model', { forbidden_headers: ['openai-organization', 'openai-project'] });
+    const call = { platform: 'model', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+    const headers = { 'OpenAI-Organization': 'org_1', 'OPENAI-PROJECT': 'p', 'OpenAI-Beta': 'x' };
     const answer = await agent.act({ ...call, headers });
     expect(answer.status, answer.text).toBe(200);
-    expect(answer.body._meta.dropped_headers).toEqual(['stripe-account', 'stripe-context']);
+    expect(answer.body._meta.dropped_headers).toEqual(['openai-organization', 'openai-project']);
     const [seen] = world.upstream.seen;
-    expect(Object.keys(seen!.headers).filter((name) => name.startsWith('stripe-'))).toEqual(['stripe-version']);
+    expect(Object.keys(seen!.headers).filter((name) => name.startsWith('openai-'))).toEqual(['openai-beta']);
     const { row } = await evidenceOf(world, agent, auditIdOf(answer));
-    expect(JSON.parse(row.flags!)).toEqual({ dropped_headers: ['stripe-account', 'stripe-context'] });
+    expect(JSON.parse(row.flags!)).toEqual({ dropped_headers: ['openai-organization', 'openai-project'] });
+  });
+
+  test.each<[BuiltinName, string]>([
+    ['stripe', 'Stripe-Account'],
+    ['stripe', 'STRIPE_CONTEXT'],
+    ['openai', 'OpenAI-Organization'],
+    ['openai', 'OPENAI_PROJECT'],
+    ['kubernetes', 'Impersonate-User'],
+    ['kubernetes', 'impersonate-extra-scopes'],
+  ])(
+    'of %s, a call with %s is refused on both doors: without it, it would act for another account',
+    async (name, header) => {
+      const { refused_headers } = manifestOf(name);
+      const id = `${name}-${header.toLowerCase().replaceAll('_', '-')}`.slice(0, 30);
+      const agent = await agentOn(id, { refused_headers });
+      const call = {
+        platform: id,
+        endpoint: '/items',
+        method: 'POST',
+        scope: 'demo:write',
+        headers: { [header]: 'acct_1' },
+      };
+      const answer = await withoutCalls(world, () => agent.act(call));
+      expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_headers']);
+      const raw = rawClient(() => agent);
+      const unmodified = await withoutCalls(world, () =>
+        raw('POST', `/proxy/${id}-main/items`, {
+          headers: { [header]: 'acct_1', 'content-type': 'application/json' },
+          body: '{}',
+        }),
+      );
+      expect([unmodified.status, unmodified.text]).toEqual([400, expect.stringContaining(header.toLowerCase())]);
+      const without = await raw('POST', `/proxy/${id}-main/items`, {
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+      });
+      expect(without.status, without.text).toBe(200);
+    },
+  );
+
+  test.each(['POST', 'PUT', 'PATCH'])(
+    'a %s of a part is refused on both doors: without Content-Range, it would be the whole',
+    async (method) => {
+      const manifest = { scopes: { 'demo:write': ['POST /**', 'PUT /**', 'PATCH /**'], 'demo:read': ['GET /**'] } };
+      const id = `parts-${method.toLowerCase()}`;
+      const agent = await agentOn(id, manifest);
+      const raw = rawClient(() => agent);
+      const call = { platform: id, endpoint: '/items/1', method, scope: 'demo:write', data: { a: 1 } };
+      for (const name of ['Content-Range', 'CONTENT_RANGE']) {
+        const headers = { [name]: 'bytes 0-6/100' };
+        const answer = await withoutCalls(world, () => agent.act({ ...call, headers }));
+        expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_headers']);
+        const unmodified = await withoutCalls(world, () =>
+          raw(method, `/proxy/${id}-main/items/1`, { headers, body: '{"a":1}' }),
+        );
+        expect([unmodified.status, unmodified.text]).toEqual([400, expect.stringContaining(name.toLowerCase())]);
+      }
+      // Of a read it says nothing.
+      const headers = { 'Content-Range': 'bytes 0-6/100' };
+      const read = await agent.act({ platform: id, endpoint: '/items/1', method: 'GET', scope: 'demo:read', headers });
+      expect([read.status, read.body._meta.dropped_headers], read.text).toEqual([200, ['content-range']]);
+      expect((await raw('GET', `/proxy/${id}-main/items/1`, { headers })).status).toBe(200);
+      for (const { headers: sent } of world.upstream.seen) expect(sent).not.toHaveProperty('content-range');
+    },
+  );
+
+  test('a write of a part is sent with Content-Range, where the manifest names it', async () => {
+    const agent = await agentOn('resumable', {
+      client_headers: ['content-range', 'x-upload-*'],
+      scopes: { 'demo:write': ['PUT /**'] },
+    });
+    const headers = { 'Content-Range': 'bytes 0-6/100', 'Content-Language': 'de' };
+    const call = { platform: 'resumable', endpoint: '/items/1', method: 'PUT', scope: 'demo:write', data: { a: 1 } };
+    const answer = await agent.act({ ...call, headers });
+    expect([answer.status, answer.body._meta.dropped_headers], answer.text).toEqual([200, ['content-language']]);
+    const unmodified = await rawClient(() => agent)('PUT', '/proxy/resumable-main/items/1', {
+      headers,
+      body: '{"a":1}',
+    });
+    expect(unmodified.status, unmodified.text).toBe(200);
+    for (const { headers: sent, body } of world.upstream.seen)
+      expect([sent['content-range'], sent['content-language'], body]).toEqual(['bytes 0-6/100', undefined, '{"a":1}']);
+    expect(world.upstream.seen).toHaveLength(2);
+    const folded = await withoutCalls(world, () => agent.act({ ...call, headers: { content_range: 'bytes 0-6/100' } }));
+    expect([folded.status, folded.body.error]).toEqual([400, 'invalid_headers']);
   });
 
   test('recipients by id, and those that a call need not name', async () => {

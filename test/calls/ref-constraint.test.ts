@@ -10,6 +10,25 @@ import { ALLOW_ALL } from '../world/world.ts';
 
 const { scopes, refs, graphql, content_scopes } = BUILTIN_PLATFORMS.github;
 const R = '/repos/acme/app';
+type Way = [scope: string, line: string, data: object | undefined, ref: string];
+const WAYS: Way[] = [
+  ['contents.write', `PATCH ${R}/git/refs/heads/BRANCH`, { sha: 'abc' }, 'refs/heads/'],
+  ['contents.write', `DELETE ${R}/git/refs/heads/BRANCH`, undefined, 'refs/heads/'],
+  ['contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/BRANCH', sha: 'abc' }, 'refs/heads/'],
+  ['contents.write', `PUT ${R}/contents/a.md`, { branch: 'BRANCH', message: 'm' }, 'refs/heads/'],
+  ['contents.write', `DELETE ${R}/contents/a.md`, { branch: 'BRANCH', sha: 'abc' }, 'refs/heads/'],
+  ['contents.write', `POST ${R}/branches/BRANCH/rename`, { new_name: 'agent/y' }, 'refs/heads/'],
+  ['contents.write', `POST ${R}/branches/agent/y/rename`, { new_name: 'BRANCH' }, 'refs/heads/'],
+  ['workflows.write', `POST ${R}/merges`, { base: 'BRANCH', head: 'agent/y' }, 'refs/heads/'],
+  ['deployments.write', `POST ${R}/deployments`, { ref: 'BRANCH' }, 'refs/heads/'],
+];
+/** A way onto a branch. */
+const onto = ([scope, line, data]: Way, branch: string) =>
+  request(scope, line.replace('BRANCH', branch), data && JSON.parse(JSON.stringify(data).replace('BRANCH', branch)));
+const request = (scope: string, line: string, data?: object) => {
+  const [method, endpoint] = line.split(' ');
+  return { platform: 'codehost', scope: `codehost:${scope}`, method, endpoint, ...(data && { data }) };
+};
 
 describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
   const world = givenWorld(store);
@@ -24,10 +43,6 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       policy: await organisation.policy(rules),
       grants: { codehost: { scopeList: Object.keys(scopes), constraints: JSON.stringify(constraints) } },
     });
-  const request = (scope: string, line: string, data?: object) => {
-    const [method, endpoint] = line.split(' ');
-    return { platform: 'codehost', scope: `codehost:${scope}`, method, endpoint, ...(data && { data }) };
-  };
   describe.each(DOORS)('by %s', (door) => {
     const refused = async (agent: TestAgent, call: ReturnType<typeof request>, violating: string[]) => {
       const answer = await deniedThrough(door, world, agent, call, 'repo_not_allowed');
@@ -44,50 +59,28 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
 
     test('every way onto main is closed, and its twin onto agent/x is open', async () => {
       const agent = await limited({ repos: ['acme/*'], refs: ['agent/*'] });
-      const ways: [scope: string, line: string, data: object | undefined, ref: string][] = [
-        ['contents.write', `PATCH ${R}/git/refs/heads/BRANCH`, { sha: 'abc' }, 'refs/heads/'],
-        ['contents.write', `DELETE ${R}/git/refs/heads/BRANCH`, undefined, 'refs/heads/'],
-        ['contents.write', `POST ${R}/git/refs`, { ref: 'refs/heads/BRANCH', sha: 'abc' }, 'refs/heads/'],
-        ['contents.write', `PUT ${R}/contents/a.md`, { branch: 'BRANCH', message: 'm' }, 'refs/heads/'],
-        ['contents.write', `DELETE ${R}/contents/a.md`, { branch: 'BRANCH', sha: 'abc' }, 'refs/heads/'],
-        ['contents.write', `POST ${R}/branches/BRANCH/rename`, { new_name: 'agent/y' }, 'refs/heads/'],
-        ['contents.write', `POST ${R}/branches/agent/y/rename`, { new_name: 'BRANCH' }, 'refs/heads/'],
-        ['workflows.write', `POST ${R}/merges`, { base: 'BRANCH', head: 'agent/y' }, 'refs/heads/'],
-        ['deployments.write', `POST ${R}/deployments`, { ref: 'BRANCH' }, 'refs/heads/'],
-      ];
-      for (const [scope, line, data, prefix] of ways) {
-        const to = (branch: string) =>
-          request(
-            scope,
-            line.replace('BRANCH', branch),
-            data && JSON.parse(JSON.stringify(data).replace('BRANCH', branch)),
-          );
-        await refused(agent, to('main'), [`${prefix}main`]);
-        await passes(agent, to('agent/x'));
+      for (const way of WAYS) {
+        await refused(agent, onto(way, 'main'), [`${way[3]}main`]);
+        await passes(agent, onto(way, 'agent/x'));
       }
     });
 
-    test('what does not say which ref it writes is refused, with a sentence that says so', async () => {
+    test('who would write a branch instead of the agent, and a fork beside an advisory', async () => {
       const agent = await limited({ refs: ['agent/*'] });
-      expect(await refused(agent, request('pulls.merge', `PUT ${R}/pulls/7/merge`, {}), [])).toMatch(
-        /base of a pull request/,
-      );
-      expect(await refused(agent, request('pulls.write', `PUT ${R}/pulls/7/update-branch`, {}), [])).toMatch(/by git/);
-      expect(await refused(agent, request('contents.write', `PUT ${R}/contents/a.md`, { message: 'm' }), [])).toMatch(
-        /`\/branch`/,
-      );
-      expect(await refused(agent, request('repo.admin', `PATCH ${R}`, { default_branch: 'agent/x' }), [])).toMatch(
-        /default branch/,
-      );
-      const commit = 'mutation { createCommitOnBranch(input: {}) { clientMutationId } }';
-      const read = 'query { viewer { login } }';
-      expect(await refused(agent, request('contents.write', 'POST /graphql', { query: commit }), [])).toMatch(
-        /GraphQL/,
-      );
-      expect(await refused(agent, request('graphql.read', 'POST /graphql', { query: read }), [])).toMatch(/GraphQL/);
-      expect(await refused(agent, request('contents.write', 'POST /git/acme/app/git-receive-pack'), [])).toMatch(
-        /not known/,
-      );
+      const issue = (data: object) => request('issues.write', `POST ${R}/issues`, { title: 'x', ...data });
+      for (const data of [{ assignees: ['Copilot'] }, { agent_assignment: { base_branch: 'main' } }])
+        expect(await refused(agent, issue(data), [])).toMatch(/an agent of GitHub writes branches/);
+      await passes(agent, issue({ assignees: ['ann'] }));
+      const access = request('collaborators.write', `PUT ${R}/collaborators/ann`, { permission: 'push' });
+      expect(await refused(agent, access, [])).toMatch(/may push to any branch/);
+      await passes(agent, request('collaborators.write', `DELETE ${R}/collaborators/ann`));
+      const advisory = (fork: boolean) =>
+        request('security.write', `POST ${R}/security-advisories`, { summary: 'x', start_private_fork: fork });
+      expect(await refused(agent, advisory(true), [])).toMatch(/a new repository begins/);
+      await passes(agent, advisory(false));
+      const within = await limited({ repos: ['acme/*'] });
+      await refused(within, advisory(true), ['start_private_fork']);
+      await passes(within, advisory(false));
     });
 
     test('tags only where a pattern names them', async () => {
@@ -140,6 +133,56 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
         'repo_not_allowed',
         ['refs/heads/main'],
       ]);
+    });
+  });
+
+  describe.each(DOORS)('nobody writes main, as a guardrail over all agents, by %s', (door) => {
+    const guarded = shared(async () => {
+      const made = await world.organisation({
+        guardrails: [
+          {
+            name: 'nobody-writes-main',
+            effect: 'deny',
+            platforms: ['codehost'],
+            when: 'request.refs.exists(r, r.name == "refs/heads/main")',
+          },
+        ],
+      });
+      await made.platform({ id: 'codehost', manifest: { scopes, refs, graphql, content_scopes } });
+      return await made.agent({ rules: ALLOW_ALL, grants: { codehost: { scopeList: Object.keys(scopes) } } });
+    });
+    const denied = async (call: ReturnType<typeof request>) =>
+      (await deniedThrough(door, world, guarded, call, 'denied_by_guardrail')).body.detail;
+
+    test('every way onto main is closed, and its twin onto agent/x is open', async () => {
+      for (const way of WAYS) {
+        expect(await denied(onto(way, 'main'))).toContain('nobody-writes-main');
+        const answer = await actThrough(door, guarded, onto(way, 'agent/x'));
+        expect(answer.status, answer.text).toBe(200);
+      }
+    });
+
+    test('what does not say which ref it writes is refused, and what writes none passes', async () => {
+      for (const [scope, line, data, why] of [
+        ['pulls.merge', `PUT ${R}/pulls/7/merge`, {}, /the base of a pull request is not in the call/],
+        ['contents.write', `PUT ${R}/contents/a.md`, { message: 'm' }, /is not named, or not plainly/],
+        ['issues.write', `POST ${R}/issues`, { assignees: ['Copilot'] }, /an agent of GitHub writes branches/],
+        [
+          'contents.write',
+          'POST /graphql',
+          { query: 'mutation { createCommitOnBranch(input: {}) { clientMutationId } }' },
+          /GraphQL/,
+        ],
+      ] as const)
+        expect(await denied(request(scope, line, data))).toMatch(why);
+      for (const [scope, line, data] of [
+        ['issues.write', `POST ${R}/issues`, { title: 'x' }],
+        ['contents.read', `GET ${R}/contents/a.md`],
+        ['graphql.read', 'POST /graphql', { query: 'query { viewer { login } }' }],
+      ] as const) {
+        const answer = await actThrough(door, guarded, request(scope, line, data));
+        expect(answer.status, answer.text).toBe(200);
+      }
     });
   });
 });

@@ -54,6 +54,7 @@ describe('headers', () => {
     'X_HTTP_Method_Override',
     'X_HTTP-Method.Override',
     'X_Method_Override',
+    'X_Tunneled_Method',
     'X_Original_URL',
     'X_Forwarded_For',
     'X_Svc_Caller',
@@ -68,6 +69,13 @@ describe('headers', () => {
     'X-Accel-Mapping',
     'X-Envoy-Original-Path',
     'X-Override-URL',
+    'Remote-User',
+    'X-Remote-Group',
+    'X_WebAuth_User',
+    'X-Auth-Request-Email',
+    'X-Amzn-Oidc-Identity',
+    'X-MS-Client-Principal-Name',
+    'Cf-Access-Jwt-Assertion',
   ])('%s is not sent to a server that folds names, and is named in the answer', async (name) => {
     const answer = await agent.act({ ...WRITE, headers: { [name]: 'DELETE', 'X-Team': 'a' } });
     expect(answer.status).toBe(200);
@@ -110,6 +118,7 @@ describe('methods', () => {
     'x[http_method_override=DELETE',
     'a=1;_method=DELETE',
     'X.HTTP.Method=DELETE',
+    'x-tunneled-method=DELETE',
   ])('the query ?%s is refused', async (query) => {
     const agent = await agentUnder();
     const answer = await agent.act({ ...WRITE, endpoint: `/items?${query}` });
@@ -137,13 +146,27 @@ describe('methods', () => {
     },
   );
 
+  test.each(DOORS)('the member _method of JSON is refused by %s where it holds one', async (door) => {
+    const agent = await agentUnder();
+    for (const name of ['_method', '_METHOD', '.method', '＿method', 'X-Tunneled-Method'])
+      for (const value of ['DELETE', ' patch ']) {
+        const answer = await actThrough(door, agent, { ...WRITE, data: { a: 1, [name]: value } });
+        expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_request']);
+        expect(answer.body.detail).toContain('names a method');
+      }
+    expect(understood).toEqual([]);
+  });
+
   test('its twins: a method that is data, deeper in the form, and in JSON', async () => {
     const agent = await agentUnder([], { formed: {}, demo: {} });
     const data = { method: 'card', payment: { _method: 'card' } };
     expect((await agent.act({ ...WRITE, platform: 'formed', data })).status).toBe(200);
     expect(last()).toMatchObject({ method: 'POST', form: { method: 'card' } });
-    expect((await agent.act({ ...WRITE, data: { _method: 'card' } })).status).toBe(200);
-    expect(last().method).toBe('POST');
+    for (const door of DOORS) {
+      const members = { _method: 'card', inner: { _method: 'DELETE' }, method: 'DELETE' };
+      expect((await actThrough(door, agent, { ...WRITE, data: members })).status).toBe(200);
+      expect(last().method).toBe('POST');
+    }
   });
 });
 

@@ -52,8 +52,16 @@ test('an empty home holds nothing, and the exit code says so', async () => {
     '[credential "https://broker.example/git"]\n\thelper = \n\thelper = !agent-broker git-credential --profile x\n',
   );
   const { code, stdout } = await look({ EDITOR: 'vi', TOKEN: 'short', SECRETS: 'true' }, '--', 'make', 'all');
-  expect(stdout).toBe('Nothing was found that make all could use without the broker.\n');
+  expect(stdout).toBe(
+    'Nothing was found that make all could use without the broker.\nThe metadata address of a cloud, which may give a machine credentials, was not asked: add --metadata.\n',
+  );
   expect(code).toBe(0);
+  expect(JSON.parse((await look({}, '--json')).stdout)).toEqual({ ok: true, findings: [], metadata: 'not asked' });
+  // Nothing listens on the port of discard.
+  const asked = await look({}, '--metadata', '127.0.0.1:9', '--', 'make', 'all');
+  expect(asked.stdout).toBe('Nothing was found that make all could use without the broker.\n');
+  const inJson = await look({}, '--json', '--metadata', '127.0.0.1:9');
+  expect(JSON.parse(inJson.stdout)).toEqual({ ok: true, findings: [], metadata: 'asked' });
 });
 
 describe('variables', () => {
@@ -104,6 +112,7 @@ describe('variables', () => {
     expect(stdout).toContain('GITHUB_TOKEN\n    a key of GitHub\n');
     expect(stdout).toContain('2 found that npm test could use');
     expect(stdout).toContain('agent-broker run --strict -- npm test');
+    expect(stdout).toContain('was not asked: add --metadata.');
   });
 
   test('that "run" has put there are worth nothing elsewhere', async () => {

@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { answerGit } from '../../bin/git-credential.ts';
+import { PolicyRules } from '../../broker/config-file/schema.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
@@ -58,6 +60,16 @@ describe('git-setup', () => {
     expect(username).toBe('agent');
     const { agent_id, iat = 0, exp } = decodeJwt(password);
     expect([agent_id, exp]).toEqual(['agt_1', iat + 300]);
+  });
+
+  test('ends with the rule that lets an agent push its branches', async () => {
+    const { stdout } = await setup('--dry-run');
+    const [rule = '', last] = stdout.trimEnd().split('\n').slice(-2);
+    expect(last).toBe('and refs: ["agent/*"] in its grant.');
+    const parsed = PolicyRules.parse([parse(rule)]);
+    expect(parsed).toEqual([{ effect: 'allow', platforms: ['codehost'], scopes: ['codehost:contents.*'] }]);
+    await setup();
+    expect((await setup('--undo')).stdout).not.toContain('codehost:contents');
   });
 
   test('no file holds a token, and other helpers are not told of one', async () => {

@@ -5,7 +5,7 @@ import { load, withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
 describe.skipIf(withoutLab)(`answers that go on${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
-  const { world, agent } = givenLab();
+  const { world, agent, approve } = givenLab();
 
   test('Octokit follows the Link of a page through the broker', async () => {
     const { Octokit } = load('@octokit/rest');
@@ -50,5 +50,27 @@ describe.skipIf(withoutLab)(`answers that go on${withoutLab ? ` (skipped: ${with
       proceed();
     }
     expect(read).toEqual(['Good', ' morning']);
+  });
+
+  test('OpenAI’s client reads a completion that was held, with all of its events', async () => {
+    const { OpenAI } = load('openai');
+    const holder = await agent('openai', { without: 'openai:files.delete', heldScope: 'openai:inference.run' });
+    const event = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(event('Good'));
+      setTimeout(() => response.end(`${event(' morning')}data: [DONE]\n\n`), 100);
+    };
+    const openai = new OpenAI({ apiKey: holder.token(), baseURL: `${world.running.baseUrl}/proxy/openai` });
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const ask = (wait: string) =>
+      openai.chat.completions.create({ model: 'gpt-x', messages, stream: true }, { headers: { 'X-Svc-Wait': wait } });
+    const refusal: unknown = await ask('0').catch((error: unknown) => error);
+    await approve((refusal as Error).message);
+    const stream = await ask('10');
+    const read: string[] = [];
+    for await (const { choices } of stream) read.push(choices[0].delta.content);
+    expect(read).toEqual(['Good', ' morning']);
+    expect(world.upstream.seen.map(({ body }) => JSON.parse(body).stream)).toEqual([true]);
   });
 });

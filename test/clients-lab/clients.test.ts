@@ -1,9 +1,8 @@
 /** Clients of platforms as npm has them, given the address of the broker by their line in docs/unmodified.md. */
-import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { shared } from '../world/given.ts';
 import { CLIENTS, type Client, madeByLine } from './clients.ts';
-import { load, withoutLab } from './installed.ts';
+import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
 
 describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
@@ -43,41 +42,5 @@ describe.skipIf(withoutLab)(`clients of platforms${withoutLab ? ` (skipped: ${wi
       expect(await held.call(made({ 'X-Svc-Wait': '0' }))).toMatchObject(held.is as object);
       expect(world.upstream.seen).toHaveLength(1);
     });
-  });
-
-  test('a stream that the S3 client sends in chunks, with a checksum after them, arrives as the bytes that it is', async () => {
-    const s3 = CLIENTS.find(({ platform }) => platform === 's3')!;
-    const agent = await agentOf('s3', { ...s3, heldScope: 's3:buckets.delete' });
-    const { PutObjectCommand } = load('@aws-sdk/client-s3');
-    let sent: Record<string, string> = {};
-    const client = madeByLine(s3, agent.token(), world.running.baseUrl, {}) as {
-      send(command: unknown): Promise<unknown>;
-      middlewareStack: { add(middleware: unknown, options: unknown): void };
-    };
-    const watch = (next: (given: unknown) => unknown) => (given: { request: { headers: Record<string, string> } }) => {
-      sent = given.request.headers;
-      return next(given);
-    };
-    client.middlewareStack.add(watch, { step: 'finalizeRequest', priority: 'low' });
-    for (const size of [2_000, 900_000]) {
-      const text = 'x'.repeat(size);
-      const pieces = Readable.from([Buffer.from(text.slice(0, 1_000)), Buffer.from(text.slice(1_000))]);
-      await client.send(
-        new PutObjectCommand({
-          Bucket: 'bucket',
-          Key: 'new.txt',
-          Body: pieces,
-          ContentLength: size,
-          ContentType: 'text/plain',
-        }),
-      );
-      expect(sent['content-encoding']).toBe('aws-chunked');
-      const { headers, body } = world.upstream.seen.at(-1)!;
-      expect([body === text, headers['content-encoding'], headers['content-length']]).toEqual([
-        true,
-        undefined,
-        String(size),
-      ]);
-    }
   });
 });

@@ -69,6 +69,14 @@ const ANSWERS: Record<string, (operation: string, body: string) => Answered | un
       return xml(
         '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name><KeyCount>1</KeyCount><IsTruncated>false</IsTruncated><Contents><Key>a.txt</Key><Size>3</Size></Contents></ListBucketResult>',
       );
+    if (/^POST \/bucket\/?\?delete/.test(operation))
+      return xml('<DeleteResult><Deleted><Key>a.txt</Key></Deleted><Deleted><Key>b.txt</Key></Deleted></DeleteResult>');
+    if (/^POST \/bucket\/new.txt\?uploads/.test(operation))
+      return xml('<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>');
+    if (/^POST \/bucket\/new.txt\?.*uploadId=u1/.test(operation))
+      return xml('<CompleteMultipartUploadResult><ETag>"e"</ETag></CompleteMultipartUploadResult>');
+    if (/^DELETE \/old\/?(?:\?|$)/.test(operation)) return { status: 204, type: 'application/xml', body: '' };
+    if (operation.startsWith('GET /bucket/a.txt')) return { type: 'text/plain', body: 'abc' };
     return operation.startsWith('PUT /bucket/new.txt') ? { type: 'application/xml', body: '' } : undefined;
   },
 };

@@ -3,6 +3,9 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { send } from '../world/agent.ts';
+
 import { startReplica } from '../world/replica.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CLIENTS, madeByLine } from './clients.ts';
@@ -66,5 +69,31 @@ describe.runIf(runs)(`clients that repeat requests, on postgres${postgresNote}`,
     for (const message of await Promise.all(all)) expect(message).toContain('agent-broker: approval_pending');
     expect(world.upstream.seen).toHaveLength(REPEATING.length);
     expect(await pending()).toHaveLength(REPEATING.length);
+  });
+
+  test('the replica that makes the approved calls is killed: each is told that they may have been made, and asks nobody again', async () => {
+    const replica = await startReplica(world, { behind: true });
+    target = Number(new URL(world.running.baseUrl).port);
+    world.upstream.answer = () => {};
+    const before = world.upstream.seen.length;
+    const already = await pending();
+    const all = REPEATING.map((client) => begin(client, 100).then(String, (error: Error) => error.message));
+    const mine = async () => (await pending()).filter((id) => !already.includes(id));
+    await expect.poll(mine, { timeout: 15_000 }).toHaveLength(REPEATING.length);
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    for (const id of await mine())
+      void send(`${replica.baseUrl}/owner/approvals/${id}/approve`, { method: 'POST', headers, body: '{}' }).catch(
+        () => {},
+      );
+    await expect.poll(() => world.upstream.seen.length - before, { timeout: 15_000 }).toBe(REPEATING.length);
+    replica.process.signal('SIGKILL');
+    world.upstream.answer = undefined;
+    for (const message of await Promise.all(all)) {
+      expect(message).toContain('agent-broker: executed_outcome_unknown');
+      expect(message).toContain('outcome unknown: the broker stopped while the call was in flight');
+    }
+    expect(world.upstream.seen.length - before).toBe(REPEATING.length);
+    expect(await mine()).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 /** The manifest of a platform of one's own, changed in the console. */
 import { describe, expect, test } from 'vitest';
+import { putPlatform } from '../../broker/store/governed-versions.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, openConsole, says } from '../world/console.ts';
@@ -69,6 +70,37 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelector('#manifest').innerText.includes('demo:change')`);
       expect(await page.value('document.body.innerText')).not.toContain(CANARY);
       expect(page.complaints.filter((one) => !/400/.test(one))).toEqual([]);
+    });
+
+    test('of a built-in platform that an earlier release made is updated, after a look at what changes', async () => {
+      const organisation = await world.demoOrganisation();
+      const made = await organisation.ask('POST', '/owner/platforms', { platform: 'pay', entry: { use: 'stripe' } });
+      const { refused_headers: _refused, ...rest } = made.body.manifest;
+      const { 'stripe:balance.read': _balance, ...scopes } = rest.scopes;
+      const manifest = JSON.stringify({ ...rest, scopes });
+      const place = { organisationId: organisation.id, platformId: 'pay', entry: '{"use":"stripe"}' };
+      await putPlatform(world.running.broker.store.db, { ...place, manifest }, Date.now());
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/connections`);
+      await page.until(`document.querySelector('#updates') !== null`);
+      expect(await page.value('document.querySelector("#updates").innerText')).not.toContain('demo');
+      await page.resize(DESKTOP);
+      await expectAccessible(page, 'updates of platforms');
+      await page.value(`document.querySelector('#updates').scrollIntoView()`);
+      await page.screenshot('updates');
+      await page.click('[data-update="pay"]');
+      await page.until(`document.querySelector('#manifest-changes') !== null`);
+      const said = await page.value<string>(`document.querySelector('dialog').innerText`);
+      expect(said).toContain('refused_headers: none → stripe-account, stripe-context');
+      expect(said).toContain('scope stripe:balance.read: added');
+      await expectAccessible(page, 'what an update changes', 'dialog');
+      await page.screenshot('update-changes');
+      await page.click('#update-platform');
+      await says(page, 'has version 3 of its manifest');
+      await page.until(`document.querySelector('#updates') === null`);
+      const { version, update_available } = (await organisation.ask('GET', '/owner/platforms/pay')).body;
+      expect([version, update_available]).toEqual([3, false]);
+      expect(page.complaints).toEqual([]);
     });
 
     test('which somebody else changed meanwhile is not overwritten, and a click beside what is written loses nothing', async () => {

@@ -1,5 +1,6 @@
 /** What the console makes of an OpenAPI document and of what is written about an API: without a browser. */
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { readOpenApi } from '../../broker/console/static/connections/openapi.js';
 import { entryOf, NOTHING, scopesAsText, scopesIn } from '../../broker/console/static/connections/own-entry.js';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
@@ -38,6 +39,32 @@ test('an OpenAPI document becomes a platform: scopes by tag, reading, changing a
     'crm:files.read': ['GET /files/*.pdf'],
   });
   expect(parsePlatformEntry(entry)).toMatchObject({ success: true });
+});
+
+test.each([
+  [{ openapi: '3.1.0', components: { parameters: {} } }, '#/components/parameters/dry'],
+  [{ swagger: '2.0' }, '#/parameters/dry'],
+])('headers that a document names are sent on for unmodified clients: %j', async (document, $ref) => {
+  const dry = { in: 'header', name: 'X-Dry-Run' };
+  const shared = 'swagger' in document ? { parameters: { dry } } : { components: { parameters: { dry } } };
+  const header = (name: string) => ({ in: 'header', name });
+  const { more = '' } = await readOpenApi(
+    JSON.stringify({
+      ...document,
+      ...shared,
+      paths: {
+        '/a': {
+          parameters: [header('X-Tenant'), header('Accept'), header('Content-MD5'), header('a\nb: c')],
+          get: { parameters: [{ $ref }, { in: 'query', name: 'x-q' }, { $ref: '#/nowhere' }] },
+          post: { parameters: [header('x-tenant'), header('Authorization')] },
+        },
+      },
+    }),
+  );
+  const members = await parse(more);
+  expect(members).toEqual({ client_headers: ['x-tenant', 'x-dry-run'] });
+  const entry = entryOf('rest', own({}), members);
+  expect(parsePlatformEntry(entry)).toMatchObject({ success: true, data: members });
 });
 
 test('Swagger 2 names its host, and how it wants its credential', async () => {

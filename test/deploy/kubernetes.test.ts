@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { readConfig } from '../../broker/config.ts';
 import { objectsFile, sourceHash, VARIANTS, valuesFile, valuesOf } from '../../deploy/check-chart.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
@@ -170,4 +171,17 @@ describe('what hangs together', () => {
       );
     }
   });
+});
+
+test('the ingress takes what git may send, and is told of memory before the limit of a pod ends it', () => {
+  const { annotations } = ofKind('full', 'Ingress').metadata as Any;
+  const { gitMaxRequestBytes } = readConfig({ BASE_URL: 'https://broker.example.com' });
+  expect(Number.parseInt(annotations['nginx.ingress.kubernetes.io/proxy-body-size'], 10) * 1024 ** 2).toBe(
+    gitMaxRequestBytes,
+  );
+  const alerts = readFileSync(join(ROOT, 'deploy/prometheus/alerts.yaml'), 'utf8');
+  const alarm = Number(/process_resident_memory_bytes\S* > (\S+)/.exec(alerts)?.[1]);
+  const { memory } = (valuesOf('minimal').resources as Any).limits;
+  expect(memory).toBe('1Gi');
+  expect(alarm).toBeLessThan(0.9 * 1024 ** 3);
 });

@@ -14,7 +14,7 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
   let given: GitWorld;
   let repositories = 0;
   beforeAll(async () => {
-    given = await startGitWorld(store);
+    given = await startGitWorld(store, {}, { git_push_options: ['ci.skip', 'ci.variable'] });
   });
 
   /** A repository of its own with a clone that has one commit more. */
@@ -95,6 +95,39 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     await expectRefused(narrower, push(narrower, work, 'HEAD:refs/heads/agent/z'), ['refs/heads/agent/z']);
     expect(await push(narrower, work, 'HEAD:refs/heads/agent/x')).toMatchObject({ code: 0 });
     await expectRefused(narrower, push(narrower, work, '--delete', 'agent/x'), ['refs/heads/agent/x']);
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['repos', { repos: ['acme/*'] }],
+    ['refs', { refs: ['agent/*'] }],
+    ['ref_changes', { ref_changes: ['create', 'update'] }],
+  ])('with %s, a push with an option that the platform does not list is not sent', async (_, constraints) => {
+    const agent = await given.agent({ constraints });
+    const work = await cloned(agent);
+    const to = 'HEAD:refs/heads/agent/x';
+    for (const [options, name] of [
+      [['merge_request.create', 'merge_request.target=main'], 'merge_request.create'],
+      [['ci.skip', 'merge_request.target_project=other/app'], 'merge_request.target_project'],
+      [['merge_request.remove_source_branch'], 'merge_request.remove_source_branch'],
+      [['repo.private=false'], 'repo.private'],
+      [['CI.skip'], 'CI.skip'],
+      [['ci.skip.more'], 'ci.skip.more'],
+      [[' ci.skip'], ' ci.skip'],
+    ] as const) {
+      const { length } = given.host.seen;
+      const pushing = push(agent, work, ...options.flatMap((option) => ['-o', option]), to);
+      await expectRefused(agent, pushing, [`-o ${name}`]);
+      const { stderr } = await pushing;
+      expect(stderr).toContain(
+        `remote: agent-broker: repo_not_allowed - ${work.name}: the push option "${name}" may do more than this grant allows; push without -o`,
+      );
+      expect(stderr).toContain('! [remote rejected] HEAD -> agent/x (repo_not_allowed)');
+      expect(stderr).not.toContain('other/app');
+      expect(given.host.seen.slice(length).filter(({ method }) => method === 'POST')).toEqual([]);
+    }
+    expect(work.refs()).toEqual(['refs/heads/main']);
+    expect(await push(agent, work, '-o', 'ci.skip', '-o', 'ci.variable=A=1', to)).toMatchObject({ code: 0 });
+    expect(work.refs()).toEqual(['refs/heads/agent/x', 'refs/heads/main']);
   });
 
   test('an owner who asks beforehand is told what a push, a fetch and an advertisement come to', async () => {

@@ -20,7 +20,10 @@ const PIECE = 64 * 1024;
 /** In units of `machineMs`: 0.3 to 0.5, most of it in `JSON.parse`. In one piece, 1.5 and more. */
 const LONGEST_TURN = 1;
 
-describe('long bodies and answers', { timeout: 60_000 }, () => {
+/** A garbage collection of what earlier test files left behind counts to a turn, so a turn that is too long is measured again. */
+const MEASURED = { timeout: 60_000, retry: 2 };
+
+describe('long bodies and answers', MEASURED, () => {
   const world = givenWorld('sqlite');
   const organisation = shared(() => world.organisation());
   let unit: number;
@@ -116,7 +119,7 @@ describe('long bodies and answers', { timeout: 60_000 }, () => {
 });
 
 /** The worst that is known at each door. */
-describe('one request keeps nobody waiting', { timeout: 60_000 }, () => {
+describe('one request keeps nobody waiting', MEASURED, () => {
   const world = givenWorld('sqlite');
   let unit: number;
   let agent: TestAgent;

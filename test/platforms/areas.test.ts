@@ -49,6 +49,15 @@ const AREAS: [BuiltinName, string, string][] = [
   ['kubernetes', 'GET /api/v1/namespaces/shop/configmaps/web', 'config.read'],
   ['kubernetes', 'PUT /apis/apps/v1/namespaces/shop/deployments/web', 'workloads.write'],
   ['kubernetes', 'PUT /apis/apps/v1/namespaces/shop/statefulsets/db/scale', 'workloads.scale'],
+  ['kubernetes', `PATCH ${POD}`, 'pods.write'],
+  ['kubernetes', 'PATCH /apis/apps/v1/namespaces/shop/deployments/web', 'workloads.write'],
+  ['kubernetes', 'PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale', 'workloads.scale'],
+  ['kubernetes', 'PATCH /api/v1/nodes/n1', 'nodes.write'],
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop', 'namespaces.write'],
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop/configmaps/web', 'config.write'],
+  // The answer to a patch is the whole secret.
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop/secrets/db', 'secrets.patch'],
+  ['kubernetes', 'PATCH /apis/rbac.authorization.k8s.io/v1/clusterroles/admin', 'rbac.write'],
   ['kubernetes', 'POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings', 'rbac.write'],
   ['kubernetes', 'DELETE /api/v1/namespaces/shop', 'namespaces.delete'],
   ['kubernetes', 'GET /apis/metrics.k8s.io/v1beta1/nodes', 'cluster.read'],
@@ -65,7 +74,14 @@ const AREAS: [BuiltinName, string, string][] = [
   ['s3', 'DELETE /reports/2026/11.json', 'objects.delete'],
   ['s3', 'DELETE /reports/2026/11.json?versionId=1', 'versions.delete'],
   ['s3', 'PUT /reports/2026/11.json?retention', 'locks.write'],
-  ['s3', 'POST /reports?delete', 'objects.delete'],
+  // The XML may name versions.
+  ['s3', 'POST /reports?delete', 'versions.delete'],
+  ['s3', 'POST /reports/?delete', 'versions.delete'],
+  ['s3', 'POST /reports?metadataTable', 'config.write'],
+  ['s3', 'PUT /reports?metadataInventoryTable', 'config.write'],
+  ['s3', 'PUT /reports?abac', 'permissions.write'],
+  ['s3', 'POST /reports/2026/11.csv?select&select-type=2', 'objects.read'],
+  ['s3', 'POST /reports/2026/11.csv?restore&versionId=1', 'objects.restore'],
   ['s3', 'POST /reports/2026/11.json?uploads', 'uploads.write'],
 ];
 
@@ -86,19 +102,38 @@ const NONE: [BuiltinName, string][] = [
   ['npm', 'DELETE /react'],
   // Another spelling of what is in another scope.
   ['npm', 'GET /-%2Fnpm%2Fv1%2Ftokens'],
+  ['npm', 'PUT /-%2Fuser%2Forg.couchdb.user:bob'],
+  ['npm', 'PUT /-%2fuser%252Forg.couchdb.user:bob'],
+  ['npm', 'GET /-%2Fuser%2Forg.couchdb.user:bob'],
+  ['npm', 'PUT /-%2Fuser%2Forg.couchdb.user:bob/-rev/1-a'],
+  ['npm', 'DELETE /-%2Fuser/-rev/1-a'],
   ['npm', 'PUT /react%2F-rev%2F7-abc'],
   ...['exec', 'attach', 'portforward', 'proxy', 'proxy/admin', 'ephemeralcontainers'].flatMap((into) =>
-    ['GET', 'POST', 'PUT', 'DELETE'].map((method): [BuiltinName, string] => ['kubernetes', `${method} ${POD}/${into}`]),
+    ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method): [BuiltinName, string] => [
+      'kubernetes',
+      `${method} ${POD}/${into}`,
+    ]),
   ),
   ['kubernetes', 'GET /api/v1/nodes/n1/proxy/pods'],
   ['kubernetes', 'GET /api/v1/namespaces/shop/services/web/proxy'],
   ['kubernetes', 'POST /api/v1/namespaces/shop/serviceaccounts/web/token'],
   ['kubernetes', 'POST /apis/certificates.k8s.io/v1/certificatesigningrequests'],
-  ['kubernetes', `PATCH ${POD}`],
+  ...['status', 'log', 'eviction', 'binding', 'resize'].map((into): [BuiltinName, string] => [
+    'kubernetes',
+    `PATCH ${POD}/${into}`,
+  ]),
+  ['kubernetes', 'PATCH /api/v1/nodes/n1/status'],
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop/finalize'],
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop/serviceaccounts/web/token'],
+  ['kubernetes', 'PATCH /apis/apps/v1/namespaces/shop/daemonsets/web/scale'],
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop/pods'],
   ['kubernetes', 'GET /api/v1/namespaces/shop/Secrets/db'],
   ['kubernetes', 'DELETE /api/v1/namespaces'],
   ['s3', 'PUT /'],
   ['s3', 'PATCH /reports/2026/11.json'],
+  // Answers with a credential.
+  ['s3', 'GET /reports?session'],
+  ['s3', 'GET /reports/?Session='],
   // Two that need two scopes.
   ['s3', 'PUT /reports/2026/11.json?acl&tagging'],
 ];

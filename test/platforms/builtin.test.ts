@@ -68,12 +68,19 @@ const READS_BY_POST: Record<string, string[]> = {
   ],
   'openai:vectorstores.read': ['POST /vector_stores/*/search'],
   'anthropic:models.read': ['POST /v1/messages/count_tokens'],
+  // With `?select`, alone.
+  's3:objects.read': ['POST /*/**'],
 };
 
 const PREFIXES: Record<string, string> = { github: 'codehost' };
 
 describe.each([...BUILTIN_NAMES])('%s', (name) => {
   const { scopes } = rulesOf(name);
+
+  test('has a form of its errors, in which its clients show why a call is refused', () => {
+    const { kind, error_body } = manifestOf(name);
+    if (kind !== 'mcp') expect(JSON.stringify(error_body)).toContain('{detail}');
+  });
 
   test('satisfies the schema', () => {
     expect(parsePlatformEntry(entryOf(name)).error).toBeUndefined();

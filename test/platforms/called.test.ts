@@ -83,6 +83,7 @@ const CASES: Case[] = [
       // Another spelling of what is in another scope.
       { method: 'PUT', endpoint: '/app%2F-rev%2F1-abc', scope: 'npm:packages.publish', data: {} },
       { method: 'GET', endpoint: '/-%2Fnpm%2Fv1%2Ftokens', scope: 'npm:packages.read' },
+      { method: 'PUT', endpoint: '/-%2Fuser%2Forg.couchdb.user:ann', scope: 'npm:packages.publish', data: {} },
       { method: 'POST', endpoint: '/-/npm/v1/tokens', scope: 'npm:packages.publish', data: { password: 'x' } },
       { method: 'PUT', endpoint: '/-/user/org.couchdb.user:ann', scope: 'npm:packages.publish', data: {} },
     ],
@@ -212,5 +213,54 @@ describe.each(CASES)('$name', ({ name, preset, credential, secret = CANARY, answ
     const answered = await act(call);
     expect(answered.status, answered.text).toBe(403);
     expect(world.upstream.seen).toEqual([]);
+  });
+});
+
+describe('a patch of Kubernetes', () => {
+  const WEB = '/apis/apps/v1/namespaces/shop/deployments/web';
+  const YAML = 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: web }\nspec: { replicas: 3 }\n';
+  const LIST = [{ op: 'replace', path: '/spec/replicas', value: 3 }];
+  const agent = shared(async () => {
+    const manifest = { ...manifestOf('kubernetes'), base_url: world.upstream.url };
+    await organisation.platform({ id: 'cluster', manifest });
+    return await organisation.agent({
+      rules: [{ effect: 'deny', endpoints: ['/apis/**'], when: 'request.body.spec.replicas > 5' }, { effect: 'allow' }],
+      grants: { cluster: { scopeList: ['kubernetes:workloads.write', 'kubernetes:config.write'] } },
+    });
+  });
+  const patch = (endpoint: string, type: string, data: unknown) =>
+    agent.act({
+      platform: 'cluster',
+      method: 'PATCH',
+      endpoint,
+      scope: endpoint === WEB ? 'kubernetes:workloads.write' : 'kubernetes:config.write',
+      headers: { 'Content-Type': type },
+      data,
+    });
+  const MAP = '/api/v1/namespaces/shop/configmaps/web';
+
+  test.each([
+    ['application/merge-patch+json', { data: { a: null } }],
+    ['application/strategic-merge-patch+json', { data: { a: 'b' } }],
+    ['application/json-patch+json', [{ op: 'add', path: '/data/a', value: 'b' }]],
+    ['application/apply-patch+yaml', 'apiVersion: v1\nkind: ConfigMap\ndata: { a: b }\n'],
+  ])('of the type %s is sent as it is', async (type, data) => {
+    const answered = await patch(MAP, type, data);
+    expect(answered.status, answered.text).toBe(200);
+    const { method, target, headers, body } = world.upstream.seen.at(-1)!;
+    expect([method, target, headers['content-type']]).toEqual(['PATCH', MAP, type]);
+    expect(body).toBe(typeof data === 'string' ? data : JSON.stringify(data));
+  });
+
+  test.each([
+    ['application/merge-patch+json', { spec: { replicas: 3 } }, 200],
+    ['application/strategic-merge-patch+json', { spec: { replicas: 6 } }, 403],
+    // Neither is read, so a rule on the body counts against the agent.
+    ['application/json-patch+json', LIST, 403],
+    ['application/apply-patch+yaml', YAML, 403],
+  ])('of the type %s with %j is judged by its members: %i', async (type, data, status) => {
+    const answered = await patch(WEB, type, data);
+    expect(answered.status, answered.text).toBe(status);
+    expect(world.upstream.seen).toHaveLength(status === 200 ? 1 : 0);
   });
 });

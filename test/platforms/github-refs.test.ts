@@ -134,12 +134,98 @@ describe('operations that write refs', () => {
     'POST /agents/repos/acme/app/tasks',
     'POST /repositories/42/git/refs',
     'POST /git/acme/app/git-receive-pack',
+    // What lets others push.
+    `PUT ${R}/collaborators/ann`,
+    `PATCH ${R}/invitations/7`,
+    'PUT /orgs/acme/memberships/ann',
+    'POST /orgs/acme/invitations',
+    'POST /orgs/acme/teams',
+    'PATCH /orgs/acme/teams/core',
+    'PUT /orgs/acme/teams/core/memberships/ann',
+    'PUT /orgs/acme/teams/core/repos/acme/app',
+    'PUT /Orgs/acme/Teams/core/repos/acme/app/',
+    'PUT /orgs/acme/organization-roles/users/ann/8136',
   ])('the call does not say which: %s', (line) => {
     expect(written(line, { branch: 'agent/x', ref: 'refs/heads/agent/x' })).toEqual(expect.any(String));
   });
 });
 
+describe('what is written because of a member of the body', () => {
+  const ASSIGNING = [
+    `POST ${R}/issues`,
+    `PATCH ${R}/issues/7`,
+    `POST ${R}/issues/7/assignees`,
+    `PATCH ${R}/Issues/7.json`,
+    `PATCH ${R}/dependabot/alerts/1`,
+    `PATCH ${R}/code-scanning/alerts/1`,
+    `PATCH ${R}/secret-scanning/alerts/1`,
+  ];
+
+  test.each<JsonObject>([
+    { agent_assignment: { target_repo: 'acme/app' } },
+    { agentAssignment: {} },
+    { assignees: ['ann', 'copilot-swe-agent[bot]'] },
+    { assignees: ['Copilot'] },
+    { Assignees: 'COPILOT' },
+    { assignee: '@copilot' },
+    { assignee: ' copilot-swe-agent' },
+    { assignee: 'Anthropic-Code-Agent[Bot]' },
+    { assignees: [{ login: 'Copilot', rationale: 'x' }] },
+    { 'assignees[]': 'Copilot' },
+    { assignees: [], ASSIGNEES: ['Copilot'] },
+  ])('an agent of GitHub that is assigned: %j', (body) => {
+    for (const line of ASSIGNING) expect(written(line, body), line).toMatch(/^an agent of GitHub writes branches/);
+  });
+
+  test.each<JsonObject>([
+    {},
+    { title: 'x', assignee: null },
+    { assignee: '', assignees: [] },
+    { assignees: ['ann', 'bot', 'copilot-fan', '[bot]-x'] },
+    { assignees: [{ login: 'ann', suggest: true }] },
+    { body: 'Ask Copilot, or dependabot[bot]', labels: ['copilot'] },
+  ])('a person, or nobody: %j', (body) => {
+    for (const line of ASSIGNING) expect(written(line, body), line).toEqual([]);
+  });
+
+  test.each([
+    'assignees[]=Copilot',
+    'agent_assignment[target_repo]=acme/app',
+    'assignee.login=ann',
+    'x=1;Assignee=ann',
+  ])('the query: %s', (query) => {
+    expect(written(`POST ${R}/issues?${query}`, { title: 'x' })).toMatch(/^the query must not name/);
+    expect(written(`DELETE ${R}/issues/7/assignees?${query}`)).toEqual([]);
+  });
+
+  test.each([`POST ${R}/security-advisories`, `POST ${R}/security-advisories/reports`])(
+    'a private fork: %s',
+    (line) => {
+      for (const start_private_fork of [true, 'true', 1, 'false', null, [true]])
+        expect(written(line, { start_private_fork }), `${start_private_fork}`).toMatch(/^a new repository begins/);
+      expect(written(line, { start_private_fork: false, StartPrivateFork: true })).toMatch(/^a new repository begins/);
+      expect(written(`${line}?start_private_fork=true`, {})).toMatch(/^the query must not name/);
+      expect(written(line, { summary: 'x', start_private_fork: false })).toEqual([]);
+      expect(written(line, { summary: 'x' })).toEqual([]);
+    },
+  );
+
+  test('a custom domain, and what all members of an organisation may do', () => {
+    for (const cname of ['docs.acme.example', null])
+      expect(written(`PUT ${R}/pages`, { cname })).toMatch(/^a custom domain is committed/);
+    expect(written(`PUT ${R}/pages`, { https_enforced: true })).toEqual([]);
+    expect(written('PATCH /orgs/acme', { default_repository_permission: 'write' })).toMatch(/may push to any branch/);
+    expect(written('PATCH /orgs/acme', { name: 'Acme' })).toEqual([]);
+  });
+});
+
 test.each([
+  `DELETE ${R}/collaborators/ann`,
+  `DELETE ${R}/invitations/7`,
+  'DELETE /orgs/acme/memberships/ann',
+  'DELETE /orgs/acme/teams/core/repos/acme/app',
+  'DELETE /orgs/acme/organization-roles/users/ann/8136',
+  'PUT /orgs/acme/outside_collaborators/ann',
   `POST ${R}/issues`,
   `PATCH ${R}/issues/7`,
   `PUT ${R}/issues/7/labels`,

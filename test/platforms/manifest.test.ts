@@ -57,7 +57,9 @@ describe('a manifest is taken', () => {
       },
     ],
     ['with reads whose redirect is followed', { follow: ['GET /contacts/*/export', 'GET /files/**'] }],
+    ['with push options', { git_push_options: ['ci.skip', 'ci.variable'] }],
     ['with forbidden headers', { forbidden_headers: ['Act-As'] }],
+    ['with refused headers', { refused_headers: ['act-for', 'impersonate-*'] }],
     ['with fixed headers', { headers: { 'X-Version': '2', accept: 'application/json; v=1' } }],
     ['on this machine without TLS', { base_url: 'http://127.0.0.1:4010/api' }],
     ['with a slash at the end', { base_url: 'https://crm.example/api/' }],
@@ -105,6 +107,7 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ default_headers: { Authorization: 'x' } }, 'default_headers.Authorization: carries a credential'],
     [{ default_headers: { Cookie: 'x' } }, 'belongs to the connection or to the broker'],
     [{ forbidden_headers: ['a b'] }, 'forbidden_headers.0: is not the name of a header'],
+    [{ refused_headers: ['Act-For'] }, 'refused_headers.0: write a name in lower case'],
     [{ auth: { type: 'digest' } }, 'auth.type: write { type: bearer }, or one of basic'],
     [{ auth: { type: 'bearer', token: 'abc' } }, 'auth: '],
     [
@@ -154,6 +157,18 @@ describe('a manifest is refused, with the field and what to write', () => {
       'content_scopes.POST /contacts.0.paths.0: "a" is not an endpoint pattern: it must begin with `/`',
     ],
     [
+      {
+        content_scopes: {
+          'POST /contacts': [{ pointer: '/a', in: 'query', unless: ['b'], scope: 'crm:contacts.write' }],
+        },
+      },
+      'content_scopes.POST /contacts.0.unless: is about values of a body',
+    ],
+    [
+      { content_scopes: { 'POST /contacts': [{ unless: ['b'], scope: null }] } },
+      'content_scopes.POST /contacts.0.pointer: is missing',
+    ],
+    [
       { content_scopes: { 'POST contacts': [{ pointer: '/a', scope: 'crm:contacts.write' }] } },
       'content_scopes.POST contacts: "POST contacts" is not an operation',
     ],
@@ -181,6 +196,12 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ bodies: { 'POST /files': 'xml' } }, 'bodies.POST /files: write one of json, form, multipart, list, text, bytes'],
     [{ kind: 'graphql', follow: [], scopes: {} }, 'follow: is for platforms of kind rest only'],
     [{ kind: 'graphql', refs: {}, scopes: {} }, 'refs: is for platforms of kind rest only'],
+    [{ kind: 'graphql', git_push_options: [], scopes: {} }, 'git_push_options: is for platforms of kind rest only'],
+    [{ git_push_options: ['ci.variable=A'] }, 'git_push_options.0: write the name of a push option, without "="'],
+    [
+      { refs: { 'POST /issues': [{ in: 'body', at: 'assignees', why: 'x' }] } },
+      'refs.POST /issues: refs "POST /issues": a member that leaves open what is written has a JSON pointer',
+    ],
     [{ attestation: 'both' }, 'attestation: is for platforms of kind mcp only'],
     [{ graphql: { path: 'graphql' } }, 'graphql.path: write a plain path such as "/graphql"'],
     [{ kind: 'graphql', body: 'form', scopes: {} }, 'body: is for platforms of kind rest only'],
@@ -270,10 +291,10 @@ describe('use: a built-in platform with changes', () => {
     expect(BUILTIN_PLATFORMS.notion).toEqual(before);
   });
 
-  test('forbidden headers are replaced whole, so that who means it can take them', () => {
-    expect(parsePlatformEntry({ use: 'stripe' }).data?.forbidden_headers).toEqual(['stripe-account', 'stripe-context']);
-    const opened = parsePlatformEntry({ use: 'stripe', forbidden_headers: ['stripe-context'] });
-    expect(opened.data?.forbidden_headers).toEqual(['stripe-context']);
+  test('refused headers are replaced whole, so that who means it can take them', () => {
+    expect(parsePlatformEntry({ use: 'stripe' }).data?.refused_headers).toEqual(['stripe-account', 'stripe-context']);
+    const opened = parsePlatformEntry({ use: 'stripe', refused_headers: ['stripe-context'] });
+    expect(opened.data?.refused_headers).toEqual(['stripe-context']);
   });
 
   test('the place of uploads is dropped with another address, which would get its tokens otherwise', () => {

@@ -207,6 +207,24 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
   ],
   ['notion', 'POST /pages', { parent: { page_id: 'p1' }, properties: {} }, 'create a page in p1 and 1 other field'],
   ['notion', 'PATCH /pages/p1', { in_trash: true }, 'change page p1, in the bin: true'],
+  [
+    'linear',
+    'POST /',
+    { query: 'mutation { issueUpdate(id: "ENG-1", input: { trashed: true }) { success } }' },
+    'change issue ENG-1, in the trash: true',
+  ],
+  [
+    'google-calendar',
+    'PATCH /calendars/primary/events/e1',
+    { status: 'cancelled' },
+    'change event e1 in primary, status: cancelled',
+  ],
+  [
+    'stripe',
+    'POST /v1/customers/cus_1',
+    { balance: -5000 },
+    'change customer cus_1, balance in the smallest unit: -5000',
+  ],
   ['linear', 'POST /', { query: 'mutation { issueDelete(id: "ENG-1") { success } }' }, 'delete issue ENG-1'],
   [
     'linear',
@@ -285,6 +303,25 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     undefined,
     'delete the ingress web in shop',
   ],
+  [
+    'kubernetes',
+    'PATCH /apis/apps/v1/namespaces/shop/deployments/web',
+    { spec: { paused: true } },
+    'change the deployment web in shop with 1 field',
+  ],
+  [
+    'kubernetes',
+    'PATCH /apis/apps/v1/namespaces/shop/statefulsets/db/scale',
+    { spec: { replicas: 3 } },
+    'scale the statefulset db in shop to 3',
+  ],
+  [
+    'kubernetes',
+    'PATCH /api/v1/nodes/n1',
+    { spec: { unschedulable: true } },
+    'change the node n1, unschedulable: true',
+  ],
+  ['kubernetes', 'PATCH /api/v1/namespaces/shop/secrets/db', {}, 'change and read the secret db in shop'],
   ['stripe', 'DELETE /v1/customers/cus_1', undefined, 'delete customer cus_1, with all subscriptions'],
   [
     'stripe',

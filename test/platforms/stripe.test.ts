@@ -10,7 +10,7 @@ test('bodies are forms', () => {
 });
 
 test('no agent works on another account', () => {
-  expect(manifestOf('stripe').forbidden_headers).toEqual(['stripe-account', 'stripe-context']);
+  expect(manifestOf('stripe').refused_headers).toEqual(['stripe-account', 'stripe-context']);
 });
 
 test.each<[string, JsonObject, string[] | undefined]>([

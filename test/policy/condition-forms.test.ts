@@ -1,13 +1,16 @@
-/** Conditions on a body that is a form, in which every value is a text: what is plainly a number is compared as one. */
+/**
+ * Conditions on a body that is a form, in which every value is a text: what is plainly a number is compared as one. And on members of any
+ * body, of which servers know more than one spelling.
+ */
 import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { agent, call, NOW } from './world.ts';
 
-function evaluate(source: string, body: JsonObject, isForm = true) {
+function evaluate(source: string, body: JsonObject, isForm = true, query = '') {
   const compiled = compileCondition(source);
   if (!compiled.ok) throw new Error(compiled.error);
-  const concrete = call({ method: 'POST', body, ...(isForm && { isForm: true as const }) });
+  const concrete = call({ method: 'POST', body, query, ...(isForm && { isForm: true as const }) });
   const input = conditionInput(agent(), { platformId: 'crm', scope: 'crm:x', call: concrete }, NOW);
   return compiled.condition.evaluate(input);
 }
@@ -47,4 +50,43 @@ describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body
 test('in JSON a text is never a number', () => {
   expect(evaluate('request.body.amount > 1', amount('5'), false)).toMatchObject({ ok: false });
   expect(evaluate('request.body.amount == 5', amount('5'), false)).toEqual({ ok: true, value: false });
+});
+
+describe.each([
+  ['JSON', false],
+  ['a form', true],
+])('other spellings of members of %s', (_, isForm) => {
+  test.each<[string, JsonObject]>([
+    ['has(request.body.admin) && request.body.admin', { Admin: true }],
+    ['request.body.amount > 5', { amount: 1, Amount: 100 }],
+    ['has(request.body.emailAddress) && request.body.emailAddress == "eve"', { email_address: 'eve' }],
+    ['request.body.order.amount > 5', { order: { amount: 1, AMOUNT: 100 } }],
+    ['has(request.body.order.rush)', { order: { Rush: 1 } }],
+    ['request.body.items.exists(item, has(item.to) && item.to == "eve")', { items: [{ to: 'ann', To: 'eve' }] }],
+    ['request.body.items[0].list[0].to == "eve"', { items: [{ list: [{ to: 'ann', tO: 'eve' }] }] }],
+    ['"admin" in request.body', { ADMIN: true }],
+  ])('%s: the stricter answer of %j counts', (source, body) => {
+    const { loosely, ...exactly } = evaluate(source, body, isForm);
+    expect(exactly).toEqual({ ok: true, value: false });
+    expect(loosely === undefined || (loosely.ok && !loosely.value)).toBe(false);
+  });
+
+  test.each<[string, JsonObject]>([
+    ['has(request.body.admin)', { administrator: true, _admin: true, items: [{ Admin: 1 }] }],
+    ['request.body.amount > 5', { amount: 1, Total: 100 }],
+    ['request.body.items.exists(item, item.to == "eve")', { items: [{ to: 'ann', From: 'eve' }] }],
+  ])('%s of %j has one reading', (source, body) => {
+    expect(evaluate(source, body, isForm)).toEqual({ ok: true, value: false });
+  });
+
+  test('what stands in the query may be read as a member of the body', () => {
+    const source = 'has(request.body.channel) && request.body.channel == "C2"';
+    expect(evaluate(source, { text: 'x' }, isForm, 'channel=C2')).toMatchObject({ loosely: { ok: true, value: true } });
+    expect(evaluate(source, { channel: 'C1' }, isForm, 'Channel=C2')).toMatchObject({
+      ok: true,
+      value: false,
+      loosely: { ok: false },
+    });
+    expect(evaluate(source, { text: 'x' }, isForm, 'limit=5')).toEqual({ ok: true, value: false });
+  });
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
-import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
+import { type CallAsk, type JsonObject, UnreadBody } from '../../broker/policy/facts.ts';
+import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import type { PlatformRules } from '../../broker/policy/platform-rules.ts';
 import { agent, call, NOW } from './world.ts';
 
 const body: JsonObject = JSON.parse(`{
@@ -203,6 +205,82 @@ describe('conditions on git requests', () => {
       error: 'the body of a git request is not read',
     });
     expect(evaluate('has(request.body.amount)', { ...git(), method: 'GET' })).toEqual({ ok: true, value: false });
+  });
+});
+
+describe('the refs that a call writes', () => {
+  const forge = compilePlatformRules({
+    kind: 'rest',
+    scopes: {},
+    graphql: { path: '/graphql' },
+    refs: {
+      'PUT /files/**': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'update' }],
+      'POST /batch': [{ in: 'body', at: '/updates/*/ref', action: 'create' }],
+      'POST /merge': 'its target is not in the call',
+      'POST /issues': [{ in: 'body', at: '/assignee', values: ['*-bot'], why: 'a bot writes branches' }],
+    },
+  });
+  const refsOf = (source: string, changes: Partial<CallAsk>, rules: PlatformRules | undefined = forge) => {
+    const compiled = compileCondition(source);
+    if (!compiled.ok) throw new Error(compiled.error);
+    const asked = { platformId: 'forge', scope: 'forge:x', call: call({ method: 'POST', ...changes }) };
+    return compiled.condition.evaluate(conditionInput(agent(), asked, NOW, rules));
+  };
+  const onMain = 'request.refs.exists(r, r.name == "refs/heads/main" && r.action == "update")';
+  const put = (given: JsonObject | UnreadBody): Partial<CallAsk> => ({ method: 'PUT', path: '/files/a', body: given });
+
+  test('stand there by full names', () => {
+    expect(refsOf(onMain, put({ branch: 'main' }))).toEqual({ ok: true, value: true });
+    expect(refsOf(onMain, put({ branch: 'agent/x' }))).toEqual({ ok: true, value: false });
+    const updates = [{ ref: 'refs/heads/a' }, { ref: 'refs/tags/b' }];
+    const both = 'request.refs.map(r, [r.name, r.action]) == [["refs/heads/a", "create"], ["refs/tags/b", "create"]]';
+    expect(refsOf(both, { path: '/batch', body: { updates } })).toEqual({ ok: true, value: true });
+  });
+
+  test('of git are those of the push, whatever the manifest says', () => {
+    const git = {
+      service: 'git-receive-pack' as const,
+      refs: [{ name: 'refs/heads/main', action: 'update' as const }],
+    };
+    for (const rules of [forge, undefined]) {
+      expect(refsOf(onMain, { path: '/git/a/b/git-receive-pack', git }, rules)).toEqual({ ok: true, value: true });
+      expect(refsOf('request.refs == request.git.refs', { git }, rules)).toEqual({ ok: true, value: true });
+    }
+  });
+
+  test.each<[string, Partial<CallAsk>]>([
+    ['a read', { method: 'GET', path: '/files/a' }],
+    ['what is listed as writing none', { path: '/issues', body: { assignee: 'ann' } }],
+    ['a GraphQL query', { path: '/graphql', body: { query: '{ viewer { login } }' } }],
+  ])('%s writes none', (_, changes) => {
+    expect(refsOf('request.refs == []', changes)).toEqual({ ok: true, value: true });
+  });
+
+  test('there are none where the manifest says nothing of refs', () => {
+    const silent = compilePlatformRules({ kind: 'rest', scopes: {} });
+    expect(refsOf('request.refs == []', put({ branch: 'main' }), silent)).toEqual({ ok: true, value: true });
+    expect(refsOf('has(request.refs) && request.refs.size() == 0', put({}), silent)).toEqual({ ok: true, value: true });
+  });
+
+  test.each<[string, Partial<CallAsk>, string]>([
+    ['a sentence', { path: '/merge' }, 'its target is not in the call'],
+    ['an operation that is not listed', { path: '/other' }, 'it is not known which refs this operation writes'],
+    ['a name that is missing', put({}), 'one that it writes is not named, or not plainly'],
+    ['a name that is none', put({ branch: 'heads/se-cret' }), 'one that it writes is not named, or not plainly'],
+    ['a member that leaves it open', { path: '/issues', body: { assignee: 'ci-bot' } }, 'a bot writes branches'],
+    ['a mutation', { path: '/graphql', body: { query: 'mutation { a }' } }, 'what a GraphQL call writes is not known'],
+    ['no document', { path: '/graphql', body: { id: 'x' } }, 'what a GraphQL call writes is not known'],
+  ])('reading them is an error: %s', (_, changes, why) => {
+    for (const source of [onMain, 'request.refs == []', '!request.refs.exists(r, true)'])
+      expect(refsOf(source, changes)).toEqual({
+        ok: false,
+        error: expect.stringContaining(`the refs that the call writes cannot be told: ${why}`),
+      });
+    expect(refsOf('request.method == "POST" || request.method == "PUT"', changes)).toEqual({ ok: true, value: true });
+  });
+
+  test('of a body that was not read they are not known', () => {
+    expect(refsOf(onMain, put(new UnreadBody('it is too large'))).ok).toBe(false);
   });
 });
 

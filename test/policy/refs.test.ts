@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Constraints, GitRef, JsonObject, Method } from '../../broker/policy/facts.ts';
+import { type Constraints, type GitRef, type JsonObject, type Method, UnreadBody } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { intersectRefs, matchesRef, refPatternProblem } from '../../broker/policy/ref-patterns.ts';
 import { refuseRefs } from '../../broker/policy/refs.ts';
@@ -171,6 +171,10 @@ describe('what a manifest says', () => {
       'POST /merge': 'its target is not in the call',
       'GET /branches/**/touch': [{ in: 'path', prefix: 'refs/heads/', action: 'update' }],
       'POST /issues/**': [],
+      'POST /tasks': [
+        { in: 'body', at: '/task/worker', values: ['*-Bot', 'helper'], why: 'a bot writes branches' },
+        { in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' },
+      ],
       'POST /issues/*/branch': [{ in: 'body', at: '/branch', prefix: 'refs/heads/', action: 'create' }],
     },
   });
@@ -229,6 +233,21 @@ describe('what a manifest says', () => {
       expect(refused('POST', path, { branch: 'main' })?.violating, path).toEqual(['refs/heads/main']);
       expect(refused('POST', path, { branch: 'agent/x' }), path).toBeUndefined();
     }
+  });
+
+  test('a member that leaves open what is written, beside a ref', () => {
+    const asked = (task: JsonObject[string], constraints?: Constraints) =>
+      refused('POST', '/tasks', { task, branch: 'agent/x' }, constraints);
+    for (const task of [{ worker: 'ci-bot' }, { Worker: ['ann', 'HELPER'] }, [{}, { worker: { name: '@helper' } }]]) {
+      expect(asked(task), JSON.stringify(task)).toEqual({ violating: [], detail: 'a bot writes branches' });
+      expect(asked(task, { ref_changes: ['create'] })?.detail).toBe('a bot writes branches');
+    }
+    for (const task of [null, 'ci-bot', {}, { worker: null }, { worker: 'ann' }])
+      expect(asked(task), JSON.stringify(task)).toBeUndefined();
+    expect(refused('POST', '/tasks', { branch: 'main' })?.violating).toEqual(['refs/heads/main']);
+    const unread = new UnreadBody('it is too large');
+    const call_ = call({ method: 'POST', path: '/tasks', body: unread });
+    expect(refuseRefs({ refs: [] }, forge, call_)).toEqual({ violating: [], detail: 'it is too large', unread: true });
   });
 
   test('a sentence, an empty list, and nothing', () => {

@@ -231,13 +231,45 @@ describe('GT-18 outside of the list', () => {
     ['POST /repos/acme/app/issues', { title: 'x', parent_issue_id: 4242 }, 'parent_issue_id'],
     ['PUT /repos/acme/app/actions/x', { selected_repository_ids: [1] }, 'selected_repository_ids'],
     ['POST /repos/acme/app/issues', { agent_assignment: { target_repo: 'evil/app' } }, 'evil/app'],
+    ['POST /repos/acme/app/security-advisories', { start_private_fork: true }, 'start_private_fork'],
+    ['POST /repos/acme/app/security-advisories/reports', { startPrivateFork: 1 }, 'startPrivateFork'],
+    ['POST /repos/acme/app/security-advisories', { start_private_fork: 'false' }, 'start_private_fork'],
+    [
+      'POST /repos/acme/app/security-advisories',
+      { start_private_fork: false, Start_Private_Fork: true },
+      'Start_Private_Fork',
+    ],
+    [
+      'PUT /repos/acme/app/rulesets/1',
+      { rules: [{ type: 'deletion' }, { parameters: { workflows: [{ path: 'ci.yml', repositoryId: 7 }] } }] },
+      'repository_id',
+    ],
     ['POST /repos/acme/app/deployments', { ref: 'evil:branch' }, 'evil:branch'],
     ['POST /repos/acme/app/merges', { base: 'main', head: 'evil:branch' }, 'evil:branch'],
   ])('what a body names of others: %s %j', (line, body, name) => {
     expect(reach(line, LIST, body)?.violating).toEqual([name]);
   });
 
+  test.each([
+    'agent_assignment[target_repo]',
+    'agentAssignment.target_repo',
+    'agent_assignment',
+    'start_private_fork',
+    'repository_id',
+    'head.repo',
+  ])('what the query of a write must not name: %s', (name) => {
+    for (const line of ['POST /repos/acme/app/issues', 'PATCH /repos/acme/app/dependabot/alerts/1'])
+      expect(reach(`${line}?${encodeURIComponent(name)}=evil/app`)?.violating).toEqual([name]);
+  });
+
   test('twins of them that stay inside', () => {
+    expect(reach('POST /repos/acme/app/security-advisories', LIST, { start_private_fork: false })).toBeUndefined();
+    expect(
+      reach('POST /repos/acme/app/rulesets', LIST, {
+        name: 'main',
+        rules: [{ type: 'deletion' }, { type: 'pull_request', parameters: { required_approving_review_count: 1 } }],
+      }),
+    ).toBeUndefined();
     expect(reach('PATCH /repos/acme/app/issues/1', LIST, { duplicate_issue_id: null })).toBeUndefined();
     expect(
       reach('POST /repos/acme/app/issues', LIST, {

@@ -2,13 +2,17 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { decodeAwsChunked, isAwsChunked, withoutAwsChunked } from '../../broker/proxy/aws-chunked.ts';
+import { checksum } from '../../broker/proxy/checksums.ts';
 
 async function* inPieces(text: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < text.length; at += size) yield text.subarray(at, at + size);
 }
-async function decoded(text: string | Buffer, { size = 7, length }: { size?: number; length?: number } = {}) {
+async function decoded(
+  text: string | Buffer,
+  { size = 7, ...said }: { size?: number; length?: number; trailer?: string } = {},
+) {
   const pieces: Buffer[] = [];
-  for await (const piece of decodeAwsChunked(inPieces(Buffer.from(text), size), length)) pieces.push(piece);
+  for await (const piece of decodeAwsChunked(inPieces(Buffer.from(text), size), said)) pieces.push(piece);
   return Buffer.concat(pieces).toString();
 }
 const sumOf = (text: string): string => {
@@ -17,22 +21,47 @@ const sumOf = (text: string): string => {
   return bytes.toString('base64');
 };
 const HELLO = 'hello, world';
+const hashOf = (name: string): string => createHash(name).update(HELLO).digest('base64');
+const CRC32 = { trailer: 'x-amz-checksum-crc32' };
 const CHUNKS = `5\r\nhello\r\n7;chunk-signature=${'a'.repeat(64)}\r\n, world\r\n0\r\n`;
 
 describe('bodies in the coding aws-chunked', () => {
   test.each([1, 2, 5, 64, 1_000])('are the bytes of their chunks, in pieces of %i', async (size) => {
     const trailer = `x-amz-checksum-crc32:${sumOf(HELLO)}\r\n\r\n`;
-    expect(await decoded(CHUNKS + trailer, { size, length: HELLO.length })).toBe(HELLO);
+    const said = { length: HELLO.length, trailer: 'x-amz-checksum-crc32' };
+    expect(await decoded(CHUNKS + trailer, { size, ...said })).toBe(HELLO);
   });
 
   test.each([
     ['no trailer', '\r\n'],
     ['no end', ''],
-    ['SHA-1', `x-amz-checksum-sha1:${createHash('sha1').update(HELLO).digest('base64')}\r\n\r\n`],
-    ['SHA-256', `x-amz-checksum-sha256: ${createHash('sha256').update(HELLO).digest('base64')}\r\n\r\n`],
-    ['a signed trailer', `x-amz-checksum-crc32:${sumOf(HELLO)}\r\nx-amz-trailer-signature:ab\r\n\r\n`],
-  ])('with %s', async (_, trailer) => {
-    expect(await decoded(CHUNKS + trailer)).toBe(HELLO);
+    ['SHA-1', `x-amz-checksum-sha1:${hashOf('sha1')}\r\n\r\n`, 'x-amz-checksum-sha1'],
+    ['SHA-256', `x-amz-checksum-sha256: ${hashOf('sha256')}\r\n\r\n`, 'X-Amz-Checksum-Sha256'],
+    ['SHA-512', `x-amz-checksum-sha512:${hashOf('sha512')}\r\n\r\n`, 'x-other, x-amz-checksum-sha512'],
+    ['MD5', `x-amz-checksum-md5:${hashOf('md5')}\r\n\r\n`, 'x-amz-checksum-md5'],
+    ['CRC-32C', 'x-amz-checksum-crc32c:aZmkHw==\r\n\r\n', 'x-amz-checksum-crc32c'],
+    ['CRC-64/NVME', 'x-amz-checksum-crc64nvme:imGzfIgXKM8=\r\n\r\n', 'x-amz-checksum-crc64nvme'],
+    [
+      'a signed trailer',
+      `x-amz-checksum-crc32:${sumOf(HELLO)}\r\nx-amz-trailer-signature:ab\r\n\r\n`,
+      'x-amz-checksum-crc32',
+    ],
+  ])('with %s', async (_, trailer, announced = '') => {
+    expect(await decoded(CHUNKS + trailer, { trailer: announced })).toBe(HELLO);
+  });
+
+  test('CRCs are those of the catalogue, in pieces of any length', () => {
+    const check = (name: string, pieces: readonly string[]) => {
+      const sum = checksum(name)!;
+      for (const piece of pieces) sum.add(Buffer.from(piece));
+      return sum.digest().toString('hex');
+    };
+    for (const pieces of [['123456789'], ['1', '23456789'], ['12345678', '9'], [...'123456789']])
+      expect(['crc32', 'crc32c', 'crc64nvme'].map((name) => check(name, pieces))).toEqual([
+        'cbf43926',
+        'e3069283',
+        'ae8b14860a799888',
+      ]);
   });
 
   test('of a thousand small chunks are read, and of many more refused', async () => {
@@ -48,10 +77,25 @@ describe('bodies in the coding aws-chunked', () => {
     expect(await decoded('0\r\n\r\n', { length: 0 })).toBe('');
   });
 
-  test.each<[string, string, string, number?]>([
-    ['another checksum', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'another checksum (crc32)'],
-    ['an unknown checksum', `${CHUNKS}x-amz-checksum-crc64nvme:AAAAAA==\r\n\r\n`, 'crc64nvme of a body is not known'],
-    ['another length', `${CHUNKS}\r\n`, 'x-amz-decoded-content-length', 11],
+  test.each<[string, string, string, { length?: number; trailer?: string }?]>([
+    ['another checksum', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'another checksum (crc32)', CRC32],
+    [
+      'an unknown checksum',
+      CHUNKS,
+      'not known here: use one of crc32, crc32c, crc64nvme',
+      { trailer: 'x-amz-checksum-xxhash64' },
+    ],
+    ['a checksum of that name', CHUNKS, 'not known here', { trailer: 'x-amz-checksum-constructor' }],
+    ['a checksum that nobody announced', `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`, 'does not name'],
+    ['none that was announced', `${CHUNKS}\r\n`, 'without the checksum', CRC32],
+    [
+      'one checksum twice',
+      `${CHUNKS}${`x-amz-checksum-crc32:${sumOf(HELLO)}\r\n`.repeat(2)}\r\n`,
+      'does not name',
+      CRC32,
+    ],
+    ['two that are announced', CHUNKS, 'more than one', { trailer: 'x-amz-checksum-crc32,x-amz-checksum-sha1' }],
+    ['another length', `${CHUNKS}\r\n`, 'x-amz-decoded-content-length', { length: 11 }],
     ['a chunk without a length', 'hello\r\n', 'begins with no length'],
     ['a negative length', '-5\r\nhello\r\n0\r\n\r\n', 'begins with no length'],
     ['a length that is too large', `${'f'.repeat(9)}\r\n`, 'begins with no length'],
@@ -61,15 +105,16 @@ describe('bodies in the coding aws-chunked', () => {
     ['a line without an end', 'a'.repeat(5_000), 'too long'],
     ['what is no trailer', '0\r\nwhat is this\r\n\r\n', 'no trailer'],
     ['too many trailers', `0\r\n${'x-a:b\r\n'.repeat(9)}\r\n`, 'no trailer'],
-  ])('with %s are refused', async (_, text, why, length) => {
-    await expect(decoded(text, length === undefined ? {} : { length })).rejects.toThrow(why);
+  ])('with %s are refused', async (_, text, why, said) => {
+    await expect(decoded(text, said)).rejects.toThrow(why);
   });
 
   test('the last bytes of one that is wrong never come', async () => {
     const pieces: string[] = [];
     const wrong = `${CHUNKS}x-amz-checksum-crc32:AAAAAA==\r\n\r\n`;
     const reading = (async () => {
-      for await (const piece of decodeAwsChunked(inPieces(Buffer.from(wrong), 1_000))) pieces.push(String(piece));
+      for await (const piece of decodeAwsChunked(inPieces(Buffer.from(wrong), 1_000), CRC32))
+        pieces.push(String(piece));
     })();
     await expect(reading).rejects.toThrow('another checksum');
     expect(pieces).toEqual(['hello']);

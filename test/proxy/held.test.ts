@@ -67,20 +67,70 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(made(body)).toBe(1);
   });
 
-  test('a call that failed is told so once: the next equal request is another call', async () => {
+  test('of a call of which it is not known whether it was made that is told for ten minutes', async () => {
     const body = fresh();
     const id = idOf(await write({}, body));
     world.upstream.answer = (_, response) => response.destroy();
     await approve(id);
-    const failed = await write({}, body);
     world.upstream.answer = undefined;
-    expect(failed, failed.text).toMatchObject({
-      status: 502,
-      body: { error: 'upstream_unreachable', approval_id: id, audit_id: failed.headers.get('x-svc-audit-id') },
-    });
-    expect(failed.headers.get('x-svc-audit-id')).toMatch(/^[0-9a-f-]{36}$/);
+    // A client that tries again by itself, or lost the first answer, makes no second one of it.
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const unknown = await write({}, body);
+      expect(unknown, unknown.text).toMatchObject({
+        status: 409,
+        body: { error: 'executed_outcome_unknown', approval_id: id, audit_id: unknown.headers.get('x-svc-audit-id') },
+      });
+      expect(unknown.headers.get('x-svc-audit-id')).toMatch(/^[0-9a-f-]{36}$/);
+      expect(unknown.headers.get('x-should-retry')).toBe('false');
+      expect(unknown.body.detail).toContain('may have been made');
+    }
     expect(made(body)).toBe(1);
+    world.clock.skewMs += 10 * 60_000 + 1_000;
     expect(idOf(await write({}, body))).not.toBe(id);
+    world.clock.skewMs = 0;
+  });
+
+  test('a call that was approved and not made is told so once: the next equal request is another call', async () => {
+    const body = fresh();
+    const by = await organisation.agent();
+    const send = () => rawClient(() => by)('POST', '/proxy/demo-main/items', { body, headers: { 'x-svc-wait': '0' } });
+    const id = idOf(await send());
+    const policy = await organisation.policy([{ effect: 'deny', endpoints: ['/items'] }]);
+    await organisation.ask('POST', `/owner/agents/${by.agentId}/policy`, { policy });
+    await approve(id);
+    const failed = await send();
+    expect(failed, failed.text).toMatchObject({ status: 409, body: { error: 'approval_failed', approval_id: id } });
+    expect(failed.body.detail).toMatch(/not made: denied_by_policy: .* Send it again to ask a person again\.$/);
+    expect(made(body)).toBe(0);
+    expect(await send()).toMatchObject({ status: 403, body: { error: 'denied_by_policy' } });
+  });
+
+  test('while an approved call is being made, that is told, and the same request gets its answer after that', async () => {
+    const body = fresh();
+    const id = idOf(await write({}, body));
+    let finish = () => {};
+    const asked = new Promise<void>((resolve) => {
+      world.upstream.answer = (_, response) => {
+        finish = () => void response.end('{"done":true}');
+        resolve();
+      };
+    });
+    const approved = approve(id);
+    await asked;
+    const meanwhile = await write({}, body);
+    expect(meanwhile, meanwhile.text).toMatchObject({
+      status: 409,
+      body: { error: 'approval_in_progress', approval_id: id, detail: expect.stringContaining('approved this call') },
+    });
+    expect(meanwhile.body.detail).not.toContain('Nothing was sent');
+    expect(Object.fromEntries(meanwhile.headers)).toMatchObject({ 'retry-after': '5' });
+    // Clients that try again by themselves do the right thing.
+    expect(meanwhile.headers.has('x-should-retry')).toBe(false);
+    finish();
+    await approved;
+    world.upstream.answer = undefined;
+    expect(await write({ 'x-svc-wait': '20' }, body)).toMatchObject({ status: 200, body: { done: true } });
+    expect(made(body)).toBe(1);
   });
 
   test('an answer that was too long to be kept is told so once', async () => {
@@ -140,6 +190,23 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     const body = fresh();
     const id = idOf(await write({ 'idempotency-key': 'one' }, body));
     expect(idOf(await write({ 'idempotency-key': 'two' }, body))).toBe(id);
+  });
+
+  test('the same bytes for another place in an upload do not join', async () => {
+    await organisation.platform({ id: 'uploads', manifest: { client_headers: ['content-range'] } });
+    const uploader = await organisation.agent({ grants: { uploads: { scopeList: ['demo:write'] } } });
+    const part = (range: string) =>
+      rawClient(() => uploader)('POST', '/proxy/uploads-main/items', {
+        body: '{"zeros":0}',
+        headers: { 'x-svc-wait': '0', 'content-range': range },
+      });
+    const first = idOf(await part('bytes 0-10/22'));
+    expect(idOf(await part('bytes 0-10/22'))).toBe(first);
+    const second = idOf(await part('bytes 11-21/22'));
+    expect(second).not.toBe(first);
+    await approve(second);
+    expect((await part('bytes 11-21/22')).status).toBe(200);
+    expect(world.upstream.seen.at(-1)!.headers['content-range']).toBe('bytes 11-21/22');
   });
 
   test('the same parts with another boundary join, other parts do not', async () => {

@@ -1,5 +1,6 @@
 /** How long answers of a connection may be silent, and how long its requests wait for a person: settings of the connection. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -17,7 +18,10 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     await organisation.platform();
     id = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
     await organisation.platform({ id: 'patient' });
-    agent = await organisation.agent({ rules: DEMO_RULES, grants: { demo: {}, patient: {} } });
+    await organisation.platform({ id: 'hasty', manifest: { idle_seconds: 1 } });
+    const openai = { ...BUILTIN_PLATFORMS.openai, base_url: world.upstream.url };
+    await organisation.platform({ id: 'openai', manifest: openai });
+    agent = await organisation.agent({ rules: DEMO_RULES, grants: { demo: {}, patient: {}, hasty: {} } });
   });
   const ask = rawClient(() => agent);
   const set = (settings: unknown) => organisation.ask('POST', `/owner/connections/${id}/settings`, settings);
@@ -28,6 +32,23 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
       response.write('data: one\n\n');
       setTimeout(() => response.end('data: two\n\n'), ms);
     };
+  };
+  /** An answer of which nothing comes for so long, as of a model that thinks. */
+  const thinksFor = (ms: number) => {
+    world.upstream.answer = (_, response) => {
+      setTimeout(() => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end('{"thought":true}');
+      }, ms);
+    };
+  };
+  const idOf = async (label: string): Promise<string> =>
+    (await organisation.ask('GET', '/owner/connections')).body.connections.find(
+      (one: { label: string }) => one.label === label,
+    ).id;
+  const setOf = async (label: string, settings: unknown) => {
+    const answer = await organisation.ask('POST', `/owner/connections/${await idOf(label)}/settings`, settings);
+    expect(answer.status, answer.text).toBe(200);
   };
   const readStream = async (connection: string) => {
     const response = await fetch(`${agent.baseUrl}/proxy/${connection}/items`, {
@@ -46,6 +67,66 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     const row = await findAuditRow(world.running.broker.store.db, organisation.id, cut.auditId);
     expect(JSON.parse(row?.flags ?? '{}')).toMatchObject({ ended: 'idle' });
     expect((await set({ idle_seconds: null })).body).toMatchObject({ idle_seconds: null });
+  });
+
+  test('as long as its platform says where the connection says nothing, before the head, too', async () => {
+    thinksFor(2_300);
+    const [cut, whole] = await Promise.all([
+      ask('GET', '/proxy/hasty-main/items'),
+      ask('GET', '/proxy/patient-main/items'),
+    ]);
+    expect([cut.status, cut.body.error, whole.status]).toEqual([502, 'upstream_unreachable', 200]);
+    await setOf('hasty-main', { idle_seconds: 30 });
+    const patient = await ask('GET', '/proxy/hasty-main/items');
+    await setOf('hasty-main', { idle_seconds: null });
+    world.upstream.answer = undefined;
+    expect(patient).toMatchObject({ status: 200, body: { thought: true } });
+    await world.forgive();
+  });
+
+  test.each([
+    ['the connection says 1 second', 'demo-main', { idle_seconds: 1 }, 409],
+    ['the platform says 1 second', 'hasty-main', { idle_seconds: null }, 409],
+    ['the connection says more than the platform', 'hasty-main', { idle_seconds: 30 }, 200],
+  ])('an approved call waits as long for its answer: %s', async (_, label, settings, status) => {
+    await setOf(label, settings);
+    const path = `/proxy/${label}/items`;
+    const body = JSON.stringify({ prompt: label, status });
+    const write = (wait: string) => ask('POST', path, { body, headers: { 'x-svc-wait': wait } });
+    const held = await write('0');
+    expect(held).toMatchObject({ status: 403, body: { error: 'approval_pending' } });
+    const before = world.upstream.seen.length;
+    thinksFor(2_300);
+    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    const answer = await write('20');
+    world.upstream.answer = undefined;
+    await setOf(label, { idle_seconds: null });
+    expect(answer.status, answer.text).toBe(status);
+    if (status === 200) expect(answer.body).toEqual({ thought: true });
+    expect(world.upstream.seen.length).toBe(before + 1);
+    await world.forgive();
+  });
+
+  test.each([
+    ['openai', { idleTimeoutMs: 600_000, totalTimeoutMs: 600_000 }],
+    // What says nothing is as patient as a stream is.
+    ['patient', { idleTimeoutMs: 60_000, totalTimeoutMs: 600_000 }],
+  ])('an approved call of %s has the limits %j', async (id, limits) => {
+    const scopeList = id === 'openai' ? ['openai:inference.run'] : undefined;
+    const asking = await organisation.agent({
+      rules: [{ effect: 'require_approval' }],
+      grants: { [id]: { ...(scopeList && { scopeList }) } },
+    });
+    const path = id === 'openai' ? '/proxy/openai-main/chat/completions' : '/proxy/patient-main/items';
+    const write = () =>
+      rawClient(() => asking)('POST', path, { body: '{"model":"x","messages":[]}', headers: { 'x-svc-wait': '0' } });
+    const held = await write();
+    expect(held, held.text).toMatchObject({ status: 403, text: expect.stringContaining('approval_pending') });
+    const send = vi.spyOn(world.running.broker.outbound, 'send');
+    await organisation.ask('POST', `/owner/approvals/${held.headers.get('x-svc-approval-id')}/approve`, {});
+    await expect.poll(async () => (await write()).status).toBe(200);
+    expect(send.mock.calls.map(([request]) => request)).toMatchObject([limits]);
+    send.mockRestore();
   });
 
   test('a held request waits wait_seconds, unless it says itself', async () => {

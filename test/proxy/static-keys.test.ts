@@ -4,7 +4,7 @@ import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 const DAY_S = 24 * 3600;
@@ -19,7 +19,12 @@ describe.each(STORES)(`static keys on %s${postgresNote}`, (store) => {
     await organisation.platform();
     await organisation.platform({ id: 'other' });
     await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X-Api-Key' } } });
-    agent = await organisation.agent({ grants: { demo: {}, other: {}, keyed: {} } });
+    await organisation.platform({
+      id: 'stored',
+      manifest: { auth: { type: 'aws_sigv4', region: 'us-east-1', service: 's3' } },
+      secret: JSON.stringify({ access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY }),
+    });
+    agent = await organisation.agent({ grants: { demo: {}, other: {}, keyed: {}, stored: {} } });
   });
   const issue = (wanted: Record<string, unknown> = {}, by = agent): Promise<Answer> =>
     organisation.ask('POST', `/owner/agents/${by.agentId}/static-keys`, {
@@ -101,6 +106,69 @@ describe.each(STORES)(`static keys on %s${postgresNote}`, (store) => {
     await world.running.services.staticKeyUses.write();
     const used = (await listed()).find((one: { id: string }) => one.id === made.id);
     expect(Date.now() - Date.parse(used.last_used_at)).toBeLessThan(60_000);
+  });
+
+  /** As clients of AWS sign: with a secret that is nobody's. */
+  const signedBy = (id: string) =>
+    `AWS4-HMAC-SHA256 Credential=${id}/20260101/us-east-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=${'0'.repeat(64)}`;
+
+  test('is an access key id where the platform takes signatures of AWS, in the header alone', async () => {
+    const made = await issued({ connection: 'stored-main' });
+    const asked = (path: string, headers: Record<string, string> = {}) =>
+      rawClient(() => agent)('GET', path, { bare: true, headers });
+    const path = '/proxy/stored-main/items';
+    const signature = signedBy(made.key);
+    for (const authorization of [signature, signature.replaceAll(', ', ','), signature.replace('AWS4', 'aws4')]) {
+      const answer = await asked(path, {
+        authorization,
+        'x-amz-security-token': 'any',
+        'x-amz-date': '20260101T000000Z',
+      });
+      expect(answer.status, answer.text).toBe(200);
+      const { headers, rawHeaders } = world.upstream.seen.at(-1)!;
+      expect(headers.authorization).toContain('Credential=AKIACANARY0123456789/');
+      expect(headers).not.toHaveProperty('x-amz-security-token');
+      expect(JSON.stringify(rawHeaders)).not.toContain(made.key);
+      const { payload } = await evidenceOf(world, agent, answer.headers.get('x-svc-audit-id') ?? '');
+      expect(payload).toMatchObject({ agent: agent.agentId, static_key: made.id });
+    }
+
+    const before = world.upstream.seen.length;
+    const ofDemo = await issued();
+    const flipped = made.key.slice(0, -2) + (made.key.at(-2) === 'A' ? 'B' : 'A') + made.key.at(-1);
+    const [scheme, , ...rest] = signature.split(' ');
+    const refused: [string, string, string][] = [
+      [path, signedBy('AKIACANARY0123456789'), 'needs a static key'],
+      [path, signedBy(agent.token()), 'needs a static key'],
+      [path, signedBy(`${made.key}x`), 'needs a static key'],
+      [path, `${scheme} ${rest.join(' ')}`, 'needs a static key'],
+      [path, `${signature}, Credential=${made.key}/20260101/us-east-1/s3/aws4_request`, 'needs a static key'],
+      [path, signature.replace('AWS4-HMAC-SHA256', 'AWS'), 'must be'],
+      [path, signedBy(flipped), 'unknown'],
+      ['/proxy/demo-main/items', signedBy(ofDemo.key), 'AWS Signature Version 4 only'],
+    ];
+    for (const [at, authorization, words] of refused) {
+      const answer = await asked(at, { authorization });
+      expect(answer, authorization).toMatchObject({ status: 401, text: expect.stringContaining(words) });
+    }
+    const elsewhere = await asked('/proxy/demo-main/items', { authorization: signature });
+    expect(elsewhere).toMatchObject({ status: 404, text: expect.stringContaining('one connection only') });
+    const query = new URLSearchParams({
+      'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
+      'X-Amz-Credential': `${made.key}/20260101/us-east-1/s3/aws4_request`,
+      'X-Amz-Signature': '0'.repeat(64),
+    });
+    expect(await asked(`${path}?${query}`)).toMatchObject({ status: 401, body: { error: 'missing_token' } });
+    expect(await asked(`${path}?${query}`, { authorization: signature })).toMatchObject({ status: 400 });
+    expect(await asked(path, { authorization: signature, 'x-amz-security-token': made.key })).toMatchObject({
+      status: 400,
+    });
+    expect(world.upstream.seen.length).toBe(before);
+    expect((await asked(path, { authorization: signedBy(made.key) })).status).toBe(200);
+    await organisation.ask('DELETE', `/owner/agents/${agent.agentId}/static-keys/${made.id}`);
+    const revoked = await asked(path, { authorization: signature });
+    expect(revoked).toMatchObject({ status: 401, text: expect.stringContaining('was revoked') });
+    await world.forgive();
   });
 
   test('is refused everywhere else', async () => {

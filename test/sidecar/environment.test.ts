@@ -1,8 +1,12 @@
 /** Which connection a tool's variables lead to, and what becomes of the variables that were there. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { choose, codehostOf, environmentFor, type Granted, grantedOf } from '../../mcp/sidecar/environment.ts';
 import { addressOf, originOf, type PlatformAddress, platformAddresses } from '../../mcp/sidecar/platform-address.ts';
 import { proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
+import { TOOLS } from '../../mcp/sidecar/tools.ts';
+import { ROOT } from '../world/checkout.ts';
 
 const granted = (name: string, platform: string, platformName = platform, isDefault = false): Granted => ({
   ...{ name, platform, platformName, isDefault },
@@ -66,6 +70,54 @@ describe('the environment', () => {
       NO_PROXY: 'x.example,127.0.0.1,localhost',
     });
     expect(environmentFor({}, connections).environment).not.toHaveProperty('NO_PROXY');
+  });
+});
+
+describe('the tables of docs/unmodified.md', () => {
+  const page = readFileSync(join(ROOT, 'docs/unmodified.md'), 'utf8').split('\n');
+  const variablesIn = (text: string) =>
+    new Set([...text.matchAll(/`([A-Z][A-Z0-9_]*|[a-z]+_[a-z_]+)`/g)].map(([, name = '']) => name));
+  const cellsOf = (row: string) => row.split('|').map((cell) => cell.trim());
+  const rows = page.slice(page.indexOf('| Platform | What the command gets |') + 2);
+  const table = rows.slice(0, rows.indexOf('')).map((row) => cellsOf(row) as [string, string, string, string]);
+  const place = {
+    ...{ url: 'http://127.0.0.1:7/proxy/x', keyedUrl: 'http://127.0.0.1:7/~KEY/proxy/x' },
+    ...{ key: (beginning: string) => `${beginning}KEY`, folder: '/f', socket: '/f/socket' },
+  };
+
+  test.each(TOOLS.map((tool) => [tool.platformName, tool] as const))('name each variable of %s', (_, tool) => {
+    const { platform, platformName, defaults = {} } = tool;
+    const row = table.filter(
+      ([, name]) => [platform, platformName].includes(name) || name.startsWith(`${platformName}: `),
+    );
+    expect(row.map(([, name]) => name)).toHaveLength(1);
+    const given = Object.keys({ ...tool.variables(place), ...defaults });
+    // Of a platform that is an organisation's own, the row says what it is called.
+    const named = [...variablesIn(row[0]?.[2] ?? '')].filter((name) => name !== 'base_url');
+    expect(named.sort()).toEqual(given.sort());
+  });
+
+  test('name what any command gets, and have no row of a platform that is none', () => {
+    const { environment } = environmentFor({}, { ...run([]), socket: '/f/socket' });
+    const any = table.find(([, name]) => name === 'any');
+    // The socket is told by what starts it (bin/commands/run.ts).
+    expect([...variablesIn(any?.[2] ?? '')].sort()).toEqual(
+      [...Object.keys(environment), 'AGENT_BROKER_RUN_SOCKET'].sort(),
+    );
+    expect(table).toHaveLength(TOOLS.length + 1);
+  });
+
+  test('name what the proxy sets', () => {
+    const more = page.slice(page.indexOf('| Variable | What the command gets |') + 2);
+    const named = more.slice(0, more.indexOf('')).flatMap((row) => [...variablesIn(cellsOf(row)[1] ?? '')]);
+    const { environment } = proxyVariables(
+      {},
+      {
+        ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', certificate: 'OURS\n' },
+        ...{ systemRoots: 'A\n', read: () => '' },
+      },
+    );
+    expect(named.sort()).toEqual(Object.keys(environment).sort());
   });
 });
 

@@ -21,6 +21,8 @@ describe('the proxy of a run', () => {
   let untouched: Upstream & { certificate: string };
   let open: Running;
   let strict: Running;
+  let broker: string;
+  let profile: string;
   /** The headers of the requests that the broker got. */
   const heard: string[][] = [];
   beforeAll(async () => {
@@ -31,8 +33,13 @@ describe('the proxy of a run', () => {
     // Without TLS.
     await organisation.platform({ id: 'plain' });
     await organisation.platform({ id: 'codehost', manifest: { name: 'GitHub', base_url: `${given.origin}/code` } });
-    const agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {}, plain: {}, codehost: {} } });
-    const profile = profileOf(agent, await listeningTo(agent.baseUrl, (request) => heard.push(request.rawHeaders)));
+    await organisation.platform({ id: 'openai', manifest: { name: 'OpenAI', base_url: `${given.origin}/ai` } });
+    const agent = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { demo: {}, plain: {}, codehost: {}, openai: {} },
+    });
+    broker = agent.baseUrl;
+    profile = profileOf(agent, await listeningTo(agent.baseUrl, (request) => heard.push(request.rawHeaders)));
     const running = async (...words: string[]): Promise<Running> => {
       const started = startRun(profile, [
         '--proxy',
@@ -47,6 +54,7 @@ describe('the proxy of a run', () => {
   });
   beforeEach(() => {
     given.platform.seen.length = 0;
+    untouched.seen.length = 0;
     heard.length = 0;
   });
   const credentials = ({ proxy }: Running) => `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`;
@@ -215,6 +223,56 @@ describe('the proxy of a run', () => {
     expect(got).toEqual(expect.arrayContaining(['kept', '"kept"']));
     expect(given.platform.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
   });
+
+  const KEY = '"Authorization: Bearer $OPENAI_API_KEY"';
+  const leaving: [string, () => string, 'platform' | 'untouched', boolean][] = [
+    [
+      'in a body to a platform',
+      () => `curl -sS --json "{\\"key\\": \\"$OPENAI_API_KEY\\"}" ${given.origin}/ai/items`,
+      ...(['platform', true] as const),
+    ],
+    [
+      'through the tunnel to a host of no platform',
+      () => `curl -sSk -H ${KEY} https://${untouched.address}/any`,
+      ...(['untouched', false] as const),
+    ],
+    [
+      'past the proxy to a platform',
+      () =>
+        `curl -sSk --noproxy '*' --resolve ${HOST}:${given.port}:127.0.0.1 -H ${KEY} https://${HOST}:${given.port}/ai/items`,
+      ...(['platform', false] as const),
+    ],
+  ];
+  test.each(leaving)(
+    'what a command sends %s is the placeholder alone, worth nothing anywhere',
+    async (_, line, to, isGoverned) => {
+      const ended = await startRun(profile, ['--proxy', ...sh(`echo "$OPENAI_API_KEY"; ${line()}`)]).ended;
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+      const [key = ''] = ended.stdout.split('\n');
+      expect(key).toMatch(/^sk-[A-Z2-7]{32}$/);
+      const { seen } = to === 'platform' ? given.platform : untouched;
+      expect(seen).toHaveLength(1);
+      const [got] = seen;
+      // It did arrive: whoever puts it there sends it to whom it asks.
+      expect(`${got?.headers.authorization} ${got?.body}`).toContain(key);
+      // The platform's own credential comes from the broker only, and the agent's tokens go to the broker only.
+      expect(got?.headers.authorization === `Bearer ${CANARY}`).toBe(isGoverned);
+      const past = JSON.stringify([isGoverned ? { ...got, headers: {}, rawHeaders: [] } : got, ended.stdout]);
+      expect(past).not.toContain(CANARY);
+      const tokens = heard.flat().flatMap((value) => /\beyJ[\w-]+\.[\w-]+\.[\w-]+/.exec(value) ?? []);
+      expect(tokens.length).toBeGreaterThan(0);
+      for (const token of tokens) expect(JSON.stringify([seen, ended.stdout])).not.toContain(token);
+
+      const bearer = { authorization: `Bearer ${key}` };
+      const atBroker = await fetch(`${broker}/proxy/openai-main/items`, { headers: bearer });
+      expect(atBroker.status).toBe(401);
+      const atOther = await fetch(`http://${open.proxy.host}/proxy/openai-main/items`, { headers: bearer });
+      expect(atOther.status).toBe(401);
+      const asProxy = { host: target(), 'proxy-authorization': `Basic ${btoa(`run:${key.slice(-32)}`)}` };
+      expect(await connectBy(open.proxy, target(), asProxy)).toMatchObject({ status: 407 });
+      expect(seen).toHaveLength(1);
+    },
+  );
 
   test('its authority is for the hosts of the grants, for a day, and signs for no other name', async () => {
     const tls = await tlsIn(open, target());

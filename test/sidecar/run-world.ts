@@ -1,6 +1,6 @@
 /** `agent-broker run` of an agent of a real broker, with real commands. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -69,6 +69,27 @@ export function startRun(profile: string, words: readonly string[], env: Record<
 /** The same, to its end. */
 export const run = (profile: string, words: readonly string[], env?: Record<string, string>): Promise<Ended> =>
   startRun(profile, words, env).ended;
+
+export type ProcessEnviron = { pid: number; name: string; environ: string };
+
+/** The environments of a process and of all that it started, itself first, as they are now: what any program of the same user can read. */
+export function treeEnvirons(pid: number): ProcessEnviron[] {
+  const table = execFileSync('ps', ['-eo', 'pid=,ppid=,comm='], { encoding: 'utf8' })
+    .split('\n')
+    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
+    .filter((found) => found !== null)
+    .map(([, own, parent, name = '']) => ({ pid: Number(own), parent: Number(parent), name }));
+  const tree = table.filter((one) => one.pid === pid);
+  for (const { pid: above } of tree) tree.push(...table.filter(({ parent }) => parent === above));
+  return tree.flatMap(({ pid, name }) => {
+    try {
+      return [{ pid, name, environ: readFileSync(`/proc/${pid}/environ`, 'utf8') }];
+    } catch {
+      // It ended meanwhile.
+      return [];
+    }
+  });
+}
 
 /** A shell's lines as the command. */
 export const sh = (lines: string): string[] => ['--', 'sh', '-c', lines];

@@ -12,11 +12,32 @@ import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { type GitWorld, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
-import { profileOf, run, sh } from './run-world.ts';
+import { type ProcessEnviron, profileOf, run, sh, startRun, treeEnvirons } from './run-world.ts';
 import { onlyWith, pythonPath } from './tls-world.ts';
 
 const MANIFESTS = { codehost: github, npm, kubernetes };
 type Answers = Record<string, unknown>;
+
+/** Keys of whoever starts a run, which its command gets placeholders for. */
+const OF_GITHUB = {
+  ...{ GITHUB_TOKEN: 'ghp_of-the-user', GH_TOKEN: 'ghp_of-the-user', GH_ENTERPRISE_TOKEN: 'ghp_of-the-user' },
+  AGENT_BROKER_ANY: 'of-the-user',
+};
+const PLANTED = { ...OF_GITHUB, NPM_TOKEN: 'npm_of-the-user', NODE_AUTH_TOKEN: 'npm_of-the-user' };
+
+/** `trees`: of the run while its tool was waiting for an answer. `tool`: how the name of its process begins. */
+function expectNoKeys(trees: readonly ProcessEnviron[][], tool: RegExp): void {
+  expect(trees.length).toBeGreaterThan(0);
+  for (const [own, ...started] of trees) {
+    // The run itself was started with the keys of the user.
+    const all = [own, ...started].map((one) => one?.environ).join('\0');
+    expect(all).not.toContain(CANARY);
+    expect(all).not.toMatch(/PRIVATE KEY|\beyJ[\w-]+\.[\w-]+\./);
+    expect(own?.environ).toContain('of-the-user');
+    expect(started.map(({ environ }) => environ).join('\0')).not.toContain('of-the-user');
+    expect(started.map(({ name }) => name)).toContainEqual(expect.stringMatching(tool));
+  }
+}
 
 describe('tools', () => {
   let world: World;
@@ -246,6 +267,33 @@ for name in ['left', 'secret']:
     expect(put.map((body) => Object.keys(JSON.parse(body)._attachments))).toEqual([['left-1.0.1.tgz']]);
   });
 
+  const inFlight: [RegExp, string[], string][] = [
+    [/^gh/, ['gh', '--version'], 'gh api repos/acme/app'],
+    [/^(?:npm|node)/, ['npm', '--version'], 'npm view left version'],
+    [/^curl/, ['curl', '--version'], 'curl -sS -H "Authorization: token $GH_TOKEN" "$GITHUB_API_URL/repos/acme/app"'],
+    [
+      /^python/,
+      [python, '-c', 'import requests'],
+      `${python} -c "import os, requests; print(requests.get(os.environ['GITHUB_API_URL'] + '/repos/acme/app', headers={'Authorization': 'Bearer ' + os.environ['GH_TOKEN']}).text)"`,
+    ],
+    [/^kubectl/, ['kubectl', 'version', '--client'], 'kubectl get --raw /version'],
+  ];
+  for (const [name, [tool = '', ...words], line] of inFlight)
+    onlyWith(tool, ...words)(
+      `while ${line.split(' ')[0]} waits, no process of its run has a key: ${line}`,
+      async () => {
+        const trees: ProcessEnviron[][] = [];
+        answerWith(
+          { '/repos/acme/app': { name: 'app' }, '/version': {}, '/left': { name: 'left', versions: {} } },
+          () => void trees.push(treeEnvirons(started.child.pid ?? 0)),
+        );
+        // It waits for the tool, and does not become it.
+        const started = startRun(profile, sh(`${line}; true`), { ...PLANTED, npm_config_update_notifier: 'false' });
+        await started.ended;
+        expectNoKeys(trees, name);
+      },
+    );
+
   onlyWith(
     'kubectl',
     'version',
@@ -265,7 +313,110 @@ for name in ['left', 'secret']:
     const ended = await run(profile, sh('kubectl get pods -o name; stat -c %a "$KUBECONFIG"'));
     expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'pod/web-0\n600\n' });
   });
+
+  onlyWith(
+    'kubectl',
+    'version',
+    '--client',
+  )(
+    'kubectl apply makes and changes an object; a change is refused, or waits for a person and is made once',
+    async () => {
+      const cluster = configMaps();
+      world.upstream.answer = cluster.answer;
+      const apply = (color: string) =>
+        sh(`kubectl apply --validate=false -f - <<'YAML'
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: web, namespace: default }
+data: { color: ${color} }
+YAML`);
+      for (const [color, told] of [
+        ['blue', 'created'],
+        ['green', 'configured'],
+      ] as const) {
+        const ended = await run(profile, apply(color));
+        expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: `configmap/web ${told}\n` });
+        expect(cluster.colors()).toEqual([color]);
+      }
+      expect(cluster.changes).toEqual(['POST', 'PATCH application/strategic-merge-patch+json']);
+      const { refused, held } = await refusedAndHeld('kubernetes', 'kubernetes:config.write');
+      const denied = await run(refused, apply('red'));
+      expect(denied.code).not.toBe(0);
+      expect(denied.stderr).toContain('scope_not_granted');
+      const [ended] = await Promise.all([run(held, apply('red')), approveOne()]);
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stdout: 'configmap/web configured\n' });
+      expect(cluster.colors()).toEqual(['red']);
+      expect(cluster.changes).toHaveLength(3);
+      const patched = await run(
+        profile,
+        sh(`kubectl patch configmap web --type json -p '[{"op":"replace","path":"/data/color","value":"black"}]'
+        kubectl apply --server-side --force-conflicts --validate=false -f - <<'YAML'
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"default"},"data":{"color":"white"}}
+YAML`),
+      );
+      expect(patched, patched.stderr).toMatchObject({
+        code: 0,
+        stdout: 'configmap/web patched\nconfigmap/web serverside-applied\n',
+      });
+      // kubectl sends a second apply, which takes over the fields of those before it.
+      expect([...new Set(cluster.changes.slice(3))]).toEqual([
+        'PATCH application/json-patch+json',
+        'PATCH application/apply-patch+yaml',
+      ]);
+    },
+  );
 });
+
+type ConfigMap = { metadata: Record<string, unknown>; data?: Record<string, string> };
+
+/** As much of an API server as kubectl needs to make and change config maps. `changes`: methods and media types of what was sent. */
+function configMaps() {
+  const maps = new Map<string, ConfigMap>();
+  const changes: string[] = [];
+  const served: Answers = {
+    '/api': { kind: 'APIVersions', versions: ['v1'] },
+    '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [] },
+    '/api/v1': {
+      kind: 'APIResourceList',
+      groupVersion: 'v1',
+      resources: [
+        {
+          name: 'configmaps',
+          singularName: 'configmap',
+          namespaced: true,
+          kind: 'ConfigMap',
+          verbs: ['create', 'get', 'list', 'patch', 'update'],
+        },
+      ],
+    },
+  };
+  const change = ({ method = '', headers }: IncomingMessage, name: string, body: string): ConfigMap => {
+    const type = String(headers['content-type']);
+    changes.push(method === 'PATCH' ? `${method} ${type}` : method);
+    const before = maps.get(name) ?? { metadata: {} };
+    const given = JSON.parse(body);
+    if (type === 'application/json-patch+json')
+      return { ...before, data: { ...before.data, [given[0].path.replace('/data/', '')]: given[0].value } };
+    return {
+      ...before,
+      ...given,
+      metadata: { ...before.metadata, ...given.metadata, uid: 'u1', resourceVersion: String(changes.length) },
+      data: { ...before.data, ...given.data },
+    };
+  };
+  const answer = (request: IncomingMessage, response: ServerResponse, body: string): void => {
+    const { method, url = '' } = request;
+    const path = url.replace(/\?.*$/s, '');
+    const [, named] = /^\/api\/v1\/namespaces\/default\/configmaps(?:\/([a-z]+))?$/.exec(path) ?? [];
+    const name = named ?? 'web';
+    if (path.includes('/configmaps') && method !== 'GET') maps.set(name, change(request, name, body));
+    const found = served[path] ?? (path.includes('/configmaps/') || method === 'POST' ? maps.get(name) : undefined);
+    response.writeHead(found === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    const missing = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 };
+    response.end(JSON.stringify(found ?? missing));
+  };
+  return { answer, changes, colors: () => [...maps.values()].map(({ data }) => data?.color) };
+}
 
 describe('git', () => {
   let given: GitWorld;
@@ -283,6 +434,23 @@ describe('git', () => {
       { ...GIT_ENVIRONMENT, GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'acme.kept', GIT_CONFIG_VALUE_0: 'yes' },
     );
     expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '', stdout: 'refs/heads/agent/x\nyes\n' });
+  });
+
+  test('while it waits, no process of its run has a key', async () => {
+    const profile = profileOf(await given.agent());
+    const trees: ProcessEnviron[][] = [];
+    given.host.answer = () => {
+      trees.push(treeEnvirons(started.child.pid ?? 0));
+      return false;
+    };
+    const started = startRun(profile, sh('git ls-remote https://github.com/acme/app'), {
+      ...GIT_ENVIRONMENT,
+      ...OF_GITHUB,
+    });
+    const ended = await started.ended;
+    given.host.answer = undefined;
+    expect(ended, ended.stderr).toMatchObject({ code: 0 });
+    expectNoKeys(trees, /^git/);
   });
 
   test('a refusal says why', async () => {

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { signRequest } from '../../broker/egress/sign-request.ts';
 import type { Payload } from '../../broker/egress/signable.ts';
+import { manifestOf } from '../platforms/classified.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { awsProblem } from './aws-verifier.ts';
 import { callOf, givenSigningWorld } from './signing-world.ts';
@@ -51,6 +53,7 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
   test('what an agent signed, and what else it says to AWS, is left out; what the manifest says is signed', async () => {
     host.verify = () => undefined;
     const applied = await apply(S3, KEY, {
+      client_headers: ['x-amz-meta-*'],
       headers: { 'x-amz-storage-class': 'STANDARD' },
       default_headers: { 'x-amz-acl': 'private' },
     });
@@ -61,20 +64,93 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
       'X-Amz-Date': '20200101T000000Z',
       'X-Amz-Content-Sha256': 'UNSIGNED-PAYLOAD',
       'X-Amz-Security-Token': 'mine',
-      'x-amz-copy-source': '/other/secret',
-      'x-amz-target': 'DynamoDB_20120810.DeleteTable',
+      'x-amz-sdk-checksum-algorithm': 'CRC32',
       'x-amz-acl': 'bucket-owner-read',
+      'x-amz-meta-author': 'ann',
       'if-none-match': '*',
     };
-    const answer = await (await newAgent()).act(callOf('PUT', '/bucket/key', { headers, data: {} }));
+    const agent = await newAgent();
+    const answer = await agent.act(callOf('PUT', '/bucket/key', { headers, data: {} }));
     expect(answer.status, answer.text).toBe(200);
+    expect(answer.body._meta.dropped_headers).toEqual([
+      'authorization',
+      'x-amz-content-sha256',
+      'x-amz-date',
+      'x-amz-sdk-checksum-algorithm',
+      'x-amz-security-token',
+    ]);
     expect(host.taken[0]?.headers).toMatchObject({
       'x-amz-storage-class': 'STANDARD',
       'x-amz-acl': 'bucket-owner-read',
+      'x-amz-meta-author': 'ann',
       'if-none-match': '*',
     });
-    for (const name of ['x-amz-copy-source', 'x-amz-target', 'x-amz-security-token'])
+    for (const name of ['x-amz-sdk-checksum-algorithm', 'x-amz-security-token'])
       expect(host.taken[0]?.headers).not.toHaveProperty(name);
+  });
+
+  test('what libraries and proxies add to any request is left out, unless the manifest names it', async () => {
+    const added = {
+      'X-Amzn-Trace-Id': 'Root=1',
+      'x-request-id': 'r',
+      'X-Forwarded-For': '192.0.2.1',
+      'x-b3-traceid': '1',
+    };
+    const agent = await signed();
+    const answer = await agent.act(callOf('PUT', '/bucket/key', { headers: added, data: {} }));
+    expect([answer.status, answer.body._meta?.dropped_headers], answer.text).toEqual([
+      200,
+      ['x-amzn-trace-id', 'x-b3-traceid', 'x-forwarded-for', 'x-request-id'],
+    ]);
+    await apply(S3, KEY, { client_headers: ['x-request-id'] });
+    const named = await (await newAgent()).act(callOf('PUT', '/bucket/key', { headers: added, data: {} }));
+    expect(named.body._meta.dropped_headers).not.toContain('x-request-id');
+    expect(host.taken.at(-1)?.headers['x-request-id']).toBe('r');
+  });
+
+  test.each([
+    'x-amz-copy-source',
+    'X_Amz_Copy_Source',
+    'x-amz-target',
+    'X-Amz-Invocation-Type',
+    'x-amz-acl',
+    'x_amz_meta_a',
+    'x-minio-force-delete',
+    'X_Minio_Force_Delete',
+    'x-goog-acl',
+    'x-amzn-bedrock-guardrailidentifier',
+  ])('a call with %s, which it would not be without, is refused, and nothing is sent', async (name) => {
+    const agent = await signed();
+    const answer = await agent.act(callOf('PUT', '/bucket/key', { headers: { [name]: '/other/secret' }, data: {} }));
+    expect([answer.status, answer.body.error]).toEqual([400, 'invalid_headers']);
+    expect(answer.text).toContain(`${name}\\" may say what the call does`);
+    const unmodified = await rawClient(() => agent)('PUT', '/proxy/main/bucket/key', {
+      headers: { [name]: '/other/secret' },
+      body: '{}',
+    });
+    expect([unmodified.status, unmodified.text]).toEqual([400, expect.stringContaining(name.toLowerCase())]);
+    expect(host.taken).toEqual([]);
+  });
+
+  test('a client’s header that the manifest refuses is refused, although it names all that begin so', async () => {
+    const { client_headers, refused_headers } = manifestOf('s3');
+    await apply(S3, KEY, { client_headers, refused_headers });
+    const agent = await newAgent();
+    const raw = rawClient(() => agent);
+    const names = ['x-amz-meta-snowball-auto-extract', 'X-Amz-Meta-Minio-Snowball-Prefix', 'x-amz-meta-rustfs-a'];
+    for (const name of [...names, 'X_AMZ_META_SNOWBALL_AUTO_EXTRACT', 'cf-create-bucket-if-missing']) {
+      const headers = { [name]: 'true' };
+      const answer = await agent.act(callOf('PUT', '/bucket/a.tar', { headers, data: {} }));
+      expect([answer.status, answer.body.error], name).toEqual([400, 'invalid_headers']);
+      const unmodified = await raw('PUT', '/proxy/main/bucket/a.tar', { headers, body: '{}' });
+      expect([unmodified.status, unmodified.text], name).toEqual([400, expect.stringContaining(name.toLowerCase())]);
+    }
+    expect(host.taken).toEqual([]);
+    host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() });
+    const headers = { 'x-amz-meta-author': 'ann' };
+    expect((await agent.act(callOf('PUT', '/bucket/a.tar', { headers, data: {} }))).status).toBe(200);
+    expect((await raw('PUT', '/proxy/main/bucket/a.tar', { headers, body: '{}' })).status).toBe(200);
+    expect(host.taken.map((one) => one.headers['x-amz-meta-author'])).toEqual(['ann', 'ann']);
   });
 
   test.each([
@@ -82,6 +158,8 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     ['/bucket?prefix=a+b', 'the query holds a plus sign'],
     ['/bucket/key?X-Amz-Expires=60&x-amz-algorithm=AWS4-HMAC-SHA256', 'the query must not name X-Amz-Expires'],
     ['/bucket/key?AWSAccessKeyId=mine&Signature=x', 'the query must not name AWSAccessKeyId'],
+    ['/bucket/key?x-amz-copy-source=%2Fother%2Fsecret', 'the query must not name x-amz-copy-source'],
+    ['/bucket/key?a=b&X-Amz-Acl=public-read', 'the query must not name X-Amz-Acl'],
   ])('%s is refused, and nothing is sent', async (endpoint, said) => {
     const agent = await signed();
     const answer = await agent.act(callOf('GET', endpoint));

@@ -86,6 +86,7 @@ const MIGRATIONS = [
   '0053-agents-owners-and-labels',
   '0054-log-batches',
   '0055-idempotency-instances',
+  '0056-platform-entries',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -57,7 +57,7 @@ export type Page = {
   /** One more page of the same person: it shares the cookies. */
   tab(): Promise<Page>;
   close(): Promise<void>;
-  /** Writes a PNG into test-artefacts/, or wherever an absolute path says. */
+  /** Writes a PNG into test-artefacts/, or wherever an absolute path says; in CI only with PICTURES=1. */
   screenshot(name: string): Promise<void>;
 };
 
@@ -278,6 +278,8 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
     },
     authenticator: (options) => plugIn(devtools, options),
     screenshot: async (name) => {
+      // Pictures are for people: where nobody looks at them they only cost time.
+      if (process.env.CI && !process.env.PICTURES) return;
       const path = name.startsWith('/') ? name : join(ARTEFACTS, name);
       mkdirSync(dirname(path), { recursive: true });
       const { data } = await command('Page.captureScreenshot');

@@ -22,11 +22,17 @@ export type GitWorld = {
 
 export const GIT_SCOPES = ['codehost:contents.read', 'codehost:contents.write'];
 
-export async function startGitWorld(store: StoreKind, environment: Record<string, string> = {}): Promise<GitWorld> {
+/** `fields`: of the platform's manifest, beside those of the built-in GitHub. */
+export async function startGitWorld(
+  store: StoreKind,
+  environment: Record<string, string> = {},
+  fields: object = {},
+): Promise<GitWorld> {
   const host = await startGitHost({ secret: CANARY });
   const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: host.address, ...environment });
   const organisation = await world.organisation();
-  await organisation.platform({ id: 'codehost', manifest: { ...github, base_url: host.url, git_base_url: host.url } });
+  const manifest = { ...github, base_url: host.url, git_base_url: host.url, ...fields };
+  await organisation.platform({ id: 'codehost', manifest });
   return {
     world,
     host,

@@ -1,6 +1,7 @@
 /**
  * What lenient servers make of a request: header names as CGI, WSGI and PHP read them (RFC 3875 §4.1.18), names of
- * parameters as PHP does, a method override wherever Rack, Symfony or Laravel look for one.
+ * parameters as PHP does, a method override wherever Rack, Symfony or Laravel look for one, also in members of JSON, and JSON whatever
+ * type the body has.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -13,7 +14,13 @@ export type Understood = {
   form: Record<string, string>;
 };
 
-const METHOD_HEADERS = ['HTTP_X_HTTP_METHOD_OVERRIDE', 'HTTP_X_HTTP_METHOD', 'HTTP_X_METHOD_OVERRIDE'];
+const METHOD_HEADERS = [
+  'HTTP_X_HTTP_METHOD_OVERRIDE',
+  'HTTP_X_HTTP_METHOD',
+  'HTTP_X_METHOD_OVERRIDE',
+  'HTTP_X_TUNNELED_METHOD',
+];
+const METHODS = /^(?:GET|PUT|PATCH|DELETE)$/i;
 
 /** Fills `understood`, one entry a request, and answers what it understood of the method. */
 export function lenientServer(understood: Understood[]) {
@@ -27,12 +34,20 @@ export function lenientServer(understood: Understood[]) {
     const query = parameters(request.url!.split('?')[1] ?? '');
     const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded';
     const form = isForm ? parameters(body) : {};
-    const override = [...METHOD_HEADERS.map((name) => env[name]), query._method, form._method].find(Boolean);
+    const member = methodIn(body);
+    const override = [...METHOD_HEADERS.map((name) => env[name]), query._method, form._method, member].find(Boolean);
     const method = request.method === 'POST' && override ? override.toUpperCase() : request.method!;
     understood.push({ method, env, query, form });
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ method }));
   };
+}
+
+/** Symfony and Laravel read members of JSON as fields of a form; what is no method is not taken for one. */
+function methodIn(body: string): string | undefined {
+  if (!body.trimStart().startsWith('{')) return undefined;
+  const { _method: method } = JSON.parse(body) as Record<string, unknown>;
+  return typeof method === 'string' && METHODS.test(method) ? method : undefined;
 }
 
 /** PHP, `php_register_variable_ex`: blanks at the start go; blanks, dots and an open bracket become `_`. */

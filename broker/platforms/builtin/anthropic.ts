@@ -14,6 +14,8 @@ export const anthropic = {
   auth: { type: 'header', name: 'x-api-key' },
   headers: { 'anthropic-version': '2023-06-01' },
   client_headers: ['anthropic-beta'],
+  // As long as its own client waits: a model that thinks may say nothing for minutes.
+  idle_seconds: 600,
   error_body: { type: 'error', error: { type: 'permission_error', message: '{detail}' } },
   bodies: { 'POST /v1/files': 'multipart' },
   scopes: {

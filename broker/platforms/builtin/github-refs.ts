@@ -5,7 +5,9 @@
  * Not counted: what GitHub does later by itself, or for somebody else (workflows with a token of their own, merging by a merge
  * queue, `refs/pull/*` of a pull request).
  */
-import type { RefPositionSource } from '../../policy/platform-rules.ts';
+import type { RefDoubtSource, RefPositionSource } from '../../policy/platform-rules.ts';
+
+type Rule = (RefPositionSource | RefDoubtSource)[] | string;
 
 const branch = (pointer: string, action: RefPositionSource['action']): RefPositionSource => ({
   in: 'body',
@@ -19,10 +21,27 @@ const BASE = 'the base of a pull request is not in the call; ask a person to mer
 const HEAD = 'the head of a pull request is not in the call; merge its base into it by git';
 const GIST = 'a gist is a repository of its own';
 const TASK = 'an agent of GitHub writes branches that the call does not name';
+/** Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request"); others of theirs end in `[bot]`. */
+const AGENTS = ['*[bot]', 'copilot', 'copilot-swe-agent'];
+const ASSIGNED: RefDoubtSource[] = [
+  { in: 'body', at: '/agent_assignment', why: TASK },
+  { in: 'body', at: '/assignee', values: AGENTS, why: TASK },
+  { in: 'body', at: '/assignees', values: AGENTS, why: TASK },
+];
+const PRIVATE_FORK: RefDoubtSource[] = [{ in: 'body', at: '/start_private_fork', unless: false, why: BEGINS }];
 const CODESPACE = 'from a codespace any branch can be written';
 const KEY = 'whoever holds the key pushes to any branch';
+const ACCESS = 'whoever gets access by it may push to any branch; ask a person to give it';
+/** "Managing a custom domain": where a branch is published, setting or removing one commits the file `CNAME` to it. */
+const DOMAIN: RefDoubtSource[] = [
+  {
+    in: 'body',
+    at: '/cname',
+    why: 'a custom domain is committed to the branch that is published; ask a person to set it',
+  },
+];
 
-const written: Record<string, RefPositionSource[] | string> = {
+const written: Record<string, Rule> = {
   // Without `branch` it is the default branch, whichever that is.
   'PUT /repos/*/*/contents/**': [branch('/branch', 'update')],
   'DELETE /repos/*/*/contents/**': [branch('/branch', 'update')],
@@ -57,6 +76,24 @@ const written: Record<string, RefPositionSource[] | string> = {
   'POST /gists/*/forks': GIST,
   'POST /repos/*/*/keys': KEY,
   'POST /user/keys': KEY,
+  'POST /repos/*/*/issues': ASSIGNED,
+  'PATCH /repos/*/*/issues/*': ASSIGNED,
+  'POST /repos/*/*/issues/*/assignees': ASSIGNED,
+  'PATCH /repos/*/*/dependabot/alerts/*': ASSIGNED,
+  'PATCH /repos/*/*/code-scanning/alerts/*': ASSIGNED,
+  'PATCH /repos/*/*/secret-scanning/alerts/*': ASSIGNED,
+  'POST /repos/*/*/security-advisories': PRIVATE_FORK,
+  'POST /repos/*/*/security-advisories/reports': PRIVATE_FORK,
+  'PUT /repos/*/*/pages': DOMAIN,
+  'PUT /repos/*/*/collaborators/*': ACCESS,
+  'PATCH /repos/*/*/invitations/*': ACCESS,
+  'PUT /orgs/*/memberships/*': ACCESS,
+  'POST /orgs/*/invitations': ACCESS,
+  'POST /orgs/*/teams/**': ACCESS,
+  'PUT /orgs/*/teams/**': ACCESS,
+  'PATCH /orgs/*/teams/*': ACCESS,
+  'PUT /orgs/*/organization-roles/**': ACCESS,
+  'PATCH /orgs/*': [{ in: 'body', at: '/default_repository_permission', why: ACCESS }],
   'POST /agents/repos/*/*/tasks': TASK,
   'POST /user/codespaces': CODESPACE,
   'POST /repos/*/*/codespaces': CODESPACE,
@@ -95,7 +132,7 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST PUT PATCH DELETE', '/repos/*/*/environments/**'],
   ['DELETE', '/repos/*/*/deployments/*'],
   ['POST', '/repos/*/*/deployments/*/statuses'],
-  ['POST PUT DELETE', '/repos/*/*/pages/**'],
+  ['POST DELETE', '/repos/*/*/pages/**'],
   ['PUT', '/repos/*/*/topics'],
   ['PATCH', '/repos/*/*/properties/values'],
   ['POST DELETE', '/repos/*/*/autolinks/**'],
@@ -105,21 +142,18 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['PUT DELETE', '/repos/*/*/interaction-limits', '/repos/*/*/subscription'],
   ['POST PUT PATCH DELETE', '/repos/*/*/branches/**/protection/**', '/repos/*/*/rulesets/**'],
   ['POST PATCH DELETE', '/repos/*/*/hooks/**', '/orgs/*/hooks/**'],
-  ['PUT DELETE', '/repos/*/*/collaborators/*'],
-  ['PATCH DELETE', '/repos/*/*/invitations/*'],
-  ['PATCH', '/repos/*/*/code-scanning/alerts/*', '/repos/*/*/code-scanning/default-setup'],
-  ['PATCH', '/repos/*/*/dependabot/alerts/*', '/repos/*/*/secret-scanning/alerts/*'],
+  ['DELETE', '/repos/*/*/collaborators/*', '/repos/*/*/invitations/*'],
+  ['PATCH', '/repos/*/*/code-scanning/default-setup'],
   ['POST', '/repos/*/*/code-scanning/sarifs', '/repos/*/*/dependency-graph/snapshots'],
-  ['POST', '/repos/*/*/security-advisories'],
   ['PATCH', '/repos/*/*/security-advisories/*'],
   ['PUT', '/repos/*/*/notifications', '/notifications'],
   ['PUT PATCH DELETE', '/notifications/threads/**'],
   ['POST DELETE', '/user/packages/**', '/users/*/packages/**', '/orgs/*/packages/**'],
   ['POST PATCH DELETE', '/orgs/*/projectsV2/**', '/users/*/projectsV2/**'],
-  ['POST PUT PATCH DELETE', '/orgs/*/teams/**'],
-  ['PUT DELETE', '/orgs/*/memberships/*', '/orgs/*/members/*', '/orgs/*/outside_collaborators/*'],
-  ['POST DELETE', '/orgs/*/invitations/**'],
-  ['PATCH', '/orgs/*', '/user', '/user/email/visibility'],
+  ['DELETE', '/orgs/*/teams/**', '/orgs/*/memberships/*', '/orgs/*/members/*', '/orgs/*/invitations/**'],
+  // A member becomes an outside collaborator, who keeps no more than the member had.
+  ['PUT DELETE', '/orgs/*/outside_collaborators/*'],
+  ['PATCH', '/user', '/user/email/visibility'],
   ['POST DELETE', '/user/emails', '/user/social_accounts', '/user/gpg_keys/**', '/user/ssh_signing_keys/**'],
   ['DELETE', '/user/keys/*'],
   ['PUT DELETE', '/user/following/*', '/user/blocks/*', '/user/starred/*/*'],
@@ -141,7 +175,8 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST PUT PATCH DELETE', '/orgs/*/code-security/**', '/orgs/*/campaigns/**', '/orgs/*/secret-scanning/**'],
   ['POST PUT PATCH DELETE', '/orgs/*/rulesets/**', '/orgs/*/settings/**', '/orgs/*/private-registries/**'],
   ['POST PUT PATCH DELETE', '/orgs/*/issue-types/**', '/orgs/*/issue-fields/**', '/orgs/*/properties/**'],
-  ['PUT PATCH DELETE', '/orgs/*/interaction-limits/**', '/orgs/*/blocks/*', '/orgs/*/organization-roles/**'],
+  ['PUT PATCH DELETE', '/orgs/*/interaction-limits/**', '/orgs/*/blocks/*'],
+  ['PATCH DELETE', '/orgs/*/organization-roles/**'],
   ['PUT DELETE', '/orgs/*/security-managers/**', '/orgs/*/public_members/*', '/user/interaction-limits'],
   ['POST DELETE', '/orgs/*/attestations/**', '/users/*/attestations/**', '/repos/*/*/attestations'],
   ['POST', '/orgs/*/artifacts/**', '/user/*/projectsV2/*/drafts'],
@@ -152,11 +187,11 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST PATCH DELETE', '/repos/*/*/secret-scanning/**'],
   ['DELETE', '/repos/*/*/code-scanning/analyses/*', '/repos/*/*/code-scanning/codeql/databases/*'],
   ['POST', '/repos/*/*/code-scanning/codeql/variant-analyses'],
-  ['POST', '/repos/*/*/security-advisories/reports', '/repos/*/*/security-advisories/*/cve'],
+  ['POST', '/repos/*/*/security-advisories/*/cve'],
   ['PUT', '/repos/*/*/issues/*/issue-field-values', '/repos/*/*/issues/comments/*/pin'],
 ];
 
-export const githubRefs: Record<string, RefPositionSource[] | string> = {
+export const githubRefs: Record<string, Rule> = {
   ...written,
   ...Object.fromEntries(
     unwritten.flatMap(([methods, ...paths]) =>

@@ -9,6 +9,9 @@ const everything = scope('');
 const writingEvents = [scope('.events'), scope('.events.owned'), scope('.app.created'), everything];
 const readingEvents = [scope('.events.owned.readonly'), scope('.events.public.readonly')];
 
+/** Events, `status`: one that is cancelled is deleted. */
+const cancelled = [{ pointer: '/status', unless: ['confirmed', 'tentative'], scope: 'google-calendar:events.delete' }];
+
 export const googleCalendar = {
   kind: 'rest',
   name: 'Google Calendar',
@@ -74,6 +77,10 @@ export const googleCalendar = {
       'POST /users/me/settings/watch',
       'POST /channels/stop',
     ],
+  },
+  content_scopes: {
+    'PUT /calendars/*/events/*': cancelled,
+    'PATCH /calendars/*/events/*': cancelled,
   },
   needs: {
     'google-calendar:events.read': [scope('.events.readonly'), ...readingEvents, ...writingEvents, scope('.readonly')],

@@ -18,6 +18,7 @@ export const jira = {
   base_url: 'https://your-site.invalid',
   // The secret is "e-mail:API token".
   auth: { type: 'basic' },
+  error_body: { errorMessages: ['{detail}'], errors: {} },
   oauth: {
     authorization_endpoint: 'https://auth.atlassian.com/authorize',
     token_endpoint: 'https://auth.atlassian.com/oauth/token',
@@ -224,6 +225,11 @@ export const jira = {
       'DELETE /rest/api/3/webhook',
     ],
     'jira:audit.read': ['GET /rest/api/3/auditing/record'],
+  },
+  // "Updating an issue via the JIRA REST APIs": a field is changed by operations, and comments are a field.
+  content_scopes: {
+    'PUT /rest/api/3/issue/*': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
+    'POST /rest/api/3/issue/*/transitions': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
   },
   needs: jiraNeeds,
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.

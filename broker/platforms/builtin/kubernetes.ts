@@ -2,8 +2,8 @@
  * The API server of a Kubernetes cluster. Paths: Kubernetes API reference 1.34 (kubernetes/kubernetes, api/openapi-spec). Each cluster has an
  * address of its own, so `base_url` is a placeholder that the schema refuses until it is overridden. In no scope on purpose:
  * `exec`, `attach`, `portforward`, `proxy` and ephemeral containers, which reach into what runs; tokens of service accounts, and certificates;
- * webhooks of the API server; impersonation, by its headers. Nor PATCH: it says in its media type which kind it is, and the
- * broker sends `application/json`; change by PUT. Custom resources are added in the platform's entry, under `scopes`.
+ * webhooks of the API server; impersonation, by its headers. A PATCH says in its media type of which kind it is (Kubernetes API concepts,
+ * "Patch and apply"), which clients send themselves. Custom resources are added in the platform's entry, under `scopes`.
  */
 import type { ManifestInput } from '../manifest.ts';
 import { type Kind, kubernetesKinds } from './kubernetes-kinds.ts';
@@ -16,12 +16,21 @@ const reads = ({ base, plural, isCluster }: Kind): string[] => [
 ];
 const placeOf = ({ base, plural, isCluster }: Kind): string =>
   isCluster ? `${base}/${plural}` : `${base}/namespaces/*/${plural}`;
-const writes = (kind: Kind): string[] => [`POST ${placeOf(kind)}`, `PUT ${placeOf(kind)}/*`];
+const puts = (kind: Kind): string[] => [`POST ${placeOf(kind)}`, `PUT ${placeOf(kind)}/*`];
+const patches = (kind: Kind): string[] => [`PATCH ${placeOf(kind)}/*`];
+const writes = (kind: Kind): string[] => [...puts(kind), ...patches(kind)];
 /** One, or all of a namespace that a selector in the query leaves. */
 const deletes = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}/*`, `DELETE ${placeOf(kind)}`];
 
 const area = (name: string) => kubernetesKinds.filter((kind) => kind.area === name);
 const SCALED = ['deployments', 'statefulsets', 'replicasets'].map((one) => `/apis/apps/v1/namespaces/*/${one}/*/scale`);
+const WRITTEN = ['pods', 'workloads', 'network', 'storage', 'config', 'secrets', 'rbac'].flatMap(area);
+const PATCHED = [
+  ...WRITTEN.flatMap(patches),
+  ...SCALED.map((path) => `PATCH ${path}`),
+  'PATCH /api/v1/nodes/*',
+  'PATCH /api/v1/namespaces/*',
+];
 
 const watching = [
   'kubernetes:cluster.read',
@@ -47,7 +56,9 @@ export const kubernetes = {
     reason: 'Forbidden',
     code: '{status}',
   },
-  forbidden_headers: ['impersonate-user', 'impersonate-group', 'impersonate-uid'],
+  refused_headers: ['impersonate-*'],
+  // A merge patch, a list of operations (RFC 6902), and YAML of a server-side apply.
+  bodies: Object.fromEntries(PATCHED.map((operation) => [operation, ['json', 'list', 'text']])),
   scopes: {
     'kubernetes:cluster.read': [
       ...['/version', '/livez', '/readyz', '/api', '/apis', '/api/v1', '/apis/*', '/apis/*/*'].map(
@@ -57,8 +68,12 @@ export const kubernetes = {
       ...area('cluster').flatMap(reads),
       ...area('namespaces').flatMap(reads),
     ],
-    'kubernetes:nodes.write': ['PUT /api/v1/nodes/*'],
-    'kubernetes:namespaces.write': ['POST /api/v1/namespaces', 'PUT /api/v1/namespaces/*'],
+    'kubernetes:nodes.write': ['PUT /api/v1/nodes/*', 'PATCH /api/v1/nodes/*'],
+    'kubernetes:namespaces.write': [
+      'POST /api/v1/namespaces',
+      'PUT /api/v1/namespaces/*',
+      'PATCH /api/v1/namespaces/*',
+    ],
     // With all that is in it.
     'kubernetes:namespaces.delete': ['DELETE /api/v1/namespaces/*'],
     'kubernetes:pods.read': area('pods').flatMap(reads),
@@ -69,7 +84,7 @@ export const kubernetes = {
     'kubernetes:logs.read': ['GET /api/v1/namespaces/*/pods/*/log'],
     'kubernetes:workloads.read': [...area('workloads').flatMap(reads), ...SCALED.map((path) => `GET ${path}`)],
     'kubernetes:workloads.write': area('workloads').flatMap(writes),
-    'kubernetes:workloads.scale': SCALED.map((path) => `PUT ${path}`),
+    'kubernetes:workloads.scale': SCALED.flatMap((path) => [`PUT ${path}`, `PATCH ${path}`]),
     'kubernetes:workloads.delete': area('workloads').flatMap(deletes),
     'kubernetes:network.read': area('network').flatMap(reads),
     'kubernetes:network.write': area('network').flatMap(writes),
@@ -82,7 +97,9 @@ export const kubernetes = {
     'kubernetes:config.delete': area('config').flatMap(deletes),
     // The answers hold the secrets themselves.
     'kubernetes:secrets.read': area('secrets').flatMap(reads),
-    'kubernetes:secrets.write': area('secrets').flatMap(writes),
+    'kubernetes:secrets.write': area('secrets').flatMap(puts),
+    // The answer is the whole secret, also to a patch that changes nothing, so this reads it, too.
+    'kubernetes:secrets.patch': area('secrets').flatMap(patches),
     'kubernetes:secrets.delete': area('secrets').flatMap(deletes),
     'kubernetes:events.read': area('events').flatMap(reads),
     'kubernetes:rbac.read': area('rbac').flatMap(reads),

@@ -110,6 +110,15 @@ export const linear = {
     'linear:audit.read': ['admin'],
     'linear:invites.write': ['admin'],
   },
+  // To the trash; null restores.
+  content_scopes: {
+    'mutation issueArchive': [{ pointer: '/trash', scope: 'linear:issues.delete' }],
+    'mutation issueUpdate': [{ pointer: '/input/trashed', scope: 'linear:issues.delete' }],
+    'mutation issueBatchUpdate': [{ pointer: '/input/trashed', scope: 'linear:issues.delete' }],
+    'mutation projectUpdate': [{ pointer: '/input/trashed', scope: 'linear:projects.delete' }],
+    'mutation initiativeUpdate': [{ pointer: '/input/trashed', scope: 'linear:projects.delete' }],
+    'mutation documentUpdate': [{ pointer: '/input/trashed', scope: 'linear:documents.delete' }],
+  },
   recipients: { 'mutation organizationInviteCreate': ['/input/email'] },
   presets: {
     read: [

@@ -6,6 +6,13 @@
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
 
+/** Members that move a thing to the trash, under its old name and others, or take what is in it away; `false` restores. */
+const trashed = (...members: string[]) =>
+  ['in_trash', 'archived', 'is_archived', ...members].map((name) => ({
+    pointer: `/${name}`,
+    scope: 'notion:blocks.delete',
+  }));
+
 export const notion = {
   kind: 'rest',
   name: 'Notion',
@@ -28,6 +35,7 @@ export const notion = {
     'notion:pages.write': ['POST /pages', 'PATCH /pages/*', 'PATCH /pages/*/markdown', 'POST /pages/*/move'],
     'notion:blocks.read': ['GET /blocks/*', 'GET /blocks/*/children'],
     'notion:blocks.write': ['PATCH /blocks/*', 'PATCH /blocks/*/children'],
+    // Pages and databases are blocks, too: each goes to the trash.
     'notion:blocks.delete': ['DELETE /blocks/*'],
     'notion:databases.read': [
       'GET /databases/*',
@@ -55,6 +63,16 @@ export const notion = {
     'notion:users.read': ['GET /users', 'GET /users/*', 'GET /custom_emojis'],
     'notion:files.read': ['GET /file_uploads', 'GET /file_uploads/*'],
     'notion:files.write': ['POST /file_uploads', 'POST /file_uploads/*/send', 'POST /file_uploads/*/complete'],
+  },
+  content_scopes: {
+    'PATCH /blocks/*': trashed(),
+    'PATCH /pages/*': trashed('erase_content'),
+    'PATCH /pages/*/markdown': ['replace_content', 'replace_content_range', 'update_content'].map((name) => ({
+      pointer: `/${name}/allow_deleting_content`,
+      scope: 'notion:blocks.delete',
+    })),
+    'PATCH /databases/*': trashed(),
+    'PATCH /data_sources/*': trashed(),
   },
   free: freeMembers.notion,
   presets: {

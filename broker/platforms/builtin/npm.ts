@@ -6,6 +6,9 @@
  */
 import type { ManifestInput } from '../manifest.ts';
 
+/** What the registry is asked of accounts, with its slashes escaped: to a pattern it is one segment, as the name of a package is. */
+const accounts = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [`${method} /-%2F*/**`, [{ scope: null }]]);
+
 /** Of a package by its name in one segment or, with a scope, in two. */
 const ofPackage = (method: string, before: string, after: string): string[] => [
   `${method} ${before}/*${after}`,
@@ -70,6 +73,7 @@ export const npm = {
     'npm:orgs.write': ['PUT /-/org/*/user', 'DELETE /-/org/*/user'],
     'npm:teams.write': ['PUT /-/org/*/team', 'DELETE /-/team/*/*', 'PUT /-/team/*/*/user', 'DELETE /-/team/*/*/user'],
   },
+  content_scopes: Object.fromEntries(accounts),
   presets: {
     read: ['npm:packages.read', 'npm:search.read', 'npm:registry.read', 'npm:audit.read', 'npm:tags.read'],
     publish: [

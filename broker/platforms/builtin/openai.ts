@@ -12,9 +12,11 @@ export const openai = {
   base_url: 'https://api.openai.com/v1',
   auth: { type: 'bearer' },
   client_headers: ['openai-beta'],
+  // As long as its own client waits: a model that reasons may say nothing for minutes.
+  idle_seconds: 600,
   error_body: { error: { message: '{detail}', type: 'invalid_request_error', param: null, code: '{code}' } },
-  // With these a call is billed to another organisation or project of the key.
-  forbidden_headers: ['openai-organization', 'openai-project'],
+  // With these a call works on, and is billed to, another organisation or project of the key.
+  refused_headers: ['openai-organization', 'openai-project'],
   bodies: {
     'POST /files': 'multipart',
     'POST /uploads/*/parts': 'multipart',

@@ -2,19 +2,20 @@
  * S3, and object stores that speak its API (MinIO, R2, Ceph), with the bucket as the first segment of the path. Operations: Amazon S3 API
  * reference. Each region and each store has an address of its own, so `base_url` is a placeholder that the schema refuses until it is
  * overridden. Which operation a call is stands in its query as much as in its path: `PUT /bucket/key?acl` says who may read
- * the object, and is under `s3:permissions.write` alone (`content_scopes`). A slash after the bucket is the AWS SDKs'. Agents
- * set no header that begins with `x-amz-`, so nothing is copied, and nobody is given access, by a header. In no scope on
- * purpose: HEAD, which calls do not have, forms that browsers send, and S3 Control.
+ * the object, and is under `s3:permissions.write` alone (`content_scopes`). A slash after the bucket is the AWS SDKs'. Of the
+ * headers `x-…` agents send those that describe the object, ask for less, or make the call fail unless something holds; with any other
+ * (copies, access, tags, locks, keys of encryption, who pays, those of MinIO) a call is refused. In no scope on purpose: HEAD, which calls do not have,
+ * forms that browsers send, and S3 Control.
  */
 import type { ManifestInput } from '../manifest.ts';
 
-/** The query of an operation, and the scope that it needs in place of the one of its path. */
-const queried = (scope: string, names: string) =>
+/** The query of an operation, and the scope that it needs in place of the one of its path; null: none. */
+const queried = (scope: string | null, names: string) =>
   names.split(' ').map((name) => ({ pointer: `/${name}`, in: 'query' as const, scope }));
 
-const PERMISSIONS = 'acl policy policyStatus publicAccessBlock ownershipControls';
+const PERMISSIONS = 'abac acl policy policyStatus publicAccessBlock ownershipControls';
 const CONFIGURATION =
-  'accelerate analytics cors encryption intelligent-tiering inventory lifecycle logging metadataConfiguration metadataTable metrics notification object-lock replication requestPayment versioning website';
+  'accelerate analytics cors encryption intelligent-tiering inventory lifecycle logging metadataAnnotationTable metadataConfiguration metadataInventoryTable metadataJournalTable metadataTable metrics notification object-lock replication requestPayment versioning website';
 
 export const s3 = {
   kind: 'rest',
@@ -22,6 +23,25 @@ export const s3 = {
   docs: 'https://docs.aws.amazon.com/AmazonS3/latest/API',
   base_url: 'https://your-storage.invalid',
   auth: { type: 'aws_sigv4', region: 'us-east-1', service: 's3', unsigned_payload: true },
+  client_headers: [
+    'x-amz-meta-*',
+    'x-amz-storage-class',
+    'x-amz-server-side-encryption',
+    'x-amz-expected-bucket-owner',
+    'x-amz-mp-object-size',
+    'x-amz-if-match-*',
+    'x-amz-object-attributes',
+    'x-amz-optional-object-attributes',
+    'x-amz-max-parts',
+    'x-amz-part-number-marker',
+  ],
+  // MinIO and RustFS unpack an archive into many objects, below a prefix that the path does not name; R2 makes a bucket.
+  refused_headers: [
+    'x-amz-meta-snowball-*',
+    'x-amz-meta-minio-*',
+    'x-amz-meta-rustfs-*',
+    'cf-create-bucket-if-missing',
+  ],
   error_body:
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>{detail}</Message></Error>',
   // Settings, and the list of an upload's parts, are XML.
@@ -39,10 +59,12 @@ export const s3 = {
     's3:listing.read': ['GET /*', 'GET /*/'],
     's3:objects.read': ['GET /*/**'],
     's3:objects.write': ['PUT /*/**'],
-    // The POST deletes many at once (`?delete`).
-    's3:objects.delete': ['DELETE /*/**', 'POST /*', 'POST /*/'],
-    // Without a version, an object of a bucket with versions is hidden; with one, it is gone.
-    's3:versions.delete': [],
+    's3:objects.delete': ['DELETE /*/**'],
+    // Without a version, an object of a bucket with versions is hidden; with one, it is gone. The POST deletes many objects, and names
+    // their versions in its XML.
+    's3:versions.delete': ['POST /*', 'POST /*/'],
+    // A copy of an archived object is made for some days, which costs money.
+    's3:objects.restore': [],
     // An upload in parts is begun and completed; its parts are written, and an upload is given up, as objects are.
     's3:uploads.write': ['POST /*/**'],
     's3:tags.read': [],
@@ -56,6 +78,8 @@ export const s3 = {
   },
   content_scopes: {
     'GET /*': [
+      // Answers with a credential (CreateSession of directory buckets).
+      ...queried(null, 'session'),
       ...queried('s3:permissions.read', PERMISSIONS),
       ...queried('s3:config.read', CONFIGURATION),
       ...queried('s3:tags.read', 'tagging'),
@@ -70,6 +94,9 @@ export const s3 = {
       ...queried('s3:config.write', CONFIGURATION),
       ...queried('s3:tags.write', 'tagging'),
     ],
+    'POST /*': queried('s3:config.write', 'metadataConfiguration metadataTable'),
+    // A query in SQL reads the object.
+    'POST /*/**': [...queried('s3:objects.read', 'select'), ...queried('s3:objects.restore', 'restore')],
     'GET /*/**': [...queried('s3:permissions.read', 'acl'), ...queried('s3:tags.read', 'tagging')],
     'PUT /*/**': [
       ...queried('s3:permissions.write', 'acl'),

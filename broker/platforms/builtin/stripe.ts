@@ -6,6 +6,7 @@
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
 import { stripeCatalog } from './stripe-catalog.ts';
+import { stripeContentScopes } from './stripe-content.ts';
 import { stripeSettings } from './stripe-settings.ts';
 import { stripeTerminal } from './stripe-terminal.ts';
 
@@ -17,7 +18,7 @@ export const stripe = {
   docs: 'https://docs.stripe.com/api',
   base_url: 'https://api.stripe.com',
   // With these a call works on another account: a connected one of a platform, or one of the organisation.
-  forbidden_headers: ['stripe-account', 'stripe-context'],
+  refused_headers: ['stripe-account', 'stripe-context'],
   auth: { type: 'bearer' },
   client_headers: ['stripe-version'],
   error_body: { error: { type: 'invalid_request_error', code: '{code}', message: '{detail}' } },
@@ -65,7 +66,6 @@ export const stripe = {
       'GET /v1/payment_records/**',
       'GET /v1/payment_attempt_records/**',
     ],
-    // With `confirm: true` in its body, creating an intent charges at once; a policy's `when` can look at that.
     'stripe:payments.create': [
       'POST /v1/payment_intents',
       'POST /v1/payment_intents/*',
@@ -214,6 +214,7 @@ export const stripe = {
     ],
     'stripe:accounts.delete': ['DELETE /v1/accounts/*', 'POST /v1/accounts/*/reject'],
   },
+  content_scopes: stripeContentScopes,
   recipients: {
     'POST /v1/charges': [optional('/receipt_email')],
     'POST /v1/charges/*': [optional('/receipt_email')],

@@ -79,8 +79,8 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
     ${url && html`<p>Programs of this platform that are not modified get this address instead of its own:</p><${Command} text=${url} />`}
     <div class="field">
       <label for="${field}-idle">How long an answer may be silent (seconds)</label>
-      <input id="${field}-idle" data-setting="idle" type="number" min="1" max="600" step="1" placeholder="60" aria-describedby="${field}-idle-hint" value=${idle} onInput=${valueTo(setIdle)} />
-      <p class="hint" id="${field}-idle-hint">Of a streamed answer; models that think for long need more. Empty: 60.</p>
+      <input id="${field}-idle" data-setting="idle" type="number" min="1" max="600" step="1" placeholder="as the platform says" aria-describedby="${field}-idle-hint" value=${idle} onInput=${valueTo(setIdle)} />
+      <p class="hint" id="${field}-idle-hint">Of a streamed answer; models that think for long need more. Empty: as the platform says, or 60.</p>
     </div>
     <div class="field">
       <label for="${field}-wait">How long a request waits for a person (seconds)</label>

@@ -5,6 +5,7 @@ import { ConnectionRow } from '/console/connections/connection-row.js';
 import { Disconnect } from '/console/connections/disconnect.js';
 import { Give } from '/console/connections/done.js';
 import { GALLERY } from '/console/connections/gallery.js';
+import { Updates } from '/console/connections/updates.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
@@ -74,6 +75,7 @@ export function ConnectionsPage({ place }) {
         </ul>`
       }
       ${connections && connections.length > 0 && !may && html`<p class="quiet small">Your role is ${owner.role}: an admin can connect, test and change them.</p>`}
+      ${may && html`<${Updates} />`}
       <${ToolServers} />
     </div>
     ${changing && Ask && html`<${Ask} connection=${changing.connection} onClose=${() => setChanging(undefined)} onDone=${reload} />`}

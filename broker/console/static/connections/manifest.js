@@ -117,8 +117,8 @@ function Text({ text, write, isWrong }) {
   </div>`;
 }
 
-/** @param {Tried} props */
-function Changes({ changes, warnings }) {
+/** @param {Pick<Tried, 'changes' | 'warnings'>} props */
+export function Changes({ changes, warnings }) {
   if (changes.length === 0) return html`<p>This says the same as the manifest that is in force.</p>`;
   return html`
     <p>In force from the next call on, of every agent that is granted something on it:</p>

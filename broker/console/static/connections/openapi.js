@@ -33,13 +33,45 @@ export async function readOpenApi(written) {
   const { scopes, operations } = scopesOf(record(document.paths));
   if (operations === 0) throw new Error('This document has no paths with operations.');
   const address = addressOf(document);
+  const auth = authOf(document);
+  const headers = headersOf(document).filter((name) => name !== auth.header?.toLowerCase());
   return {
     name: text(record(document.info).title),
     scopes: scopesAsText(scopes),
     operations,
     ...(address && { address }),
-    ...authOf(document),
+    ...auth,
+    ...(headers.length > 0 && { more: `client_headers:\n${headers.map((name) => `  - ${name}\n`).join('')}` }),
   };
+}
+
+/** As many as a platform's entry may have. */
+const MOST_HEADERS = 100;
+
+/**
+ * Headers that calls are told by (`X-Dry-Run`), in lower case: unmodified clients send them on. Parameters of paths and operations, and
+ * those that they refer to. @param {Record<string, unknown>} document
+ */
+function headersOf(document) {
+  const shared = record(document.parameters ?? record(document.components).parameters);
+  const names = new Set();
+  const take = (/** @type {unknown} */ parameters) => {
+    for (const one of list(parameters).map(record)) {
+      const { in: where, name } = record(shared[text(one.$ref).split('/').at(-1) ?? ''] ?? one);
+      const header = text(name).toLowerCase();
+      if (
+        where === 'header' &&
+        /^[a-z0-9-]{1,100}$/.test(header) &&
+        !/^(?:accept|authorization|content-.*)$/.test(header)
+      )
+        names.add(header);
+    }
+  };
+  for (const item of Object.values(record(document.paths)).map(record)) {
+    take(item.parameters);
+    for (const method of Object.keys(KIND)) take(record(item[method]).parameters);
+  }
+  return [...names].slice(0, MOST_HEADERS);
 }
 
 /** @param {string} written */

@@ -9,6 +9,11 @@ export const VARIABLES = [
   { insert: 'request.query', words: 'the query by name, as texts' },
   { insert: 'request.query_all', words: 'the query by name, each a list of texts' },
   { insert: 'request.headers', words: 'the headers that are sent on, by names in lower case' },
+  {
+    insert: 'request.refs',
+    words:
+      'of a code host: the branches and tags that the call writes, by git or in any other way; each has name and action',
+  },
   { insert: 'request.git', words: 'of git only: service, refs and push_options; test with has(request.git)' },
   { insert: 'first_time.operation', words: 'the agent never made a call of this kind before' },
   { insert: 'first_time.recipient', words: 'the call names a recipient whom no call of the agent named before' },
@@ -51,6 +56,10 @@ export const FUNCTIONS = [
 
 /** Whole conditions that are often wanted. @type {readonly Word[]} */
 export const WHOLE = [
+  {
+    insert: 'request.refs.exists(r, r.name == "refs/heads/main")',
+    words: 'writing the branch main, by git or any other way',
+  },
   { insert: 'has(request.body.amount) && request.body.amount > 1000', words: 'an amount over 1000' },
   { insert: "first_time.recipient && request.method != 'GET'", words: 'sending to somebody for the first time' },
   {

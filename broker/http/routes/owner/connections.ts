@@ -101,7 +101,9 @@ export const changeConnection = route({
   params,
   body: z
     .strictObject({
-      idle_seconds: IdleSeconds.nullable().optional().describe('null: 60 seconds; left out, it stays'),
+      idle_seconds: IdleSeconds.nullable()
+        .optional()
+        .describe('null: as the platform says, or 60 seconds; left out, it stays'),
       wait_seconds: WaitSeconds.nullable().optional().describe('null: 25 seconds; left out, it stays'),
     })
     .refine((body) => Object.keys(body).length > 0, 'names nothing to change'),

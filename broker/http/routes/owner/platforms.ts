@@ -1,67 +1,20 @@
 /** Platforms, as owners see them and switch them off. */
 import { z } from 'zod';
-import { changePlatform as change } from '../../../admin/change-platform.ts';
+import {
+  type ChangedPlatform as Changed,
+  changePlatform as change,
+  updatePlatform as update,
+} from '../../../admin/change-platform.ts';
 import { makePlatform as make, removePlatform as remove } from '../../../admin/make-platform.ts';
-import { type ReadPlatform, readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
+import { readPlatform, readPlatforms, switchPlatform } from '../../../admin/platforms.ts';
 import type { Broker } from '../../../broker.ts';
 import { Secret } from '../../../crypto/secret.ts';
-import { BUILTIN_NAMES } from '../../../platforms/builtin-names.ts';
 import { PlatformId } from '../../../platforms/manifest-fields.ts';
-import { builtinOf, presetsOf } from '../../../platforms/presets.ts';
 import { text } from '../../../wire/action.ts';
-import { Connection, connectionShown } from '../../owned-connection.ts';
+import { Platform, platformShown, WholePlatform, wholePlatformShown } from '../../owned-platform.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
-import { SecretParts, secretPartsShown } from '../../secret-parts-shown.ts';
-
-const Platform = z
-  .object({
-    platform_id: z.string(),
-    name: z.string(),
-    kind: z.enum(['rest', 'graphql', 'mcp']),
-    base_url: z.url(),
-    builtin: z
-      .enum(BUILTIN_NAMES)
-      .nullable()
-      .describe('the built-in platform that it comes from, which has most of its scopes; null: none'),
-    version: z.int().describe('one more with each change of the manifest'),
-    suspended: z.boolean().describe('whether the organisation has switched it off'),
-    created_at: z.iso.datetime(),
-    connections: z.array(Connection),
-  })
-  .meta({ id: 'Platform' });
-
-const WholePlatform = Platform.extend({
-  manifest: z.record(z.string(), z.unknown()).describe('as it is in force; secrets by their names only'),
-  scopes: z
-    .array(z.object({ scope: z.string(), rules: z.array(z.string()) }))
-    .describe('what each scope allows, such as "GET /items/*"'),
-  presets: z
-    .array(z.object({ name: z.string(), scopes: z.array(z.string()) }))
-    .describe('sets of scopes that are granted together, such as "read", with what each contains now'),
-  secret_parts: SecretParts,
-}).meta({ id: 'WholePlatform' });
-
-const shown = (one: ReadPlatform, broker: Pick<Broker, 'proxyUrl' | 'clock'>): z.output<typeof Platform> => ({
-  platform_id: one.platform_id,
-  name: one.manifest.name ?? one.platform_id,
-  kind: one.manifest.kind,
-  base_url: one.manifest.base_url,
-  builtin: builtinOf(one.manifest) ?? null,
-  version: one.version,
-  suspended: one.suspended === 1,
-  created_at: new Date(one.created_at).toISOString(),
-  connections: one.connections.map((connection) => connectionShown(connection, one.manifest, broker)),
-});
-
-const wholeShown = (one: ReadPlatform, broker: Pick<Broker, 'proxyUrl' | 'clock'>): z.output<typeof WholePlatform> => ({
-  ...shown(one, broker),
-  manifest: one.manifest,
-  scopes: Object.entries(one.manifest.scopes).map(([scope, rules]) => ({ scope, rules })),
-  presets: presetsOf(one.manifest),
-  secret_parts: secretPartsShown(one.manifest.auth),
-});
 
 /** GET /owner/platforms */
 export const ownerPlatforms = route({
@@ -80,7 +33,7 @@ export const ownerPlatforms = route({
   errors: [],
   handle: async ({ services: { broker }, who }) => {
     const platforms = await readPlatforms(broker.store.db, who.organisationId);
-    return json(200, { platforms: platforms.map((one) => shown(one, broker)) });
+    return json(200, { platforms: platforms.map((one) => platformShown(one, broker)) });
   },
 });
 
@@ -98,7 +51,7 @@ export const ownerPlatform = route({
   answers: { 200: { description: 'The platform.', schema: WholePlatform } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) =>
-    json(200, wholeShown(await readPlatform(broker.store.db, who.organisationId, platform), broker)),
+    json(200, wholePlatformShown(await readPlatform(broker.store.db, who.organisationId, platform), broker)),
 });
 
 const Entry = z.record(z.string(), z.unknown());
@@ -132,7 +85,7 @@ export const makePlatform = route({
     const { services, body } = context;
     const { platform: platformId, entry, secrets = {} } = body;
     const made = await make(services, changingOwner(context), { platformId, entry, secrets });
-    return json(201, wholeShown(made, services.broker));
+    return json(201, wholePlatformShown(made, services.broker));
   },
 });
 
@@ -142,6 +95,18 @@ const ChangedPlatform = WholePlatform.extend({
     .describe('lines such as "base_url: https://a.example → https://b.example"; never a secret'),
   warnings: z.array(z.string()).describe('what follows, such as for grants and credentials that are there'),
 }).meta({ id: 'PlatformChanged' });
+
+/** What two ways to give a platform another manifest have in common. `seen`: what the version in the body is. */
+const changing = (seen: string) => ({
+  version: z.int().min(1).describe(`${seen}; when another is in force by now, nothing is changed`),
+  dry_run: z.boolean().default(false).describe('whether to say only what it would change'),
+});
+const changed = {
+  answers: { 200: { description: 'The platform as it is now, and what is another.', schema: ChangedPlatform } },
+  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+} as const;
+const changedShown = ({ platform, changes, warnings }: Changed, broker: Broker) =>
+  json(200, { ...wholePlatformShown(platform, broker), changes, warnings });
 
 /** POST /owner/platforms/{platform}: in force at the very next decision. */
 export const changePlatform = route({
@@ -157,21 +122,33 @@ export const changePlatform = route({
     secrets: PlatformSecrets.describe(
       'the values of what the `auth` of the entry references, as far as they are new or others; sealed, and never shown again',
     ),
-    version: z
-      .int()
-      .min(1)
-      .describe('the version that was changed to this one; when another is in force by now, nothing is changed'),
-    dry_run: z.boolean().default(false).describe('whether to say only what it would change'),
+    ...changing('the version that was changed to this one'),
   }),
   secretBody: true,
-  answers: { 200: { description: 'The platform as it is now, and what is another.', schema: ChangedPlatform } },
-  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  ...changed,
   handle: async (context) => {
     const { services, params, body } = context;
     const { entry, secrets = {}, version: seen, dry_run: tries } = body;
     const command = { platformId: params.platform, entry, secrets, seen, tries };
-    const { platform, changes, warnings } = await change(services, changingOwner(context), command);
-    return json(200, { ...wholeShown(platform, services.broker), changes, warnings });
+    return changedShown(await change(services, changingOwner(context), command), services.broker);
+  },
+});
+
+/** POST /owner/platforms/{platform}/update: in force at the very next decision. */
+export const updatePlatform = route({
+  method: 'POST',
+  path: '/owner/platforms/{platform}/update',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.platforms.update',
+  summary: 'Gives a built-in platform the manifest of this release, with what is different here.',
+  params,
+  body: z.strictObject(changing('the version that was looked at')),
+  ...changed,
+  handle: async (context) => {
+    const { services, params, body } = context;
+    const asked = { platformId: params.platform, seen: body.version, tries: body.dry_run };
+    return changedShown(await update(services, changingOwner(context), asked), services.broker);
   },
 });
 
@@ -224,7 +201,7 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, summary }) =>
       const { services, params, body } = context;
       const command = { platformId: params.platform, suspended, detail: body.reason ?? null };
       const switched = await switchPlatform(services, changingOwner(context), command);
-      return json(200, wholeShown(switched, services.broker));
+      return json(200, wholePlatformShown(switched, services.broker));
     },
   }),
 );
@@ -235,6 +212,7 @@ export const platformRoutes = [
   makePlatform,
   ownerPlatform,
   changePlatform,
+  updatePlatform,
   removePlatform,
   ...switchPlatforms,
 ];

@@ -54,8 +54,8 @@ const WHEN = '[ at {/start/dateTime}| on {/start/date}]';
 export const googleCalendarSentences = {
   'POST /calendars/*/events': `create an event in **{1}**${WHEN}[, with **{/attendees/*/email}**][: *{/summary}*]`,
   'POST /calendars/*/events/import': `import an event into **{1}**${WHEN}[: *{/summary}*]`,
-  'PUT /calendars/*/events/*': `replace event **{2}** in **{1}**${WHEN}[, with **{/attendees/*/email}**][: *{/summary}*]`,
-  'PATCH /calendars/*/events/*': `change event **{2}** in **{1}**${WHEN}[, with **{/attendees/*/email}**][: *{/summary}*]`,
+  'PUT /calendars/*/events/*': `replace event **{2}** in **{1}**${WHEN}[, status: **{/status}**][, with **{/attendees/*/email}**][: *{/summary}*]`,
+  'PATCH /calendars/*/events/*': `change event **{2}** in **{1}**${WHEN}[, status: **{/status}**][, with **{/attendees/*/email}**][: *{/summary}*]`,
   'POST /calendars/*/events/*/move': 'move event **{2}** from **{1}**[ to **{?destination}**]',
   'POST /calendars/*/events/quickAdd': 'create an event in **{1}**[: *{?text}*]',
   'DELETE /calendars/*/events/*': 'delete event **{2}** in **{1}**',

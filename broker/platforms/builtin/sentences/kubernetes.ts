@@ -11,13 +11,15 @@ function ofKind({ base, plural, one, isCluster }: Kind): Record<string, string> 
   return {
     [`POST ${at}`]: `create the ${one}[ **{/metadata/name}**| **{/metadata/generateName}**]${where}`,
     [`PUT ${at}/*`]: `replace the ${one} ${named}`,
+    // Of a secret, which `kubernetes:secrets.patch` covers, the answer is the whole.
+    [`PATCH ${at}/*`]: `change${one === 'secret' ? ' and read' : ''} the ${one} ${named}`,
     [`DELETE ${at}/*`]: `delete the ${one} ${named}`,
     [`DELETE ${at}`]: `delete all ${plural}${where}[ with the labels **{?labelSelector}**]`,
   };
 }
 
-const scaled = (plural: string): [string, string] => [
-  `PUT /apis/apps/v1/namespaces/*/${plural}/*/scale`,
+const scaled = (plural: string, method: 'PUT' | 'PATCH'): [string, string] => [
+  `${method} /apis/apps/v1/namespaces/*/${plural}/*/scale`,
   `scale the ${plural.slice(0, -1)} **{2}** in **{1}**[ to **{/spec/replicas}**]`,
 ];
 
@@ -25,11 +27,18 @@ export const kubernetesSentences: Record<string, string> = {
   ...Object.fromEntries(
     kubernetesKinds.filter(({ area }) => CHANGED.has(area)).flatMap((kind) => Object.entries(ofKind(kind))),
   ),
-  ...Object.fromEntries(['deployments', 'statefulsets', 'replicasets'].map(scaled)),
+  ...Object.fromEntries(
+    ['deployments', 'statefulsets', 'replicasets'].flatMap((plural) => [
+      scaled(plural, 'PUT'),
+      scaled(plural, 'PATCH'),
+    ]),
+  ),
   'POST /api/v1/namespaces/*/pods/*/eviction': 'evict the pod **{2}** in **{1}**',
   'PUT /api/v1/nodes/*': 'change the node **{1}**[, unschedulable: **{/spec/unschedulable}**]',
+  'PATCH /api/v1/nodes/*': 'change the node **{1}**[, unschedulable: **{/spec/unschedulable}**]',
   'POST /api/v1/namespaces': 'create the namespace[ **{/metadata/name}**]',
   'PUT /api/v1/namespaces/*': 'replace the namespace **{1}**',
+  'PATCH /api/v1/namespaces/*': 'change the namespace **{1}**',
   'DELETE /api/v1/namespaces/*': 'delete the namespace **{1}**, with all that is in it',
   'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews':
     'ask whether the credential may[ {/spec/resourceAttributes/verb} {/spec/resourceAttributes/resource}]',

@@ -3,12 +3,14 @@
 /** `issue` with its id, then the members of its input. */
 const of = (what: string) => `${what}[ **{/id}**]`;
 
+const TRASHED = '[, in the trash: **{/input/trashed}**]';
+
 export const linearSentences = {
   'mutation issueCreate': 'create an issue[ in team **{/input/teamId}**][: *{/input/title}*]',
-  'mutation issueUpdate': `${of('change issue')}[, state: {/input/stateId}][, title: *{/input/title}*]`,
+  'mutation issueUpdate': `${of('change issue')}[, state: {/input/stateId}][, title: *{/input/title}*]${TRASHED}`,
   'mutation issueBatchCreate': 'create[ {count /input/issues}] issues',
-  'mutation issueBatchUpdate': 'change[ {count /ids}] issues',
-  'mutation issueArchive': of('archive issue'),
+  'mutation issueBatchUpdate': `change[ {count /ids}] issues${TRASHED}`,
+  'mutation issueArchive': `${of('archive issue')}[, in the trash: **{/trash}**]`,
   'mutation issueUnarchive': of('bring back issue'),
   'mutation issueAddLabel': `${of('label issue')}[ with **{/labelId}**]`,
   'mutation issueRemoveLabel': `take the label[ **{/labelId}**] off issue[ **{/id}**]`,
@@ -40,7 +42,7 @@ export const linearSentences = {
   'mutation issueLabelDelete': of('delete label'),
   'mutation projectLabelDelete': of('delete project label'),
   'mutation projectCreate': 'create the project[ *{/input/name}*]',
-  'mutation projectUpdate': `${of('change project')}[ to *{/input/name}*]`,
+  'mutation projectUpdate': `${of('change project')}[ to *{/input/name}*]${TRASHED}`,
   'mutation projectUnarchive': of('bring back project'),
   'mutation projectAddLabel': `${of('label project')}[ with **{/labelId}**]`,
   'mutation projectRemoveLabel': `take the label[ **{/labelId}**] off project[ **{/id}**]`,
@@ -50,7 +52,7 @@ export const linearSentences = {
     'report on project[ **{/input/projectId}**][, health: {/input/health}][: *{/input/body}*]',
   'mutation projectUpdateUpdate': `${of('change the project report')}[: *{/input/body}*]`,
   'mutation initiativeCreate': 'create the initiative[ *{/input/name}*]',
-  'mutation initiativeUpdate': `${of('change initiative')}[ to *{/input/name}*]`,
+  'mutation initiativeUpdate': `${of('change initiative')}[ to *{/input/name}*]${TRASHED}`,
   'mutation initiativeUpdateCreate': 'report on initiative[ **{/input/initiativeId}**][: *{/input/body}*]',
   'mutation initiativeUpdateUpdate': `${of('change the initiative report')}[: *{/input/body}*]`,
   'mutation initiativeToProjectCreate':
@@ -62,7 +64,7 @@ export const linearSentences = {
   'mutation cycleUpdate': `${of('change cycle')}[ to *{/input/name}*]`,
   'mutation cycleArchive': of('archive cycle'),
   'mutation documentCreate': 'create the document[ *{/input/title}*]',
-  'mutation documentUpdate': `${of('change document')}[ to *{/input/title}*]`,
+  'mutation documentUpdate': `${of('change document')}[ to *{/input/title}*]${TRASHED}`,
   'mutation documentUnarchive': of('bring back document'),
   'mutation documentDelete': of('delete document'),
   'mutation customerCreate': 'create the customer[ *{/input/name}*]',

@@ -1,0 +1,62 @@
+/** Built-in platforms after an upgrade: what their manifests would be if they were connected with this release. */
+import { isDeepStrictEqual } from 'node:util';
+import { sameJson } from '../config-file/differences.ts';
+import { BUILTIN_PLATFORMS, parseEntryFields } from '../platforms/builtin.ts';
+import { BUILTIN_NAMES } from '../platforms/builtin-names.ts';
+import { type Manifest, MERGED_BY_ENTRY } from '../platforms/manifest.ts';
+import { builtinOf } from '../platforms/presets.ts';
+import { storedEntry } from './platform-entry.ts';
+import type { ReadPlatform } from './platforms.ts';
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** What belongs to where a platform is, and to whom it is called for, and never comes with a release. */
+const OF_THE_PLACE: ReadonlySet<string> = new Set([
+  'name',
+  'base_url',
+  'auth',
+  'git_base_url',
+  'base_urls',
+  'per_person',
+]);
+
+/**
+ * The entry, as under `platforms` of a governance file, from which this release makes the manifest of a platform; undefined: it is not a
+ * built-in one. Of a platform without a stored entry, which an earlier release made, it is inferred.
+ */
+export function newestEntry(platform: Pick<ReadPlatform, 'platform_id' | 'manifest' | 'entry'>): Entry | undefined {
+  const { manifest } = platform;
+  const entry = storedEntry(platform);
+  if (entry !== null) return BUILTIN_NAMES.some((name) => name === entry.use) ? entry : undefined;
+  const use = builtinOf(manifest);
+  return use && { use, ...differentHere(manifest, BUILTIN_PLATFORMS[use]) };
+}
+
+/**
+ * What is taken for a change that somebody made here, of a manifest of which only the result is known: where it is, fields that no release
+ * brings, and in fields that are merged by entry, what the release does not have, and what was emptied.
+ */
+function differentHere(manifest: Manifest, builtin: object): Entry {
+  const newest = builtin as Record<string, unknown>;
+  const merged: ReadonlySet<string> = new Set(['headers', 'default_headers', ...MERGED_BY_ENTRY]);
+  const kept = Object.entries(manifest).flatMap(([field, value]): [string, unknown][] => {
+    if (field === 'kind' || sameJson(newest[field] ?? null, value)) return [];
+    const ofPlace = OF_THE_PLACE.has(field) || (field === 'oauth' && manifest.base_url !== newest.base_url);
+    if (ofPlace || newest[field] === undefined) return [[field, value]];
+    if (!merged.has(field)) return [];
+    const known = newest[field] as Record<string, unknown>;
+    const own = Object.entries(value as Record<string, unknown>).filter(
+      ([name, one]) => !Object.hasOwn(known, name) || (Array.isArray(one) && one.length === 0),
+    );
+    return own.length === 0 ? [] : [[field, Object.fromEntries(own)]];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** Whether a platform would have another manifest with this release, or cannot be made from its entry any more. */
+export function hasNewerManifest(platform: Pick<ReadPlatform, 'platform_id' | 'manifest' | 'entry'>): boolean {
+  const entry = newestEntry(platform);
+  if (entry === undefined) return false;
+  const read = parseEntryFields(entry);
+  return !read.success || !isDeepStrictEqual(read.data, platform.manifest);
+}

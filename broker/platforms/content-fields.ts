@@ -1,0 +1,36 @@
+/** What a manifest says of operations of which the contents decide the scope. */
+import { z } from 'zod';
+import { JsonPointer } from './fields.ts';
+
+export const ScopeId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9:._/-]{0,127}$/, 'write a scope id such as "crm:contacts.read"')
+  .describe('The id of a scope, by custom "<platform>:<area>.<action>".');
+
+export const ContentRule = z
+  .strictObject({
+    pointer: JsonPointer.optional().describe(
+      'Where to look: a JSON pointer (RFC 6901); "*" stands for each element. Left out, every call of the operation counts.',
+    ),
+    paths: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe(
+        'Which paths of files count there, as "/.github/workflows/**" from the top; left out, everything counts but false and null.',
+      ),
+    unless: z
+      .array(z.union([z.string(), z.number(), z.boolean()]))
+      .min(1)
+      .max(20)
+      .optional()
+      .describe('Values that do not count there, beside false and null: "confirmed", or "false" in a form.'),
+    in: z
+      .literal('query')
+      .optional()
+      .describe('The query alone is looked at, whatever the body is: a file that is uploaded is not read.'),
+    scope: ScopeId.nullable().describe(
+      'The scope that such a call needs in place of the scope of its operation; null: it is in no scope.',
+    ),
+  })
+  .describe('What the body of an operation, or its query, must hold for the call to need another scope.');

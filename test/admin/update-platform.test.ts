@@ -1,0 +1,149 @@
+/** Built-in platforms after an upgrade: they have the manifest of the release that made them until an admin updates them. */
+import { describe, expect, test } from 'vitest';
+import { newestEntry } from '../../broker/admin/newest-manifest.ts';
+import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import type { Manifest } from '../../broker/platforms/manifest.ts';
+import { putPlatform } from '../../broker/store/governed-versions.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY } from '../world/world.ts';
+
+/** Of an earlier release: a scope had fewer operations, another there was not yet, and no header was refused. */
+function earlier(manifest: Manifest): Manifest {
+  const { 'stripe:customers.read': customers = [], 'stripe:balance.read': _balance, ...scopes } = manifest.scopes;
+  const { refused_headers: _refused, ...rest } = manifest;
+  const before = { ...scopes, 'stripe:customers.read': customers.slice(0, 1) };
+  return { ...rest, scopes: before, forbidden_headers: ['stripe-account'] };
+}
+
+describe.each(STORES)(`updating a built-in platform on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const ask = (method: string, path: string, body?: unknown) => organisation.ask(method, path, body);
+  const update = (version: number, dry_run = false) => ask('POST', '/owner/platforms/pay/update', { version, dry_run });
+  const platform = async () => (await ask('GET', '/owner/platforms/pay')).body;
+  const listed = async () =>
+    (await ask('GET', '/owner/platforms')).body.platforms.find(
+      (one: { platform_id: string }) => one.platform_id === 'pay',
+    );
+  const events = async () =>
+    (await ask('GET', '/owner/audit?kind=event')).body.rows.filter(
+      ({ reason }: { reason: string }) => reason === 'platform_changed',
+    );
+  /** Made with changes of our own, and given a version as an earlier release made it, which kept the entry or did not. */
+  const made = async (more: object, { entry }: { entry?: object | null } = {}) => {
+    const written = { use: 'stripe', ...more };
+    const answer = await ask('POST', '/owner/platforms', { platform: 'pay', entry: written });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.update_available).toBe(false);
+    const kept = entry === undefined ? written : entry;
+    const place = { organisationId: organisation.id, platformId: 'pay' };
+    const manifest = JSON.stringify(earlier(answer.body.manifest));
+    await putPlatform(
+      world.running.broker.store.db,
+      { ...place, manifest, entry: kept && JSON.stringify(kept) },
+      Date.now(),
+    );
+  };
+  const OWN = {
+    base_url: 'https://pay.example',
+    name: 'Our shop',
+    scopes: { 'stripe:payouts.write': [], 'stripe:ours': ['GET /v1/ours'] },
+  };
+
+  test.each([true, false])('keeps what is different here; with the entry kept: %s', async (keptEntry) => {
+    await made(OWN, keptEntry ? {} : { entry: null });
+    const scopeList = ['stripe:customers.read', 'stripe:payouts.write', 'stripe:ours'];
+    const connected = await ask('POST', '/owner/connections', { platform: 'pay', label: 'pay', secret: CANARY });
+    expect(connected.status, connected.text).toBe(201);
+    const agent = await organisation.agent({ rules: [{ effect: 'allow' }], grants: { pay: { scopeList } } });
+    expect(await listed()).toMatchObject({ builtin: 'stripe', update_available: true, version: 2 });
+
+    const tried = await update(2, true);
+    expect(tried.status, tried.text).toBe(200);
+    expect(tried.body).toMatchObject({ version: 2, update_available: true });
+    expect(tried.body.changes).toContain('refused_headers: none → stripe-account, stripe-context');
+    expect(tried.body.changes.join('\n')).toContain('scope stripe:balance.read: added');
+    expect(tried.body.changes.join('\n')).not.toMatch(/payouts\.write|stripe:ours|base_url|name/);
+    expect(tried.body.warnings).toEqual([
+      expect.stringMatching(/^The scope stripe:customers\.read allows GET .* as well, and an agent holds it\.$/),
+    ]);
+    expect(await events()).toEqual([]);
+
+    const updated = await update(2);
+    expect(updated.status, updated.text).toBe(200);
+    expect(updated.body).toMatchObject({
+      version: 3,
+      update_available: false,
+      name: 'Our shop',
+      base_url: OWN.base_url,
+    });
+    expect(updated.body.changes).toEqual(tried.body.changes);
+    const { manifest } = await platform();
+    expect(manifest.scopes).toMatchObject(OWN.scopes);
+    expect(manifest.refused_headers).toEqual(['stripe-account', 'stripe-context']);
+    expect(await listed()).toMatchObject({ update_available: false, version: 3 });
+    const [event, ...others] = await events();
+    expect(others).toEqual([]);
+    expect(event.platform_id).toBe('pay');
+    expect(JSON.stringify(event)).toContain('"version":3');
+    const call = { platform: 'pay', endpoint: '/v1/payouts', method: 'POST', scope: 'stripe:payouts.write', data: {} };
+    const denied = await agent.act(call);
+    expect([denied.status, denied.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
+    // Once more, there is nothing to do, and nothing on record.
+    expect((await update(3)).body).toMatchObject({ version: 3, changes: [] });
+    expect(await events()).toHaveLength(1);
+  });
+
+  test('is refused of a version that is not in force any more, of a platform of one’s own, and of none', async () => {
+    await made({});
+    const other = await update(7);
+    expect([other.status, other.body.version]).toEqual([409, 2]);
+    expect((await ask('POST', '/owner/platforms/demo/update', { version: 1 })).body.detail).toContain('not built in');
+    const none = await ask('POST', '/owner/platforms/none/update', { version: 1 });
+    expect([none.status, none.body.error]).toEqual([404, 'not_found']);
+    const blind = await ask('POST', '/owner/platforms/pay/update', {});
+    expect([blind.status, blind.text]).toEqual([400, expect.stringContaining('version')]);
+    expect((await platform()).version).toBe(2);
+  });
+
+  test('an entry that this release does not take any more is told of, and the manifest that is in force stays', async () => {
+    await made({}, { entry: { use: 'stripe', scopes: { 'no scope': ['what'] } } });
+    expect(await listed()).toMatchObject({ update_available: true });
+    const refused = await update(2);
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('entry.scopes')]);
+    expect((await platform()).version).toBe(2);
+  });
+
+  test('a file and the switch for tokens of people keep the entry', async () => {
+    const text = JSON.stringify({ platforms: { pay: { use: 'stripe', name: 'Ours', suspended: true } } });
+    const { id, ask } = await world.organisation();
+    const applied = await ask('POST', '/owner/governance/apply', { text });
+    expect(applied.status, applied.text).toBe(200);
+    const stored = async (platformId: string) =>
+      await world.running.broker.store.db
+        .selectFrom('platform_versions')
+        .select('entry')
+        .where('organisation_id', '=', id)
+        .where('platform_id', '=', platformId)
+        .orderBy('version', 'desc')
+        .executeTakeFirst();
+    expect(JSON.parse((await stored('pay'))?.entry ?? '')).toEqual({ use: 'stripe', name: 'Ours' });
+    const mail = { use: 'gmail', auth: { type: 'oauth2', client_id: 'x', issuer: 'https://accounts.google.com' } };
+    expect((await ask('POST', '/owner/platforms', { platform: 'mail', entry: mail })).status).toBe(201);
+    const people = await ask('POST', '/owner/platforms/mail/per-person', { enabled: true });
+    expect(people.status, people.text).toBe(200);
+    expect(JSON.parse((await stored('mail'))?.entry ?? '')).toEqual({ ...mail, per_person: { enabled: true } });
+    expect((await ask('GET', '/owner/platforms/mail')).body.update_available).toBe(false);
+  });
+});
+
+test.each(['github', 'slack', 'stripe', 'jira', 'kubernetes', 's3', 'linear', 'gmail'] as const)(
+  'a manifest of %s that is of this release is made again from what is different in it',
+  (use) => {
+    const overrides = { base_url: 'https://here.example/api', name: 'Here', trace: true, headers: { 'x-ours': '1' } };
+    const manifest = parsePlatformEntry({ use, ...overrides }).data!;
+    const entry = newestEntry({ platform_id: 'x', manifest, entry: null });
+    expect(parsePlatformEntry(entry).data).toEqual(manifest);
+  },
+);
