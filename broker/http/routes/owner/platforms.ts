@@ -105,7 +105,7 @@ const changed = {
   answers: { 200: { description: 'The platform as it is now, and what is another.', schema: ChangedPlatform } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
 } as const;
-const changedShown = ({ platform, changes, warnings }: Changed, broker: Broker) =>
+const changedShown = ({ platform, changes, warnings }: Changed, broker: Pick<Broker, 'proxyUrl' | 'clock'>) =>
   json(200, { ...wholePlatformShown(platform, broker), changes, warnings });
 
 /** POST /owner/platforms/{platform}: in force at the very next decision. */
