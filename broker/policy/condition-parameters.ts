@@ -8,6 +8,9 @@ import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { JsonList, JsonMap, type Meter, type Source, spend, toCelValue } from './condition-values.ts';
 import { foldName, isFolded, parameterNames } from './names.ts';
 
+/** Of a body, or an object in one. An error: what cannot be known of a member. */
+export type BodyMembers = Readonly<Record<string, JsonValue | Error>>;
+
 /** Everything that some server reads under one name. `from`: the name as it is written, unless there are several. */
 type Reading<Value> = { values: Value[]; from: string | undefined };
 type Parameters<Value> = {
@@ -69,17 +72,17 @@ export function queryMaps(query: string, meter: Meter): { query: CelValue; query
  *
  * @param query of a call that has a body; empty otherwise
  */
-export const bodyMap = (body: JsonObject, query: string, meter: Meter): CelValue =>
+export const bodyMap = (body: BodyMembers, query: string, meter: Meter): CelValue =>
   new BodyMap(body, query, meter) as unknown as CelValue;
 
 /** An object of a body. Its names are folded once a condition reads one of them. */
 class BodyMap extends JsonMap {
-  readonly #body: JsonObject;
+  readonly #body: BodyMembers;
   readonly #query: string;
   readonly #meter: Meter;
-  #loose: ReadonlyMap<string, Reading<JsonValue>> | undefined;
+  #loose: ReadonlyMap<string, Reading<JsonValue | Error>> | undefined;
 
-  constructor(body: JsonObject, query: string, meter: Meter) {
+  constructor(body: BodyMembers, query: string, meter: Meter) {
     super(body, meter);
     this.#body = body;
     this.#query = query;
@@ -99,7 +102,7 @@ class BodyMap extends JsonMap {
   }
 
   /** What a lenient server reads under a name, where that is asked for and differs from what stands there. */
-  #otherReading(key: unknown): Reading<JsonValue> | undefined {
+  #otherReading(key: unknown): Reading<JsonValue | Error> | undefined {
     if (typeof key !== 'string') return undefined;
     spend(this.#meter, 1 + key.length / 16);
     const reading = this.#readings().get(foldName(key));
@@ -108,13 +111,13 @@ class BodyMap extends JsonMap {
     return this.#meter.loose ? reading : undefined;
   }
 
-  #readings(): ReadonlyMap<string, Reading<JsonValue>> {
+  #readings(): ReadonlyMap<string, Reading<JsonValue | Error>> {
     if (this.#loose !== undefined) return this.#loose;
-    const loose = new Map<string, Reading<JsonValue>>();
+    const loose = new Map<string, Reading<JsonValue | Error>>();
     for (const name of Object.keys(this.#body)) {
       // To fold a name that is folded costs little.
       spend(this.#meter, isFolded(name) ? 0.5 : 2);
-      note(loose, foldName(name), this.#body[name] as JsonValue, name);
+      note(loose, foldName(name), this.#body[name] as JsonValue | Error, name);
     }
     if (this.#query !== '')
       for (const [name, { values }] of readQuery(this.#query).loose)
@@ -132,7 +135,7 @@ function bodyValue(value: Source | undefined, meter: Meter): CelValue | undefine
   return isObject ? bodyMap(value as JsonObject, '', meter) : toCelValue(value, meter);
 }
 
-function single(values: readonly JsonValue[], repeated = REPEATED): Source {
+function single(values: readonly (JsonValue | Error)[], repeated = REPEATED): Source {
   const [value, ...more] = values;
   return value === undefined || more.length > 0 ? new Error(repeated) : value;
 }

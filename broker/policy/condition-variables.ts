@@ -18,6 +18,7 @@ const VARIABLES: { readonly [name: string]: Shape } = {
     headers: 'open',
     refs: 'text',
     git: { service: 'text', refs: 'text', push_options: 'text' },
+    graphql: { operation: 'text', fields: 'text' },
   },
   agent: {
     id: 'text',
@@ -34,8 +35,8 @@ const VARIABLES: { readonly [name: string]: Shape } = {
   scope: 'text',
   now: 'time',
 };
-/** Members that are there on some calls only: of git requests, and of calls for a person whom the platform honours. */
-const OPTIONAL = new Set(['request.git', 'caller.verified']);
+/** Members that are there on some calls only: of git requests, GraphQL calls, and calls for a person whom the platform honours. */
+const OPTIONAL = new Set(['request.git', 'request.graphql', 'caller.verified']);
 const TYPE_NAMES = new Set(['int', 'uint', 'double', 'bool', 'string', 'list', 'map', 'null_type', 'type']);
 
 export function isVariable(name: string): boolean {
@@ -69,7 +70,7 @@ export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefin
 
 /**
  * Whether the member at the end of a chain may be missing on a call: members of the body, of the query, of the headers and
- * of what a loop visits, `request.git` and `caller.verified`. @throws Error when there can be no such member.
+ * of what a loop visits, `request.git`, `request.graphql` and `caller.verified`. @throws Error when there can be no such member.
  */
 export function mayMiss(path: readonly string[], loops: readonly string[]): boolean {
   const [variable = '', ...rest] = path;

@@ -7,10 +7,12 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DEED_KINDS } from './call-ask.ts';
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
-import { bodyMap, queryMaps } from './condition-parameters.ts';
+import { type BodyMembers, bodyMap, queryMaps } from './condition-parameters.ts';
 import { checkSyntax } from './condition-syntax.ts';
 import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-values.ts';
-import { type AgentFacts, type CallAsk, type GitRef, type Instant, UnreadBody } from './facts.ts';
+import { type AgentFacts, type CallAsk, type GitRef, type Instant, type JsonObject, UnreadBody } from './facts.ts';
+import { type GraphqlAsk, graphqlForConditions } from './graphql-conditions.ts';
+import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { refsForConditions } from './refs.ts';
 
@@ -97,7 +99,8 @@ const NOT_LOOKED_UP = Object.freeze(
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
  * `request.git` (service, refs with name and action, push_options) is there on git requests only, and `caller.verified` where the
  * platform holds one token per person and honours the caller. `request.refs` has the refs that the call writes, with name and action, as
- * the platform's manifest says it; an error when that cannot be told. `first_time` (operation, recipient, repository): whether the agent
+ * the platform's manifest says it; an error when that cannot be told. `request.graphql` (operation, fields with name and arguments) is there
+ * on GraphQL calls only. `first_time` (operation, recipient, repository): whether the agent
  * never did that before.
  *
  * @param rules of the platform; without them it has no forms, and writes refs by git only
@@ -117,6 +120,9 @@ export function conditionInput(
   let members: CelValue | undefined;
   let headers: CelValue | undefined;
   let refs: CelValue | undefined;
+  let graphql: GraphqlAsk | undefined;
+  const document = rules !== undefined && !(body instanceof UnreadBody) && isGraphql(rules, call) ? body : undefined;
+  const readDocument = () => (graphql ??= graphqlForConditions(document));
   const queried = () => (maps ??= queryMaps(call.query, meter));
   const request = {
     method: call.method,
@@ -124,11 +130,17 @@ export function conditionInput(
     body:
       body instanceof UnreadBody
         ? new Error(body.why)
-        : () => (members ??= bodyMap(body, call.method === 'GET' ? '' : call.query, meter)),
+        : () =>
+            (members ??= bodyMap(
+              document ? withVariables(document, readDocument) : body,
+              call.method === 'GET' ? '' : call.query,
+              meter,
+            )),
     query: () => queried().query,
     query_all: () => queried().query_all,
     headers: () => (headers ??= toCelValue(lowerCase(call.headers), meter)),
     refs: () => (refs ??= toCelValue(listedRefs(rules, call), meter)),
+    ...(document && { graphql: () => readDocument().graphql }),
     ...(git && { git: { service: git.service, refs: git.refs, push_options: git.pushOptions ?? NONE } }),
   };
   const who = {
@@ -153,6 +165,12 @@ export function conditionInput(
       now: timestampFromMs(now) as never,
     },
   };
+}
+
+/** Its `variables` stay what they are where they tell what the document does. */
+function withVariables(document: JsonObject, read: () => GraphqlAsk): BodyMembers {
+  const { variables } = read();
+  return variables === undefined ? document : { ...document, variables };
 }
 
 function listedRefs(rules: PlatformRules | undefined, call: CallAsk): readonly GitRef[] | Error {

@@ -26,6 +26,8 @@ export type GraphqlCall =
       roots: readonly FieldNode[];
       variables: JsonObject;
       definition: OperationDefinitionNode;
+      /** Of the whole document: a fragment has no more than the document has. */
+      document: DocumentNode;
     }
   /** Well-formed, but what the platform would execute does not stand in it. `why`: a sentence for the agent. */
   | { kind: 'opaque'; why: string }
@@ -83,7 +85,7 @@ function read(body: JsonObject | undefined): GraphqlCall {
   const limit = GRAPHQL_LIMITS.rootFields;
   if (roots.length > limit) throw new Refusal(`data.query has ${roots.length} root fields; at most ${limit} are taken`);
   for (const root of roots) refuseRepeatedNames(root.arguments ?? []);
-  return { kind: 'read', operation: definition.operation, roots, variables, definition };
+  return { kind: 'read', operation: definition.operation, roots, variables, definition, document };
 }
 
 function parameters(body: JsonObject): { text: string; operationName: string | undefined; variables: JsonObject } {

@@ -14,6 +14,10 @@ export const VARIABLES = [
     words:
       'of a code host: the branches and tags that the call writes, by git or in any other way; each has name and action',
   },
+  {
+    insert: 'request.graphql',
+    words: 'of GraphQL only: operation, and fields with name and arguments; test with has(request.graphql)',
+  },
   { insert: 'request.git', words: 'of git only: service, refs and push_options; test with has(request.git)' },
   { insert: 'first_time.operation', words: 'the agent never made a call of this kind before' },
   { insert: 'first_time.recipient', words: 'the call names a recipient whom no call of the agent named before' },

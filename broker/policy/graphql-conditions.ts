@@ -1,0 +1,55 @@
+/**
+ * What conditions read of a GraphQL call: `request.graphql`, and `request.body.variables`. Whoever writes a document chooses the names
+ * of its variables, and may write values without any; so a rule about `variables.input` would be passed by calling it something else.
+ */
+import { BREAK, type DocumentNode, visit } from 'graphql/language';
+import type { JsonObject } from '../../json/json-value.ts';
+import { readGraphqlCall } from './graphql.ts';
+import { argumentsOf } from './graphql-arguments.ts';
+
+/** A root field of the operation, without its alias. `arguments`: wherever they are written (graphql-arguments.ts). */
+export type GraphqlField = { name: string; arguments: JsonObject };
+export type GraphqlAsk = {
+  /** `Error`: the document cannot be read. Its message has no values of the call. */
+  graphql: { operation: 'query' | 'mutation'; fields: readonly GraphqlField[] } | Error;
+  /** In place of `variables` of the body, where conditions must not rely on its names; undefined: they may. */
+  variables: Error | undefined;
+};
+
+const NOT_READ = 'what the document of the call does cannot be read';
+const OTHER_NAMES =
+  'the document does not give each argument by a variable of the same name, so its variables do not tell what it does; write `name: $name` for all of them, or ask an owner to write the rule by `request.graphql`';
+
+/** @param body of a call that `isGraphql` says is judged by its document */
+export function graphqlForConditions(body: JsonObject | undefined): GraphqlAsk {
+  const read = readGraphqlCall(body);
+  if (read.kind !== 'read') return { graphql: new Error(NOT_READ), variables: new Error(NOT_READ) };
+  const { operation, roots, definition, variables, document } = read;
+  const fields = roots.map((root) => ({
+    name: root.name.value,
+    arguments: argumentsOf(root, definition, variables),
+  }));
+  return {
+    graphql: { operation, fields },
+    variables: isToldByVariables(document, variables) ? undefined : new Error(OTHER_NAMES),
+  };
+}
+
+/**
+ * Whether every argument of every field is a variable of the argument's name, and no default stands in for one that is not given: then
+ * `variables.x` is what the call gives as `x`. Arguments of directives say what is answered, not what is done.
+ */
+function isToldByVariables(document: DocumentNode, variables: JsonObject): boolean {
+  let told = true;
+  const stop = () => {
+    told = false;
+    return BREAK;
+  };
+  visit(document, {
+    Directive: () => false,
+    VariableDefinition: ({ variable, defaultValue }) =>
+      defaultValue === undefined || Object.hasOwn(variables, variable.name.value) ? false : stop(),
+    Argument: ({ name, value }) => (value.kind === 'Variable' && value.name.value === name.value ? false : stop()),
+  });
+  return told;
+}
