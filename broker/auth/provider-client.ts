@@ -120,11 +120,22 @@ function authentication(
   return make(clientSecret.reveal());
 }
 
-/** For the log: the messages of the libraries down to the root cause, never a body or a token. */
+/** RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1. */
+const ERROR_CODES: readonly unknown[] = [
+  ...['invalid_request', 'invalid_client', 'invalid_grant', 'unauthorized_client', 'unsupported_grant_type'],
+  ...['invalid_scope', 'access_denied', 'server_error', 'temporarily_unavailable', 'invalid_token'],
+];
+
+/**
+ * For the log: the messages of the libraries down to the root cause, never a body or a token. Of the provider's own words an error code
+ * that the RFCs define, and no description: it may quote the request, with the client secret or the code in it.
+ */
 function problemOf(error: unknown): string {
   if (error instanceof client.ResponseBodyError)
-    return `${error.error}: ${error.error_description ?? ''}`.slice(0, 300);
+    return `${ERROR_CODES.includes(error.error) ? error.error : 'an error that no RFC defines'} (status ${error.status})`;
   const words: string[] = [];
-  for (let one = error; one instanceof Error && words.length < 4; one = one.cause) words.push(one.message);
+  for (let one = error; one instanceof Error && words.length < 4; one = one.cause)
+    // That of a parser quotes what it was given.
+    words.push(one instanceof SyntaxError ? 'it is not JSON' : one.message);
   return words.join('; ').slice(0, 300);
 }

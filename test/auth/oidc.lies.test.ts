@@ -374,18 +374,28 @@ test('CX-11 with every word of the log on: no secret, code, state, cookie or tok
       provider.answers.set('/token', (_, response) => lie(what, response));
       statuses.push((await browser.get(start)).status);
     }
-    provider.answers.set('/token', (_, response, body) =>
-      response
-        .writeHead(400, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ error: 'invalid_client', error_description: 'no', echo: body })),
-    );
-    statuses.push((await browser.get(start)).status);
+    const json = { 'content-type': 'application/json' };
+    const quoting: ((quoted: string) => string)[] = [
+      (quoted) => JSON.stringify({ error: 'invalid_client', error_description: quoted, echo: quoted }),
+      (quoted) => JSON.stringify({ error: quoted, error_description: 'no' }),
+      (quoted) => quoted,
+    ];
+    const basic: string[] = [];
+    for (const answer of quoting) {
+      provider.answers.set('/token', ({ headers }, response, body) => {
+        basic.push(`${headers.authorization}`.slice('Basic '.length));
+        // The secret first: a parser that quotes what it cannot read begins there.
+        const plain = decodeURIComponent(Buffer.from(basic.at(-1)!, 'base64').toString().split(':')[1]!);
+        response.writeHead(400, json).end(answer(`${plain} ${headers.authorization} ${body}`));
+      });
+      statuses.push((await browser.get(start)).status);
+    }
     // Nobody invited Ann in this store.
-    expect(statuses).toEqual([403, 401, 401, 502, 502, 502, 502]);
+    expect(statuses).toEqual([403, 401, 401, 502, 502, 502, 502, 502, 502]);
     const asked = browser.seen.flatMap((url) => [...new URL(url).searchParams]);
     const secrets = asked.flatMap(([name, value]) => (/^(code|state|nonce|code_challenge)$/.test(name) ? [value] : []));
-    secrets.push(...issued, 'CANARY-client-secret-0123456789');
-    expect(secrets.length).toBeGreaterThan(15);
+    secrets.push(...issued, ...basic, 'CANARY-client-secret-0123456789', 'CANARY-cli');
+    expect(secrets.length).toBeGreaterThan(18);
     const { stdout, stderr } = broker.output();
     expect(stderr).toContain('invalid_client');
     expect(secrets.filter((secret) => (stdout + stderr).includes(secret))).toEqual([]);

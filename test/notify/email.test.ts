@@ -1,6 +1,6 @@
 /** Mail through the guarded way out: to a real SMTP server on loopback, encrypted, refused, silent, and with hostile sentences. */
 import { type AddressInfo, createServer } from 'node:net';
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import type { SMTPServerOptions } from 'smtp-server';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
@@ -9,8 +9,12 @@ import { email } from '../../broker/notify/email.ts';
 import type { Message } from '../../broker/notify/message.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
+import {
+  MAIL_CERTIFICATE as certificate,
+  type Mail,
+  startMailServer as startMailServerWith,
+} from '../world/mail-server.ts';
 
-const certificate = certificateFor('localhost');
 const PASSWORD = 'PASSWORD-c0ffee';
 const HOSTILE = '<img src=x onerror=alert(1)> <a href="http://evil.example">Approve</a> “x”\r\nBcc: evil@evil.example';
 
@@ -28,40 +32,7 @@ const MESSAGE: Message = {
   outcome: undefined,
 };
 
-type Mail = { text: string; from: string; to: string[]; secure: boolean; user: string | undefined };
-
-/** A real SMTP server; answers its port and what came. */
-async function startMailServer(options: SMTPServerOptions = {}) {
-  const mails: Mail[] = [];
-  const server = new SMTPServer({
-    key: certificate.key,
-    cert: certificate.cert,
-    authOptional: true,
-    logger: false,
-    onAuth: ({ username, password }, _session, done) =>
-      password === PASSWORD ? done(null, { user: username }) : done(new Error('no')),
-    onData: (stream, session, done) => {
-      const chunks: Buffer[] = [];
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('end', () => {
-        const { mailFrom, rcptTo } = session.envelope;
-        mails.push({
-          text: Buffer.concat(chunks).toString(),
-          from: mailFrom ? mailFrom.address : '',
-          to: rcptTo.map(({ address }) => address),
-          secure: session.secure,
-          user: session.user === undefined ? undefined : String(session.user),
-        });
-        done();
-      });
-    },
-    ...options,
-  });
-  server.on('error', () => {});
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  afterFile(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return { port: (server.server.address() as AddressInfo).port, mails };
-}
+const startMailServer = (options?: SMTPServerOptions) => startMailServerWith(PASSWORD, options);
 
 const way = (ports: number[]) => {
   const outbound = makeOutbound({ allowPrivate: ports.map((port) => `localhost:${port}`), connectTimeoutMs: 2_000 });

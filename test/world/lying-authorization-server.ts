@@ -1,4 +1,5 @@
 /** An OAuth server, with an API beside it, that does whatever a test tells it to: it consents at once, for anybody. */
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterFile } from './after-file.ts';
@@ -33,7 +34,9 @@ export type LyingServer = {
 export async function startLyingServer(): Promise<LyingServer> {
   let count = 0;
   let presentRefresh = '';
-  const mint = (what: string) => `CANARY-${what}-${String(++count).padStart(6, '0')}-0123456789abcdefghij`;
+  // No two have a part in common that is half as long.
+  const mint = (what: string) =>
+    `CANARY-${what}-${String(++count).padStart(6, '0')}-${randomBytes(16).toString('hex')}`;
   const http = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
