@@ -32,6 +32,8 @@ import { ALLOW_ALL, DEMO_RULES, type Organisation, startWorld, type World } from
 const JSON_TYPE = { 'content-type': 'application/json' };
 /** 40 characters that stand nowhere else. */
 const mark = () => randomBytes(20).toString('hex');
+/** The same with characters that are written differently in JSON, URLs, forms and HTML. */
+const spelt = () => `${mark()}/+=&<">~'${mark()}`;
 
 const ANN = { source: 'slack', id: 'U0123456789' };
 const callOf = (platform: string) => ({ platform, endpoint: '/items/1', method: 'GET', scope: 'demo:read' });
@@ -42,33 +44,33 @@ const tokenIn = (text: string): string =>
 
 /** By name: what must show nowhere. */
 const SECRETS: Record<string, string> = {
-  'platform token': mark(),
-  'password of Basic': mark(),
-  'key in a header': mark(),
-  'key in the query': mark(),
-  'AWS secret key': mark(),
-  'OAuth client secret': mark(),
-  'secret of a client': mark(),
-  'HMAC key': mark(),
-  'secret that an agent gave': mark(),
-  'body of a held call': mark(),
-  'body of a call': mark(),
-  'OTLP sink header': mark(),
-  'S3 secret key': mark(),
+  'platform token': spelt(),
+  'password of Basic': spelt(),
+  'key in a header': spelt(),
+  'key in the query': spelt(),
+  'AWS secret key': spelt(),
+  'OAuth client secret': spelt(),
+  'secret of a client': spelt(),
+  'HMAC key': spelt(),
+  'secret that an agent gave': spelt(),
+  'body of a held call': spelt(),
+  'body of a call': spelt(),
+  'OTLP sink header': spelt(),
+  'S3 secret key': spelt(),
   'assertion about a person': `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.${Buffer.from('{}').toString('base64url')}.${mark()}`,
   'Slack bot token': `xoxb-${mark()}`,
   'Slack signing secret': mark(),
   'Teams address': mark(),
   'Telegram bot token': `123456:${mark()}`,
   'ntfy token': `tk_${mark()}`,
-  'mail password': mark(),
+  'mail password': spelt(),
   'webhook key': `whsec_${randomBytes(32).toString('base64')}`,
   'audit sink key': mark(),
   'metrics token': mark(),
   'database password': mark(),
   'password of the store of rate limits': mark(),
-  'OIDC client secret': mark(),
-  'code of the identity provider': mark(),
+  'OIDC client secret': spelt(),
+  'code of the identity provider': spelt(),
   'collector header': mark(),
   'master key': randomBytes(32).toString('base64'),
 };
@@ -652,7 +654,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     expect(told.events.length).toBeGreaterThan(1);
     expect(stderr).toContain('"level":"debug"');
     for (const name of ['platform token', 'secret that an agent gave', 'body of a held call', 'body of a call'])
-      expect(leaksOf(SECRETS[name]!, JSON.stringify(seen)), name).toContain('raw');
+      expect(leaksOf(SECRETS[name]!, JSON.stringify(seen)), name).toContain('first half');
     expect(leaksOf(SECRETS['access token of a person']!, JSON.stringify(seen))).toContain('raw');
     for (const what of ['evaluation', 'evaluations', 'trqp', 'recognition', 'tool', 'tools', 'permissions'])
       expect(
