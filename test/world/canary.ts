@@ -17,6 +17,9 @@ export function formsOf(secret: string): Map<string, string> {
     ['percent but slashes', percent.replaceAll('%2F', '/')],
     ['percent with marks', percent.replace(/[!'()*~_.-]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)],
     ['percent twice', encodeURIComponent(percent)],
+    ['percent three times', encodeURIComponent(encodeURIComponent(percent))],
+    ['JSON twice', JSON.stringify(json).slice(1, -1)],
+    ['percent in JSON in HTML', asHtml(JSON.stringify(percent).slice(1, -1), /[&<>"']/g)],
     ['HTML', asHtml(secret, /[&<>"']/g)],
     ['HTML of templates', asHtml(secret, /[&<>"'`=/]/g)],
     ['JavaScript', secret.replace(/[^a-z0-9]/gi, (char) => `\\x${char.charCodeAt(0).toString(16)}`)],
@@ -32,13 +35,19 @@ export function formsOf(secret: string): Map<string, string> {
     ['second half reversed', [...secret.slice(half)].reverse().join('')],
   ]);
   for (const shift of [0, 1, 2]) {
-    const base64 = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64');
-    // Only the characters that no neighbour has a part in.
-    const core = base64.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
+    const core = coreOf(bytes, shift);
     forms.set(`base64 at ${shift}`, core);
     forms.set(`base64url at ${shift}`, core.replaceAll('+', '-').replaceAll('/', '_'));
+    const again = Buffer.from(core);
+    for (const outer of [0, 1, 2]) forms.set(`base64 at ${shift} in base64 at ${outer}`, coreOf(again, outer));
   }
   return forms;
+}
+
+/** Of the base64 of bytes that stand at this place of three, the characters that no neighbour has a part in. */
+function coreOf(bytes: Buffer, shift: number): string {
+  const base64 = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64');
+  return base64.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
 }
 
 function asHtml(text: string, special: RegExp): string {
