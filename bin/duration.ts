@@ -30,7 +30,8 @@ export function listed(text: string): string[] {
 export const wholeNumber =
   (least: number, most: number) =>
   (text: string): number => {
-    const value = Number(text);
+    // An empty text, as of a variable that is not set, is no number.
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (!Number.isInteger(value) || value < least || value > most)
       throw new InvalidArgumentError(`${least} to ${most}.`);
     return value;

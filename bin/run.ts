@@ -34,6 +34,8 @@ export type RunOptions = CallerOptions & {
   proxy?: boolean;
   profile?: string;
   strict?: boolean;
+  /** How many seconds a call waits that a person has to approve. */
+  wait?: number;
   verbose?: boolean;
 };
 
@@ -63,7 +65,8 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     const socket = socketIn(folder, codehost !== undefined);
     const connections = granted.map(({ name }) => name);
     const door = { ...broker, url: await doorAddress(broker.url) };
-    const served = { broker: door, placeholder, caller, connections, codehost, socket, ports, proxy };
+    const { wait } = options;
+    const served = { broker: door, placeholder, caller, wait, connections, codehost, socket, ports, proxy };
     const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });

@@ -1,6 +1,10 @@
 import type { Command } from 'commander';
 import { visible } from '../../broker/console/static/visible.js';
+import { wholeNumber } from '../duration.ts';
 import type { RunOptions } from '../run.ts';
+
+/** As `X-Svc-Wait` takes it (broker/http/proxy-request.ts). */
+const MOST_WAIT_SECONDS = 120;
 
 const oneMore = (label: string, labels: readonly string[]): string[] => [...labels, label];
 
@@ -21,6 +25,11 @@ export function addRunCommand(program: Command): void {
     .option(
       '--strict',
       'leave out all variables that are named like credentials; with --proxy, refuse hosts of no granted platform',
+    )
+    .option(
+      '--wait <seconds>',
+      'how long a call waits that a person has to approve, 0 to 120 (otherwise as its connection says, or 25)',
+      wholeNumber(0, MOST_WAIT_SECONDS),
     )
     .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
     .option(

@@ -16,15 +16,21 @@ export type Entry = {
   unknown: string;
 };
 
-/** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. */
-type Sidecar = { broker: string; placeholder: string; forward: Forward; caller: (() => string) | undefined };
+/** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. `wait`: of `X-Svc-Wait`, where a request has none. */
+type Sidecar = {
+  broker: string;
+  placeholder: string;
+  forward: Forward;
+  caller: (() => string) | undefined;
+  wait: number | undefined;
+};
 
 const WRONG_PLACEHOLDER =
   'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.';
 
 /** Answers what comes in by an entry. */
 export const answerAt =
-  (entry: Entry, { broker, placeholder, forward, caller }: Sidecar): RequestListener =>
+  (entry: Entry, { broker, placeholder, forward, caller, wait }: Sidecar): RequestListener =>
   (request, response) => {
     const refusal = refusedSender(request, entry.hosts);
     if (refusal) return void refuse(response, 403, 'not_served', refusal);
@@ -41,6 +47,7 @@ export const answerAt =
     const person = personOf(request, caller);
     if ('error' in person) return void refuse(response, 403, person.error, person.detail);
     const headers = entry.isShown ? withoutCredentials(found.headers) : found.headers;
+    if (wait !== undefined && request.headers[WAIT.toLowerCase()] === undefined) headers.push(WAIT, String(wait));
     forward(request, response, {
       path: route.path,
       headers: person.caller === undefined ? headers : withHeader(headers, CALLER, person.caller),
@@ -53,6 +60,7 @@ export const answerAt =
   };
 
 const CALLER = 'X-Svc-Caller';
+const WAIT = 'X-Svc-Wait';
 
 /**
  * For whom a request is. A run that is for one person sends nothing for anybody else, whatever the command says: what a text made it

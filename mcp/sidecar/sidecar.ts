@@ -18,6 +18,8 @@ export type Served = Connections & {
   placeholder: string;
   /** The value of `X-Svc-Caller` on every request, of a run for one person; throws CallerProblem. */
   caller?: (() => string) | undefined;
+  /** How many seconds a call waits that a person has to approve, where a request does not say it (`X-Svc-Wait`). */
+  wait?: number | undefined;
   /** A Unix socket to make, for clients that send requests for any host to one. */
   socket: string | undefined;
   /** Ports on which everything is one connection's. 0: any that is free. */
@@ -41,8 +43,8 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
   const stop = () => {
     for (const part of parts) part.close();
   };
-  const answer = (entry: Entry) =>
-    answerAt(entry, { broker: served.broker.url, placeholder: served.placeholder, forward, caller: served.caller });
+  const { placeholder, caller, wait } = served;
+  const answer = (entry: Entry) => answerAt(entry, { broker: served.broker.url, placeholder, forward, caller, wait });
   const open = async (at: { host: string; port: number } | { path: string }): Promise<Server> => {
     const server = await listen(at);
     parts.push({
@@ -64,7 +66,7 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
       servers.push(unix.on('request', answer(doorEntry(hosts, served))));
     }
     if (served.proxy !== undefined) {
-      const tunnels = tunnelling(served.proxy, { placeholder: served.placeholder, answer });
+      const tunnels = tunnelling(served.proxy, { placeholder, answer });
       parts.push(tunnels);
       for (const server of servers) server.on('connect', tunnels.connect);
     }

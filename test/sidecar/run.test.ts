@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
-import { js, profileOf, run, sh, startRun } from './run-world.ts';
+import { ALLOW_ALL, CANARY, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Ended, js, profileOf, run, sh, startRun } from './run-world.ts';
 
 describe('a command that is run', () => {
   let world: World;
@@ -98,6 +98,46 @@ describe('a command that is run', () => {
       sh('curl -sS -w "%{http_code}" -X DELETE -H "Authorization: Bearer $OPENAI_API_KEY" "$OPENAI_BASE_URL/items/1"'),
     );
     expect(ended.stdout).toMatch(/endpoint_scope_mismatch.*403$/s);
+  });
+
+  test('--wait says how long a call waits for a person, whatever its connection says, unless the call says it itself', async () => {
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const { id } = connections.find((one: { label: string }) => one.label === 'demo-main');
+    const set = (wait_seconds: number | null) =>
+      organisation.ask('POST', `/owner/connections/${id}/settings`, { wait_seconds });
+    const holding = await organisation.agent({ rules: DEMO_RULES, grants: { demo: { scopeList: ALL } } });
+    const start = (words: string[], n: number, header = '') =>
+      startRun(profileOf(holding), [
+        ...words,
+        ...sh(
+          `curl -sS -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY" ${header} --json '{"n":${n}}' "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"`,
+        ),
+      ]).ended;
+    const toldOf = async (ended: Promise<Ended>) => JSON.parse((await ended).stdout);
+    const pending = async (): Promise<{ approval_id: string }[]> =>
+      (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
+    await set(120);
+    expect(await toldOf(start(['--wait', '0'], 1))).toMatchObject({ error: 'approval_pending' });
+    expect(await toldOf(start(['--wait', '120'], 2, '-H "x-svc-wait: 0"'))).toMatchObject({
+      error: 'approval_pending',
+    });
+    await set(0);
+    expect(await toldOf(start([], 3))).toMatchObject({ error: 'approval_pending' });
+    const told = (await pending()).map(({ approval_id }) => approval_id);
+    expect(told).toHaveLength(3);
+    const waiting = start(['--wait', '120'], 4);
+    await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(4);
+    const [held] = (await pending()).filter(({ approval_id }) => !told.includes(approval_id));
+    const approved = await organisation.ask('POST', `/owner/approvals/${held?.approval_id}/approve`, {});
+    expect(approved.status, approved.text).toBe(200);
+    expect(await toldOf(waiting)).toMatchObject({ method: 'POST', body: '{"n":4}' });
+    await set(null);
+  });
+
+  test.each(['121', '-1', '1.5', 'soon', ''])('--wait %j is wrong usage, and nothing is started', async (wait) => {
+    const ended = await run(profile, [`--wait=${wait}`, ...sh('echo started')]);
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toContain('0 to 120');
   });
 
   test('nothing of the agent’s is in the environment of the command, and no credential of the parent’s that is replaced', async () => {
