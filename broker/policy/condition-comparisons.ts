@@ -74,10 +74,17 @@ function numberIn(text: string, { isForm }: Meter): number {
   return Number(text);
 }
 
+/** Whether a text of a form is what is written there for a value that is no text (broker/egress/form.ts); a number in any of its forms. */
+function isWrittenAs(text: string, value: CelValue): boolean {
+  if (typeof value === 'boolean') return text === String(value);
+  if (value === null) return text === '';
+  return isNumber(value) && NUMBER.test(text) && isSameScalar(Number(text), value);
+}
+
 function isEqual(left: CelValue, right: CelValue, meter: Meter): boolean {
   if (meter.isForm && typeof left !== typeof right) {
-    if (typeof left === 'string' && isNumber(right)) return NUMBER.test(left) && isSameScalar(Number(left), right);
-    if (typeof right === 'string' && isNumber(left)) return NUMBER.test(right) && isSameScalar(left, Number(right));
+    if (typeof left === 'string') return isWrittenAs(left, right);
+    if (typeof right === 'string') return isWrittenAs(right, left);
   }
   if (typeof left === 'string') {
     if (typeof right !== 'string' || left.length !== right.length) return false;

@@ -3,13 +3,13 @@
  * page. Such a call is under the scope of the rule, and not under the scope of its endpoint.
  */
 
-import type { JsonObject } from '../../json/json-value.ts';
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { type CallAsk, readMembers } from './call-ask.ts';
 import type { GraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { parameterNames } from './names.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
-import type { Classified, ContentRule, ContentRuleSource, Operation } from './platform-rules.ts';
+import type { Classified, ContentRule, ContentRuleSource, Operation, PlatformRules } from './platform-rules.ts';
 import { POINTER, pointerNames, walkPointer } from './pointer.ts';
 import { foldPath } from './spelling.ts';
 
@@ -43,12 +43,15 @@ export function addContentScopes(scopes: Map<string, Operation[]>, rules: readon
 }
 
 /** The rules that the contents of a REST call are under, one for each scope; mostly none. */
-export function rulesByContent(rules: readonly ContentRule[], call: CallAsk): readonly ContentRule[] {
+export function rulesByContent(
+  { content, isForm }: Pick<PlatformRules, 'content' | 'isForm'>,
+  call: CallAsk,
+): readonly ContentRule[] {
   let found = NONE;
-  for (const rule of rules) {
+  for (const rule of content) {
     if (!isAbout(rule, call) || names(found, rule)) continue;
-    if (!rule.pointer || isNamedInQuery(rule, call.query) || (rule.isOfBody && applies(rule, readMembers(call))))
-      found = [...found, rule];
+    const applying = () => applies(rule, readMembers(call), call.isForm ?? isForm);
+    if (!rule.pointer || isNamedInQuery(rule, call.query) || (rule.isOfBody && applying())) found = [...found, rule];
   }
   return found;
 }
@@ -92,27 +95,42 @@ export function rulesByArguments(
       const name = root.name.value;
       const known = found.get(name) ?? [];
       if (!operation.field.matches(name) || names(known, rule)) continue;
-      if (applies(rule, argumentsOf(root, definition, variables))) found.set(name, [...known, rule]);
+      if (applies(rule, argumentsOf(root, definition, variables), false)) found.set(name, [...known, rule]);
     }
   }
   return found;
 }
 
-/** What cannot be read as a path counts: it may be any. */
-function applies({ pointer, paths, unless }: ContentRule, subject: JsonObject): boolean {
+/**
+ * What cannot be read as a path counts: it may be any. Of a form the text counts that is written there, also where an agent names the
+ * value as JSON: `false` is one, and null an empty one.
+ */
+function applies({ pointer, paths, unless }: ContentRule, subject: JsonObject, isForm: boolean): boolean {
   if (pointer === undefined) return true;
   let found = false;
+  const counts = (value: JsonValue): boolean => {
+    if (paths === undefined) return value !== false && !unless.some((one) => (isForm ? textOf(one) : one) === value);
+    return typeof value !== 'string' || matchesPath(paths, value);
+  };
   walkPointer(subject, pointer, {
     value: (value) => {
-      if (paths === undefined) found ||= value !== false && !unless.some((one) => one === value);
-      else found ||= typeof value !== 'string' || matchesPath(paths, value);
+      found ||= counts(isForm ? textOf(value) : value);
     },
     deadEnd: () => {
       if (paths !== undefined) found = true;
     },
+    ...(isForm && {
+      unset: () => {
+        found ||= counts('');
+      },
+    }),
   });
   return found;
 }
+
+/** As a form has a value (broker/egress/form.ts). */
+const textOf = (value: JsonValue): JsonValue =>
+  typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
 
 /** `./a//b`, `a\b` and `A/B` may all be the file `a/b`. */
 function matchesPath(paths: readonly Pattern[], text: string): boolean {

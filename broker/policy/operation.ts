@@ -173,7 +173,7 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
       why: `what the call needs depends on its contents, and ${call.body.why}`,
       unread: true,
     };
-  const needed = rulesByContent(rules.content, call);
+  const needed = rulesByContent(rules, call);
   if (needed.length === 0) return found;
   const scopes = scopesOf(found, needed);
   return scopes.length === 0 ? { kind: 'unclassified', why: whyInNoScope(needed) } : { ...found, scopes };

@@ -10,6 +10,8 @@ export type Visitor = {
   value(value: JsonValue, listed: boolean): void;
   /** An element of a list, or what stands in a list's place, under which the rest of the pointer is not found. */
   deadEnd(value: JsonValue): void;
+  /** A null; without this, one under a `*` or in a list is a dead end, and any other is nothing. */
+  unset?(): void;
 };
 
 /** The names of a pointer that matches `POINTER`, folded; `*` stays. */
@@ -31,7 +33,8 @@ export function walkPointer(value: JsonValue, names: readonly string[], visitor:
 function walk(value: JsonValue, names: readonly string[], at: number, listed: boolean, visitor: Visitor): void {
   const name = names[at];
   if (value === null) {
-    if (listed) visitor.deadEnd(value);
+    if (visitor.unset) visitor.unset();
+    else if (listed) visitor.deadEnd(value);
   } else if (Array.isArray(value)) {
     const past = name === '*' || (name !== undefined && /^[0-9]+$/.test(name)) ? at + 1 : at;
     if (listed && value.length === 0) visitor.deadEnd(value);

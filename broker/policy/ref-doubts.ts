@@ -22,7 +22,10 @@ export function compileDoubt({ at, why, values, unless }: RefDoubtSource): RefDo
 }
 
 /** Why it cannot be told which refs a call writes, because of what its body holds; undefined: nothing in it says so. */
-export function doubtOf({ names, at, why, values, unless }: RefDoubt, { query, body }: CallAsk): string | undefined {
+export function doubtOf(
+  { names, at, why, values, unless }: RefDoubt,
+  { query, body, isForm }: CallAsk,
+): string | undefined {
   if (body instanceof UnreadBody) return body.why;
   const [first] = names;
   // Some servers take members of a body from the query too.
@@ -31,9 +34,15 @@ export function doubtOf({ names, at, why, values, unless }: RefDoubt, { query, b
   );
   if (queried) return `the query must not name \`${at}\` where refs are limited`;
   const found = valuesAt(readMembers({ body }), names);
-  const counts = found.filter((value) => (values === undefined ? value !== unless : isAnyOf(value, values)));
+  const counts = found.filter((value) =>
+    values === undefined ? !isBoolean(value, unless, isForm) : isAnyOf(value, values),
+  );
   return counts.length === 0 ? undefined : why;
 }
+
+/** In a form a boolean is a text. */
+export const isBoolean = (value: JsonValue | undefined, is: boolean | undefined, isForm = false): boolean =>
+  is !== undefined && (value === is || (isForm && value === String(is)));
 
 /** The values under names in any spelling, also of each element of a list. */
 function valuesAt(value: JsonValue, names: readonly string[]): JsonValue[] {

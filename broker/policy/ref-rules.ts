@@ -4,6 +4,7 @@ import { type CallAsk, type JsonObject, type JsonValue, type RefChange, UnreadBo
 import { foldName, parameterNames } from './names.ts';
 import type {
   Operation,
+  PlatformRules,
   RefDoubt,
   RefDoubtSource,
   RefPosition,
@@ -12,7 +13,7 @@ import type {
   RefRuleSource,
 } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
-import { compileDoubt, doubtOf } from './ref-doubts.ts';
+import { compileDoubt, doubtOf, isBoolean } from './ref-doubts.ts';
 import { refNameProblem } from './ref-name.ts';
 import { foldPath, spellingsOf } from './spelling.ts';
 
@@ -46,7 +47,11 @@ function mayMatch(pattern: readonly string[], path: readonly string[]): boolean 
 }
 
 /** The refs that a call writes by these rules, or why that cannot be told. A GET that no rule is about writes none. */
-export function writtenByRules(rules: readonly RefRule[], call: CallAsk): WrittenRef[] | string {
+export function writtenByRules(
+  { refs: rules, isForm }: Pick<PlatformRules, 'refs' | 'isForm'>,
+  asked: CallAsk,
+): WrittenRef[] | string {
+  const call = asked.isForm === undefined && isForm ? { ...asked, isForm } : asked;
   const spellings = spellingsOf(call.path);
   const segments = call.path.slice(1).split('/');
   const found = rules.filter(({ operation, folded }) => {
@@ -159,11 +164,11 @@ function inBody(at: string, { query, body }: CallAsk): string[] | string {
 }
 
 /** Whether the body says so plainly. */
-function isSaid({ at, is }: { at: string; is: boolean }, { query, body }: CallAsk): boolean {
+function isSaid({ at, is }: { at: string; is: boolean }, { query, body, isForm }: CallAsk): boolean {
   const names = exactNames(at);
   if (body instanceof UnreadBody || isQueried(query, names)) return false;
   const value = names.reduce<JsonValue | undefined>((inner, name) => memberOf(inner, name), body);
-  return value === is;
+  return isBoolean(value, is, isForm);
 }
 
 /** The names of a pointer as they are written. */

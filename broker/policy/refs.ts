@@ -55,7 +55,7 @@ function whyForbidden({ action, name }: WrittenRef): string {
 function refsWritten(rules: PlatformRules, call: CallAsk): readonly WrittenRef[] | string {
   if (call.git !== undefined) return call.git.refs;
   if (isGraphql(rules, call)) return 'GraphQL is refused as a whole where refs are limited';
-  return writtenByRules(rules.refs, call);
+  return writtenByRules(rules, call);
 }
 
 /**
@@ -67,7 +67,7 @@ export function refsForConditions(rules: PlatformRules | undefined, call: CallAs
   if (rules === undefined || rules.refs.length === 0) return [];
   if (isGraphql(rules, call))
     return isQuery(call) ? [] : 'what a GraphQL call writes is not known by the names of refs';
-  const written = writtenByRules(rules.refs, call);
+  const written = writtenByRules(rules, call);
   if (typeof written === 'string') return written;
   const named = written.flatMap(({ name, action }) => (name === undefined ? [] : [{ name, action }]));
   return named.length === written.length ? named : 'one that it writes is not named, or not plainly';

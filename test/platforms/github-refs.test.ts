@@ -12,7 +12,7 @@ const written = (line: string, body?: JsonObject): readonly string[] | string =>
   const [method, endpoint = ''] = line.split(' ') as [Method, string];
   const [path = '', query = ''] = endpoint.split('?');
   const call: CallAsk = { method, path, query, headers: {}, body };
-  const found = writtenByRules(RULES.refs, call);
+  const found = writtenByRules(RULES, call);
   return typeof found === 'string' ? found : found.map(({ action, name }) => `${action} ${name ?? '?'}`);
 };
 

@@ -47,6 +47,26 @@ describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body
   });
 });
 
+test.each<[string, JsonObject['x'], string, boolean]>([
+  ['== true', true, 'true', true],
+  ['== true', false, 'false', false],
+  ['!= true', true, 'true', false],
+  ['== false', false, 'false', true],
+  ['in [true, 1]', true, 'true', true],
+  ['== "true"', true, 'true', true],
+  ['== null', null, '', true],
+  ['!= null', null, '', false],
+  ['== null', 'x', 'x', false],
+])('`%s` of %j is the same of the text that a form has for it, %j: %s', (comparison, value, text, result) => {
+  for (const x of [value, text])
+    expect(evaluate(`request.body.x ${comparison}`, { x } as JsonObject)).toEqual({ ok: true, value: result });
+  if (typeof value !== 'string' && !comparison.includes('"'))
+    expect(evaluate(`request.body.x ${comparison.replace('!=', '==')}`, { x: text }, false)).toEqual({
+      ok: true,
+      value: false,
+    });
+});
+
 test('in JSON a text is never a number', () => {
   expect(evaluate('request.body.amount > 1', amount('5'), false)).toMatchObject({ ok: false });
   expect(evaluate('request.body.amount == 5', amount('5'), false)).toEqual({ ok: true, value: false });
