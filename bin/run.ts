@@ -66,7 +66,8 @@ export async function run(words: readonly string[], options: RunOptions, say: (l
     const connections = granted.map(({ name }) => name);
     const door = { ...broker, url: await doorAddress(broker.url) };
     const { wait } = options;
-    const served = { broker: door, placeholder, caller, wait, connections, codehost, socket, ports, proxy };
+    const errors = new Map(granted.flatMap((one) => (one.errors ? [[one.name, one.errors]] : [])));
+    const served = { broker: door, placeholder, caller, wait, errors, connections, codehost, socket, ports, proxy };
     const sidecar = await startSidecar(served).catch((error) => {
       throw new CommandFailed(`The sidecar cannot listen: ${error.message}`);
     });

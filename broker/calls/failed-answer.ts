@@ -4,6 +4,7 @@
  */
 import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
+import { at, hasSign, isObject } from '../platforms/error-sign.ts';
 import type { CallAsk } from '../policy/call-ask.ts';
 import { isGraphql } from '../policy/operation.ts';
 
@@ -31,22 +32,4 @@ export function saysFailed(
   return hasSign(sign, data);
 }
 
-/** Whether the body of an answer says what `failed_if` of the manifest names. */
-export const hasSign = (sign: Platform['manifest']['failed_if'], data: unknown): boolean =>
-  sign !== undefined && at(data, sign.at) === sign.is;
-
 const lengthOf = (value: unknown): number => (Array.isArray(value) ? value.length : 0);
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
-/** What a JSON pointer (RFC 6901) leads to; undefined: nothing. */
-const at = (value: unknown, pointer: string): unknown =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<unknown>(
-      (inside, name) =>
-        isObject(inside) && Object.hasOwn(inside, name) ? (inside as Record<string, unknown>)[name] : undefined,
-      value,
-    );

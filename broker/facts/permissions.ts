@@ -2,6 +2,8 @@
 
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
+import { hasSign } from '../platforms/error-sign.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
 import { present } from '../policy/present.ts';
@@ -21,8 +23,13 @@ export type Permissions = {
   version: string;
 };
 
-/** What stands before every endpoint, or the host of an MCP server and its name. */
-export type PlatformAddress = { baseUrl: string } | { serverHost: string; serverName: string };
+/**
+ * What stands before every endpoint, or the host of an MCP server and its name. `errorBody`: how the platform writes an error (`error_body`
+ * of its manifest), for whoever refuses a call before it is here. `errorStatus`: it tells of errors with this one.
+ */
+export type PlatformAddress =
+  | { baseUrl: string; errorBody?: Manifest['error_body']; errorStatus?: 200 }
+  | { serverHost: string; serverName: string };
 
 export type PermissionsReader = (who: AgentPrincipal) => Promise<Permissions>;
 
@@ -73,7 +80,7 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     if (isServer) servers.push({ organisationId: who.agent.organisation_id, platformId, server: manifest.base_url });
     addresses.set(
       platformId,
-      isServer ? { serverHost: host, serverName: manifest.name ?? platformId } : { baseUrl: manifest.base_url },
+      isServer ? { serverHost: host, serverName: manifest.name ?? platformId } : addressOf(manifest),
     );
     facts.push(loaded.facts);
   }
@@ -90,3 +97,9 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
   const version = sha256Base64url(JSON.stringify(acted));
   return { platforms, hosts: [...hosts].sort(), addresses, servers, version };
 }
+
+const addressOf = ({ base_url: baseUrl, error_body: errorBody, failed_if }: Manifest): PlatformAddress => ({
+  baseUrl,
+  ...(errorBody !== undefined && { errorBody }),
+  ...(errorBody !== undefined && hasSign(failed_if, errorBody) && { errorStatus: 200 }),
+});

@@ -37,6 +37,13 @@ const Platform = z
       .describe('what is granted through each; empty: the platform is not connected'),
     callStyle: z.literal('graphql').optional(),
     baseUrl: z.string().optional().describe('what stands before every endpoint; not of MCP servers'),
+    errorBody: z
+      .union([z.looseObject({}), z.string()])
+      .optional()
+      .describe(
+        'how the platform writes an error: a refusal has this form, with {detail}, {code} and {status} filled in',
+      ),
+    errorStatus: z.literal(200).optional().describe('the platform tells of errors with this status'),
     serverHost: z.string().optional(),
     serverName: z.string().optional(),
   })

@@ -1,13 +1,13 @@
 /** Refusals of the raw door: in the error form of the platform where its manifest has one, else problem+json (RFC 9457). */
 import { STATUS_CODES } from 'node:http';
+import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
 import { BLOCKED_DETAIL, type Outcome } from '../audit/outcome.ts';
-import { hasSign } from '../calls/failed-answer.ts';
+import { hasSign } from '../platforms/error-sign.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { entryFor } from '../policy/by-operation.ts';
 import type { Method } from '../policy/facts.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
-import { errorBody } from '../proxy/error-body.ts';
 import { ERRORS, type ErrorCode, type Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import { PROBLEM_TYPE } from './problem.ts';

@@ -34,6 +34,10 @@ export type PlatformPermissions = Granted & {
   callStyle?: string;
   /** What stands before every endpoint, of platforms that are not MCP servers. Earlier brokers do not tell. */
   baseUrl?: string;
+  /** How it writes an error: JSON, or XML as a text, in which `{detail}`, `{code}` and `{status}` stand for what is told. */
+  errorBody?: Record<string, unknown> | string;
+  /** It tells of errors with this status. */
+  errorStatus?: 200;
   /** Of MCP platforms. */
   serverHost?: string;
   serverName?: string;

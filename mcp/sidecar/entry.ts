@@ -1,8 +1,9 @@
 /** A way in to the sidecar: who is served there, and what a request leads to. */
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { CallerProblem } from '../caller-problem.ts';
-import { type Forward, refuse } from './forward.ts';
+import type { Forward } from './forward.ts';
 import { isShown, withoutCredentials, withoutPlaceholder } from './placeholder.ts';
+import { type ErrorForm, refuse, refuseStranger } from './refusal.ts';
 import { doorOf, type Route } from './routes.ts';
 
 export type Entry = {
@@ -12,8 +13,9 @@ export type Entry = {
   isShown: boolean;
   /** `at`: what `Host` was, and what stands before the path. Undefined: nothing of this run. */
   routeOf(target: string, at: { host: string; origin: string }): Route | undefined;
-  /** Of what leads nowhere: what there is. */
+  /** Of what leads nowhere: what there is, and the connection by whose address it came. */
   unknown: string;
+  connectionOf(target: string, at: { host: string }): string | undefined;
 };
 
 /** `caller`: the value of `X-Svc-Caller` on every request; throws CallerProblem. `wait`: of `X-Svc-Wait`, where a request has none. */
@@ -23,29 +25,39 @@ type Sidecar = {
   forward: Forward;
   caller: (() => string) | undefined;
   wait: number | undefined;
+  /** By connection, how its platform tells of errors. */
+  errors: ReadonlyMap<string, ErrorForm>;
 };
 
-const WRONG_PLACEHOLDER =
-  'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.';
+const WRONG_PLACEHOLDER = {
+  status: 403,
+  error: 'wrong_placeholder',
+  detail:
+    'Only the command of this run is served. Send the value of AGENT_BROKER_RUN_KEY, or of the tool’s own variable, where the key of the platform goes.',
+};
 
 /** Answers what comes in by an entry. */
 export const answerAt =
-  (entry: Entry, { broker, placeholder, forward, caller, wait }: Sidecar): RequestListener =>
+  (entry: Entry, { broker, placeholder, forward, caller, wait, errors }: Sidecar): RequestListener =>
   (request, response) => {
     const refusal = refusedSender(request, entry.hosts);
-    if (refusal) return void refuse(response, 403, 'not_served', refusal);
+    if (refusal) return void refuseStranger(response, { status: 403, error: 'not_served', detail: refusal });
     const found = withoutPlaceholder(request.rawHeaders, placeholder);
     const target = request.url ?? '';
     // kubectl sends no key over plain HTTP, so its address has it.
     const [, inPath, rest = ''] = (!entry.isShown && /^\/~([^/?]*)(.*)$/s.exec(target)) || [];
     if (!entry.isShown && !found.isShown && !(inPath !== undefined && isShown(inPath, placeholder)))
-      return void refuse(response, 401, 'wrong_placeholder', WRONG_PLACEHOLDER);
+      return void refuseStranger(response, WRONG_PLACEHOLDER);
     const host = request.headers.host ?? '';
     const origin = `http://${host}${inPath === undefined ? '' : `/~${inPath}`}`;
-    const route = entry.routeOf(inPath === undefined ? target : rest, { host, origin });
-    if (route === undefined) return void refuse(response, 404, 'not_found', entry.unknown);
+    const asked = inPath === undefined ? target : rest;
+    const route = entry.routeOf(asked, { host, origin });
+    const connection = route?.connection ?? entry.connectionOf(asked, { host });
+    const form = connection === undefined || route?.isGit ? undefined : errors.get(connection);
+    if (route === undefined)
+      return void refuse(response, { status: 404, error: 'not_found', detail: entry.unknown }, form);
     const person = personOf(request, caller);
-    if ('error' in person) return void refuse(response, 403, person.error, person.detail);
+    if ('error' in person) return void refuse(response, { status: 403, ...person }, form);
     const headers = entry.isShown ? withoutCredentials(found.headers) : found.headers;
     if (wait !== undefined && request.headers[WAIT.toLowerCase()] === undefined) headers.push(WAIT, String(wait));
     forward(request, response, {
@@ -55,6 +67,7 @@ export const answerAt =
         route.isGit
           ? ['Authorization', `Basic ${basic(`connection.${route.connection}:${token}`)}`]
           : ['X-Svc-Authorization', `Bearer ${token}`],
+      errors: form,
       back: (value) => value.replaceAll(doorOf(broker, route.connection), () => route.back),
     });
   };

@@ -1,5 +1,7 @@
 /** The environment of a command that a sidecar serves. */
+import type { JsonValue } from '../../json/json-value.ts';
 import type { Permissions } from '../client/permissions.ts';
+import type { ErrorForm } from './refusal.ts';
 import { CODEHOST, type Place, TOOLS } from './tools.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -12,19 +14,22 @@ export type Granted = {
   isDefault: boolean;
   /** Of the platform. Earlier brokers do not tell. */
   baseUrl?: string | undefined;
+  /** How its platform tells of errors; undefined: nothing is known of that. */
+  errors?: ErrorForm | undefined;
 };
 
 /** MCP servers are left out: they have a door of their own. */
 export function grantedOf({ platforms }: Permissions): Granted[] {
   return platforms
     .filter(({ serverHost, serverName }) => serverHost === undefined && serverName === undefined)
-    .flatMap(({ platformId, platformName, baseUrl, connections = [] }) =>
+    .flatMap(({ platformId, platformName, baseUrl, errorBody, errorStatus, connections = [] }) =>
       connections.map(({ label, connection_id: id, default: isDefault }) => ({
         name: label ?? id,
         platform: platformId,
         platformName,
         isDefault,
         ...(baseUrl !== undefined && { baseUrl }),
+        ...(errorBody !== undefined && { errors: { body: errorBody as JsonValue, status: errorStatus } }),
       })),
     );
 }

@@ -2,6 +2,7 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
+import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {
   /** Without a trailing slash. */
@@ -19,6 +20,8 @@ export type Forwarded = {
   authorization: (token: string) => readonly [string, string];
   /** Turns addresses of the broker into such as the command can use. */
   back: (address: string) => string;
+  /** Of the platform that is asked. */
+  errors: ErrorForm | undefined;
 };
 
 /** RFC 9110, 7.6.1; `Expect` was answered here; the token of an agent is for the sidecar alone to give. */
@@ -44,7 +47,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
   const isTls = new URL(url).protocol === 'https:';
   const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
   const open = isTls ? requestHttps : requestHttp;
-  const forward: Forward = (request, response, { path, headers, authorization, back }) => {
+  const forward: Forward = (request, response, { path, headers, authorization, back, errors }) => {
     const isChunked = request.headers['transfer-encoding'] !== undefined;
     const sent = [
       'Host',
@@ -62,7 +65,7 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
     });
     asking.on('error', (error: NodeJS.ErrnoException) => {
       if (response.headersSent || response.destroyed) return;
-      refuse(response, 502, 'broker_unreachable', `The broker at ${url} did not answer (${error.code}).`);
+      refuse(response, unreachable(url, error.code), errors);
     });
     // Whoever is no longer there to read the answer needs none.
     response.once('close', () => {
@@ -86,8 +89,11 @@ function passedOn(headers: readonly string[], back = (address: string) => addres
   return passed;
 }
 
-/** An answer of the sidecar's own. */
-export function refuse(response: ServerResponse, status: number, error: string, detail: string): void {
-  response.writeHead(status, { 'Content-Type': 'application/json', 'x-should-retry': 'false' });
-  response.end(`${JSON.stringify({ error, detail })}\n`);
+/** Without a connection nothing can have been sent. */
+const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+
+function unreachable(url: string, code = 'no code'): Refusal {
+  const sent = UNSENT.has(code) ? 'Nothing was sent.' : 'The call may have been made: look before it is sent again.';
+  const detail = `The broker at ${url} did not answer (${code}). ${sent} "agent-broker doctor" looks further.`;
+  return { status: 502, error: 'broker_unreachable', detail };
 }

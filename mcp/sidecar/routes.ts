@@ -31,6 +31,16 @@ export function doorRoute(
   return { path: target, connection, isGit: false, back: `${origin}${doorPath(connection)}` };
 }
 
+/** The connection by whose address a request came that leads nowhere there. */
+export function doorConnection(
+  target: string,
+  host: string,
+  { connections, codehost }: Connections,
+): string | undefined {
+  if (host === GITHUB_API) return codehost;
+  return connections.find((one) => /^[/?]|^$/.test(afterDoor(target, one)));
+}
+
 /** By the path of a platform at one of these addresses. `origin`: what stands for theirs. */
 export function platformRoute(
   target: string,

@@ -9,7 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { answerAt, type Entry } from './entry.ts';
 import { type Broker, forwarding } from './forward.ts';
 import { originOf, type PlatformAddress } from './platform-address.ts';
-import { type Connections, doorRoute, doorsOf, GITHUB_API, platformRoute } from './routes.ts';
+import type { ErrorForm } from './refusal.ts';
+import { type Connections, doorConnection, doorRoute, doorsOf, GITHUB_API, platformRoute } from './routes.ts';
 import { type ConnectProxy, tunnelling } from './tunnel.ts';
 import { refuseUnparsed } from './unparsed.ts';
 
@@ -20,6 +21,8 @@ export type Served = Connections & {
   caller?: (() => string) | undefined;
   /** How many seconds a call waits that a person has to approve, where a request does not say it (`X-Svc-Wait`). */
   wait?: number | undefined;
+  /** By connection, how its platform tells of errors. */
+  errors?: ReadonlyMap<string, ErrorForm>;
   /** A Unix socket to make, for clients that send requests for any host to one. */
   socket: string | undefined;
   /** Ports on which everything is one connection's. 0: any that is free. */
@@ -43,8 +46,9 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
   const stop = () => {
     for (const part of parts) part.close();
   };
-  const { placeholder, caller, wait } = served;
-  const answer = (entry: Entry) => answerAt(entry, { broker: served.broker.url, placeholder, forward, caller, wait });
+  const { placeholder, caller, wait, errors = new Map() } = served;
+  const answer = (entry: Entry) =>
+    answerAt(entry, { broker: served.broker.url, placeholder, forward, caller, wait, errors });
   const open = async (at: { host: string; port: number } | { path: string }): Promise<Server> => {
     const server = await listen(at);
     parts.push({
@@ -105,6 +109,7 @@ const doorEntry = (hosts: readonly string[], served: Connections): Entry => ({
   isShown: false,
   routeOf: (target, at) => doorRoute(target, at, served),
   unknown: `No such address here. There is: ${doorsOf(served)}.`,
+  connectionOf: (target, { host }) => doorConnection(target, host, served),
 });
 
 const portEntry = (hosts: readonly string[], address: PlatformAddress): Entry => ({
@@ -112,4 +117,5 @@ const portEntry = (hosts: readonly string[], address: PlatformAddress): Entry =>
   isShown: false,
   routeOf: (target, { origin }) => platformRoute(target, origin, [address]),
   unknown: `No such address here. This port stands for ${originOf(address)}, and there is: ${address.path || '/'}.`,
+  connectionOf: () => address.connection,
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
@@ -87,6 +88,18 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(granted).toEqual({ ...whole, expiresInSeconds });
     expect(expiresInSeconds).toBeGreaterThan(590);
     expect(expiresInSeconds).toBeLessThanOrEqual(600);
+  });
+
+  test('says how a platform tells of errors, for whoever refuses a call before it is here', async () => {
+    for (const id of ['slack', 'stripe'] as const) await organisation.platform({ id, manifest: BUILTIN_PLATFORMS[id] });
+    const platforms: Record<string, unknown>[] = await platformsOf(
+      await organisation.agent({ grants: { demo: {}, slack: {}, stripe: {} } }),
+    );
+    expect(platforms.map((one) => [one.platformId, one.errorBody, one.errorStatus])).toEqual([
+      ['demo', undefined, undefined],
+      ['slack', { ok: false, error: '{detail}' }, 200],
+      ['stripe', BUILTIN_PLATFORMS.stripe.error_body, undefined],
+    ]);
   });
 
   test('says when every call with a grant prompts', async () => {

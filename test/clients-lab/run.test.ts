@@ -1,7 +1,11 @@
 /** The clients under `agent-broker run`, with nothing but the variables that it sets. */
-import { describe, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { manifestOf } from '../platforms/classified.ts';
 import { profileOf, run } from '../sidecar/run-world.ts';
+import { shared } from '../world/given.ts';
 import { ALLOW_ALL, CANARY } from '../world/world.ts';
 import { withoutLab } from './installed.ts';
 import { givenLab } from './lab-world.ts';
@@ -52,18 +56,7 @@ const PROGRAM = `
 
 describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, () => {
   const { world, organisation } = givenLab();
-
-  test('every client finds its platform by its variables, and the real key is in no environment', async () => {
-    const answer = world.upstream.answer;
-    world.upstream.answer = (request, response, body) => {
-      const { url = '' } = request;
-      const other = url.startsWith('/github/graphql')
-        ? '{"data":{"viewer":{"login":"octo"}}}'
-        : /^\/(?:pypi|huggingface)/.test(url) && '[]';
-      if (!other) return answer?.(request, response, body);
-      expect(request.headers.authorization).toBe(`Bearer ${CANARY}`);
-      response.writeHead(200, { 'content-type': 'application/json' }).end(other);
-    };
+  const agent = shared(async () => {
     const grants: Record<string, object> = {};
     for (const name of ['openai', 'anthropic', 'slack', 'github', 's3', 'notion', 'linear', 'stripe'] as const)
       grants[name] = { scopeList: Object.keys(manifestOf(name).scopes) };
@@ -76,8 +69,22 @@ describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})`
       await organisation.platform({ id, manifest: manifest as never });
       grants[id] = { scopeList: [`${id}:read`] };
     }
-    const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
-    const ended = await run(profileOf(agent), ['--', process.execPath, '--input-type=module', '-e', PROGRAM]);
+    return await organisation.agent({ rules: ALLOW_ALL, grants });
+  });
+  const program = ['--', process.execPath, '--input-type=module', '-e', PROGRAM];
+
+  test('every client finds its platform by its variables, and the real key is in no environment', async () => {
+    const answer = world.upstream.answer;
+    world.upstream.answer = (request, response, body) => {
+      const { url = '' } = request;
+      const other = url.startsWith('/github/graphql')
+        ? '{"data":{"viewer":{"login":"octo"}}}'
+        : /^\/(?:pypi|huggingface)/.test(url) && '[]';
+      if (!other) return answer?.(request, response, body);
+      expect(request.headers.authorization).toBe(`Bearer ${CANARY}`);
+      response.writeHead(200, { 'content-type': 'application/json' }).end(other);
+    };
+    const ended = await run(profileOf(agent), program);
     expect(ended.code, ended.stderr).toBe(0);
     const { told, environments, parent } = JSON.parse(ended.stdout);
     expect(told).toEqual({
@@ -100,5 +107,49 @@ describe.skipIf(withoutLab)(`under run${withoutLab ? ` (skipped: ${withoutLab})`
       expect(environment).not.toContain(CANARY);
       expect(environment).not.toContain('PRIVATE KEY');
     }
+  });
+
+  test('what a client throws says why the sidecar itself refuses a call, which is sent once', async () => {
+    // Between the sidecar and the broker, it breaks off whatever would be a call.
+    const cut: string[] = [];
+    const between = createServer(({ method = '', url = '', headers, socket }, response) => {
+      if (url.startsWith('/proxy/')) {
+        cut.push(url.split('/')[2] ?? '');
+        return void socket.destroy();
+      }
+      const asked = { method, headers: { authorization: headers.authorization ?? '' } };
+      void fetch(`${world.running.baseUrl}${url}`, asked).then(async (answer) => {
+        response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+        response.end(await answer.text());
+      });
+    }).listen(0, '127.0.0.1');
+    await once(between, 'listening');
+    onTestFinished(() => void between.close().closeAllConnections());
+    const url = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+    const ended = await run(profileOf(agent, url), program);
+    expect(ended.code, ended.stderr).toBe(0);
+    const { told } = JSON.parse(ended.stdout);
+    const why = expect.stringMatching(
+      /agent-broker: broker_unreachable: The broker at \S+ did not answer \(ECONNRESET\)\. The call may have been made/,
+    );
+    const { GITHUB_GRAPHQL_URL: _, PIP_INDEX_URL: pip, HF_ENDPOINT: hub, ...clients } = told;
+    expect([pip, hub]).toEqual([502, 502]);
+    expect(clients).toEqual(Object.fromEntries(Object.keys(clients).map((name) => [name, why])));
+    expect(Object.keys(clients)).toHaveLength(9);
+    // AWS's own client asks again whatever it is told.
+    const others = cut.filter((connection) => connection !== 's3');
+    expect(others.sort()).toEqual([
+      'anthropic',
+      'github',
+      'github',
+      'huggingface-main',
+      'linear',
+      'notion',
+      'openai',
+      'pypi-main',
+      'slack',
+      'stripe',
+    ]);
+    expect(world.upstream.seen).toEqual([]);
   });
 });

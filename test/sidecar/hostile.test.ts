@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
 import { profileOf, sh, startRun } from './run-world.ts';
 
-type Answered = { status: number; text: string };
+type Answered = { status: number; type: string | undefined; text: string };
 
 describe('the sidecar of a run', () => {
   let world: World;
@@ -30,7 +30,7 @@ describe('the sidecar of a run', () => {
       const asking = request({ host: sidecar.hostname, port: sidecar.port, path, headers }, async (response) => {
         let text = '';
         for await (const chunk of response) text += chunk;
-        resolve({ status: response.statusCode ?? 0, text });
+        resolve({ status: response.statusCode ?? 0, type: response.headers['content-type'], text });
       });
       asking.on('error', reject);
       asking.end();
@@ -66,12 +66,12 @@ describe('the sidecar of a run', () => {
   });
 
   const notServed: [string, number, string, () => Record<string, string>][] = [
-    ['nothing shown', 401, PATH, () => ({})],
-    ['another placeholder', 401, PATH, () => ({ authorization: `Bearer ${'A'.repeat(32)}` })],
-    ['a part of it', 401, PATH, () => ({ authorization: `Bearer ${key.slice(1)}` })],
-    ['it in the query', 401, `${PATH}?key=KEY`, () => ({})],
-    ['a part of it in the path', 401, `/~${'A'.repeat(32)}${PATH}`, () => ({})],
-    ['a token of an agent', 401, PATH, () => ({ 'x-svc-authorization': 'Bearer eyJ.eyJ.x' })],
+    ['nothing shown', 403, PATH, () => ({})],
+    ['another placeholder', 403, PATH, () => ({ authorization: `Bearer ${'A'.repeat(32)}` })],
+    ['a part of it', 403, PATH, () => ({ authorization: `Bearer ${key.slice(1)}` })],
+    ['it in the query', 403, `${PATH}?key=KEY`, () => ({})],
+    ['a part of it in the path', 403, `/~${'A'.repeat(32)}${PATH}`, () => ({})],
+    ['a token of an agent', 403, PATH, () => ({ 'x-svc-authorization': 'Bearer eyJ.eyJ.x' })],
     ['another host', 403, PATH, () => ({ ...shown(), host: 'evil.example' })],
     ['another port', 403, PATH, () => ({ ...shown(), host: '127.0.0.1:1' })],
     ['the host of the Unix socket', 403, PATH, () => ({ ...shown(), host: 'api.github.com' })],
@@ -89,7 +89,11 @@ describe('the sidecar of a run', () => {
     const before = world.upstream.seen.length;
     const answer = await ask(path.replace('KEY', key), headersOf());
     expect(answer, answer.text).toMatchObject({ status });
-    expect(JSON.parse(answer.text)).toMatchObject({ error: expect.any(String), detail: expect.any(String) });
+    const { error, detail, ...more } = JSON.parse(answer.text);
+    expect([error, detail]).toEqual([expect.any(String), expect.any(String)]);
+    // A stranger is told no more than that.
+    if (status === 403) expect(more).toEqual({});
+    expect(answer.type).toBe(status === 403 ? 'application/json' : 'application/problem+json');
     // Of its own, without a word to the broker.
     expect(answer.text).toMatch(/Only the command of this run|Browsers are not|The Host header|No such address here/);
     expect(answer.text).not.toContain(key);

@@ -70,8 +70,8 @@ describe('the port of a connection', () => {
         ${lines.join('\n')}`),
     ]);
     expect(ended.stdout.split('\n'), ended.stderr).toEqual([
-      '401',
-      '401',
+      '403',
+      '403',
       '403',
       '403',
       '403',

@@ -267,7 +267,7 @@ describe('the proxy of a run', () => {
       const atBroker = await fetch(`${broker}/proxy/openai-main/items`, { headers: bearer });
       expect(atBroker.status).toBe(401);
       const atOther = await fetch(`http://${open.proxy.host}/proxy/openai-main/items`, { headers: bearer });
-      expect(atOther.status).toBe(401);
+      expect(atOther.status).toBe(403);
       const asProxy = { host: target(), 'proxy-authorization': `Basic ${btoa(`run:${key.slice(-32)}`)}` };
       expect(await connectBy(open.proxy, target(), asProxy)).toMatchObject({ status: 407 });
       expect(seen).toHaveLength(1);

@@ -126,7 +126,7 @@ describe('tools', () => {
         ask -H "Host: api.github.com" -H "Authorization: token $GH_TOKEN" "$AGENT_BROKER_RUN_URL/user"`),
       { TMPDIR: temporary },
     );
-    expect(ended.stdout.split('\n')).toEqual(['700', '600', '600', '600', '401', '200', '403', '403', '']);
+    expect(ended.stdout.split('\n')).toEqual(['700', '600', '600', '600', '403', '200', '403', '403', '']);
     expect(readdirSync(temporary)).toEqual([]);
   });
 

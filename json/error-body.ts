@@ -1,7 +1,7 @@
 /** Refusals in the form of a platform's own errors, so that what its clients throw says why. */
-import type { JsonValue } from '../../json/json-value.ts';
+import type { JsonValue } from './json-value.ts';
 
-/** `detail`: why, and what to do next. */
+/** `detail`: why, and what to do next, as the clients show it. */
 export type Refused = { status: number; code: string; detail: string };
 
 const HOLDER = /\{(detail|code|status)\}/g;
