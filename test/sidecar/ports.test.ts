@@ -83,6 +83,45 @@ describe('the port of a connection', () => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
+  test('what the sidecar refuses its command is in the form of the platform’s errors, and a stranger learns nothing of that', async () => {
+    const error_body = { fault: { text: '{detail}', code: '{code}', status: '{status}' } };
+    await organisation.platform({ id: 'formed', manifest: { error_body } });
+    const one = await organisation.agent({ rules: ALLOW_ALL, grants: { formed: {} } });
+    const ended = await run(profileOf(one), [
+      ...['--port', 'formed-main', '--caller', 'slack:U1'],
+      ...sh(`KEY="Authorization: Bearer $AGENT_BROKER_RUN_KEY"; at=http://127.0.0.1:$AGENT_BROKER_FORMED_MAIN_PORT
+        ask() { curl -sS -w '%{http_code}\n' "$@"; }
+        ask -H "$KEY" $at/v2/items
+        ask -H "$KEY" -H "X-Svc-Caller: id slack:U2" $at/v1/items
+        ask -H "$KEY" -H "X-Svc-Caller: id slack:U2" $AGENT_BROKER_RUN_URL/proxy/formed-main/items
+        ask -H "$KEY" "$AGENT_BROKER_RUN_URL/proxy/formed-main/%2e%2e/x"
+        ask -H "$KEY" $AGENT_BROKER_RUN_URL/proxy/demo-main/items
+        ask $at/v1/items`),
+    ]);
+    const told = ended.stdout
+      .trim()
+      .split(/\n(?=\{)/)
+      .map((text) => text.split('\n'));
+    expect(
+      told.map(([, status]) => status),
+      ended.stderr,
+    ).toEqual(['404', '403', '403', '404', '404', '403']);
+    const [path, caller, sameCaller, dots, other, stranger] = told.map(([body = '']) => JSON.parse(body));
+    expect(path.fault).toEqual({
+      text: expect.stringMatching(/^agent-broker: not_found: No such address here\. .* there is: \/v1\.$/),
+      ...{ code: 'not_found', status: 404 },
+    });
+    expect(caller.fault).toMatchObject({
+      text: expect.stringContaining('Leave X-Svc-Caller out'),
+      code: 'caller_differs',
+    });
+    expect(sameCaller).toEqual(caller);
+    expect(dots.fault.code).toBe('not_found');
+    // Not of this run: nothing is known of its platform.
+    expect(other).toMatchObject({ title: 'Not Found', status: 404, error: 'not_found' });
+    expect(stranger).toEqual({ error: 'wrong_placeholder', detail: expect.stringContaining('AGENT_BROKER_RUN_KEY') });
+  });
+
   test('what cannot be is said before anything is started', async () => {
     const taken = Number(new URL(world.running.baseUrl).port);
     const refused: [string[], RegExp][] = [
