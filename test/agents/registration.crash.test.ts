@@ -14,7 +14,7 @@ const ROUNDS = 4;
 const AT_ONCE = 4;
 
 describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store) => {
-  test('RG-03 a claim, a bind or a sealed secret that was cut off is never made twice, and never half', async () => {
+  test('RG-03 I6 a claim, a bind or a sealed secret that was cut off is never made twice, and never half', async () => {
     const world = await startWorld(store);
     const organisation = await world.organisation();
     await organisation.platform();

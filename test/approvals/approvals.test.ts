@@ -84,7 +84,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(word.payload).toMatchObject({ kind: 'event', reason: 'approval_approved', approval: provenance });
   });
 
-  test('a denied call is never made; the agent reads the note', async () => {
+  test('R9 a denied call is never made; the agent reads the note', async () => {
     const id = await hold();
     const denied = await withoutCalls(world, () => deny(id, { note: 'Not today.' }));
     expect([denied.status, denied.body.status]).toEqual([200, 'denied']);
@@ -444,7 +444,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('GET', `/owner/approvals/${made}`)).body.request).toBeNull();
   });
 
-  test('a decision that cannot be recorded is not made', async () => {
+  test('R1 a decision that cannot be recorded is not made', async () => {
     const id = await hold();
     const end = await refuseAuditRows(world);
     const answer = await withoutCalls(world, () => approve(id));

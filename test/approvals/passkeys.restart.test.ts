@@ -90,7 +90,7 @@ describe.each(ONE_STORE)(`passkey challenges and restarts on %s${postgresNote}`,
     await process.ended;
   }
 
-  test('a crash of the only process ends its challenges, and the next one issues others as soon as it serves', async () => {
+  test('I6 a crash of the only process ends its challenges, and the next one issues others as soon as it serves', async () => {
     const next = load();
     const first = await start();
     const enrolment = await begin(first);

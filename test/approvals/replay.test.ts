@@ -220,7 +220,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
       NOW(),
     );
   };
-  test.each(CHANGES)('AP-05 %s: %s, and nothing is sent', async (_what, reason, change) => {
+  test.each(CHANGES)('AP-05 R3 %s: %s, and nothing is sent', async (_what, reason, change) => {
     const request = { ...WRITE, headers: { 'X-Kept': 'kept' } };
     const id = await hold(agent, request);
     const twin = await hold(agent, request);
@@ -239,7 +239,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     await blocked(id, 'repo_not_allowed', coder);
   });
 
-  test('AP-06 a child whose call waits, and its parent was suspended', async () => {
+  test('AP-06 R3 a child whose call waits, and its parent was suspended', async () => {
     const parent = await organisation.agent({ policy });
     const child = await childOf(world, organisation, parent);
     const id = await hold(child);

@@ -129,7 +129,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(rows[0]!)).toBeUndefined();
   });
 
-  test('a call whose intent cannot be stored is not made, and later its row says so', async () => {
+  test('C10 a call whose intent cannot be stored is not made, and later its row says so', async () => {
     const { recorder, writes } = recorderWith(...Array<Fate>(5).fill('refused'));
     const row = ownRow();
     let made = false;
@@ -155,7 +155,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
-  test('an outcome that cannot be stored in time is withheld, and stored when the store is back', async () => {
+  test('C11 an outcome that cannot be stored in time is withheld, and stored when the store is back', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
     const row = ownRow();
     const began = performance.now();

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
@@ -46,12 +47,12 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
   beforeEach(() => world.forgive());
 
   /** A 502 in fixed words, with what is known of the outcome, a row and a receipt. */
-  async function unreachable(answer: Answer, code: string, outcome: 'unknown' | 'not_sent') {
+  async function unreachable(answer: Answer, code: string, outcome: 'unknown' | 'not_sent', by = agent) {
     expectEnvelope(answer, 502, 'upstream_unreachable');
     expectReportHint(answer, 'upstream_unreachable');
     expect(answer.body).toMatchObject({ code, outcome });
     expect(answer.text).not.toMatch(/CANARY|127\.0\.0\.1|ECONN|undici/);
-    const { row, payload } = await evidenceOf(world, agent, auditIdOf(answer));
+    const { row, payload } = await evidenceOf(world, by, auditIdOf(answer));
     expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable', upstream_status: null });
     expect(JSON.parse(row.flags!)).toMatchObject({ code, outcome });
     expect(payload.upstream_status).toBeNull();
@@ -120,6 +121,32 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 502 on %s${postgresNote}`, (s
     expect(write.body.detail).toContain('may have been made');
   });
 
+  test('C12 an upstream that never answers: unknown, not repeated, and counted by the breaker', async () => {
+    const { outbound } = world.running.broker;
+    const { send } = outbound;
+    // Half a minute otherwise.
+    outbound.send = (request) => send({ ...request, idleTimeoutMs: 50 });
+    const silent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { demo: {} },
+    });
+    const { strikes } = BREAKER_LIMITS.breaker_upstream_failure;
+    let asked = 0;
+    onRequest = () => asked++;
+    try {
+      const answers = await Promise.all(Array.from({ length: strikes }, () => silent.act(WRITE)));
+      for (const answer of answers) {
+        await unreachable(answer, 'timeout', 'unknown', silent);
+        expect(answer.body.detail).toContain('may have been made');
+      }
+    } finally {
+      outbound.send = send;
+    }
+    expect(asked).toBe(strikes);
+    expect((await silent.act(WRITE)).body.reason).toBe('circuit_breaker_open');
+    expect(asked).toBe(strikes);
+  });
+
   test('CX-08 bytes that hold the credential are not shown at all', async () => {
     const body = Buffer.concat([Buffer.from([0x89, 0x50, 0]), Buffer.from(CANARY)]);
     onRequest = (socket) => {
@@ -168,7 +195,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     ['a malformed call', { ...READ, endpoint: '//x' }, 400],
     ['a malformed body', { ...READ, nonsense: 1 }, 400],
     ['a held call', HELD, 202],
-  ])('BD-07 %s that cannot be recorded: 503, and nothing happened', async (_name, call, otherwise) => {
+  ])('BD-07 C10 %s that cannot be recorded: 503, and nothing happened', async (_name, call, otherwise) => {
     const { db } = world.running.broker.store;
     const before = await db.selectFrom('approvals').select('id').execute();
     mend = await refuseAuditRows(world);
@@ -191,7 +218,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     expect(answer.text).not.toContain('withheld"');
   });
 
-  test('a write whose outcome cannot be recorded is withheld; after a restart its row says so, signed, and it is not repeated', async () => {
+  test('C11 a write whose outcome cannot be recorded is withheld; after a restart its row says so, signed, and it is not repeated', async () => {
     mend = await refuseAuditRows(world, 'final');
     world.upstream.seen.length = 0;
     const answer = await agent.act(WRITE, { 'idempotency-key': 'lost' });

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { flushCompileCache } from 'node:module';
 import { readConfig } from '../../broker/config.ts';
 import { serve } from '../../broker/main.ts';
+import { plantFailpoints } from './failpoints.ts';
 
 const config = readConfig(process.env);
 delete process.env.AGENT_BROKER_MASTER_KEY;
@@ -26,6 +27,7 @@ try {
     ...(beatMs && { beatMs }),
     ...(choresMs && { choresMs }),
   });
+  if (process.env.TEST_FAILPOINTS !== undefined) plantFailpoints(running.services.recorder, running.broker.instanceId);
   const stop = () => void running.stop().then(() => process.exit(0));
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);

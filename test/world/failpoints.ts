@@ -1,0 +1,43 @@
+/**
+ * Where a broker of `child-broker.ts` kills itself with SIGKILL, if it is told to: the last segment of a call's path names the point, so that one
+ * process serves for whichever comes. The numbers are those of docs/hostile-cases.md.
+ */
+import type { Recorder } from '../../broker/audit/recorder.ts';
+import type { AuditRow } from '../../broker/store/audit.ts';
+
+const die = (): never => {
+  process.kill(process.pid, 'SIGKILL');
+  throw new Error('SIGKILL was not delivered');
+};
+/** After the write was begun; within a few ms, so that the commit may be made or not. */
+const dieSoon = () => setTimeout(die, 2 * Math.random());
+
+/** Of its own calls only: what a dead process left is recorded as it is. */
+export function plantFailpoints(recorder: Recorder, instanceId: string): void {
+  const { record, intend } = recorder;
+  const pointOf = (row: AuditRow) => (row.instance_id === instanceId ? row.path?.split('/').at(-1) : undefined);
+  recorder.intend = (row, call, options) => {
+    const point = pointOf(row);
+    if (point === 'C1') die();
+    if (point === 'C2') dieSoon();
+    return intend(row, (makeDurable) => (point === 'C3' ? die() : call(makeDurable)), options);
+  };
+  recorder.record = async (entry: Parameters<Recorder['record']>[0]) => {
+    const { row, together } = entry as { row: AuditRow; together?: (...given: never[]) => Promise<unknown> };
+    const point = pointOf(row);
+    const isMade = row.kind === 'action' && row.result === 'allowed';
+    const isHeldOrDecided = together !== undefined;
+    if (point === 'C5' && isMade) die();
+    if ((point === 'C6' && isMade) || (point === 'C8-late' && isHeldOrDecided)) dieSoon();
+    if ((point === 'C8' || point === 'R1') && isHeldOrDecided)
+      Object.assign(entry, {
+        together: async (...given: never[]) => {
+          await together(...given);
+          die();
+        },
+      });
+    const recorded = await record(entry);
+    if (((point === 'C7' || point === 'R6') && isMade) || (point === 'R9' && isHeldOrDecided)) die();
+    return recorded as never;
+  };
+}
