@@ -79,6 +79,15 @@ describe('the hostile cases', () => {
   });
 });
 
+test('every symptom of a restored backup has a test of the title beside it', () => {
+  const symptoms = rowsOf(
+    section(read('docs/decisions/23-restored-stores.md'), 'Symptoms, and what shows that they are gone'),
+  );
+  expect(symptoms.length).toBeGreaterThan(7);
+  const tests = read('test/operations/restore.test.ts');
+  for (const [what = '', title = ''] of symptoms) expect(tests, what).toContain(`test('${title.slice(1, -1)}', async`);
+});
+
 describe('the threat model', () => {
   test('every promise names cases that are tested, and tests', () => {
     const promises = rowsOf(section(model, 'Promises'));
