@@ -11,6 +11,7 @@ import { Ledger } from './ledger.ts';
 import { type Scene, setScene, type Work } from './scene.ts';
 import { applies } from './works/applies.ts';
 import { approvals } from './works/approvals.ts';
+import { auditPushes } from './works/audit-pushes.ts';
 import { cutBackups } from './works/backups.ts';
 import { calls } from './works/calls.ts';
 import { cutMasterKey } from './works/master-key.ts';
@@ -30,6 +31,7 @@ const WORKS: Record<string, (scene: Scene, invariants: () => Invariants) => Prom
   applies,
   rotations,
   pushes,
+  'audit-pushes': auditPushes,
   notices,
 };
 /** What is cut otherwise than `cutWork` does it. */

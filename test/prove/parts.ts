@@ -69,6 +69,10 @@ export const PARTS: readonly Part[] = [
   kill('rotations', 'Every key of the broker is rotated in turn: what was sealed opens, what was signed verifies'),
   kill('pushes', 'git pushes: what git was told of is there, and what is there is on record'),
   kill(
+    'audit-pushes',
+    'The audit, pushed to a collector that is slow and refuses now and then: it has every row, in order, exactly once by its id',
+  ),
+  kill(
     'notices',
     'Webhooks: each is sent, within 2 s of the held call or of the next start; copies have one id, and are there only when a kill fell between answer and mark',
   ),
