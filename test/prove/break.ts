@@ -1,5 +1,5 @@
 /** Breaks something while a broker works, mends it, and looks whether the broker comes back by itself and all holds. */
-
+import type { BrokerProcess } from '../world/broker-process.ts';
 import { kill, serving } from './cut.ts';
 import type { Invariants } from './invariants.ts';
 import { pause, type Scene, type Work, withLog } from './scene.ts';
@@ -8,21 +8,27 @@ import { pause, type Scene, type Work, withLog } from './scene.ts';
 export type Breaking = () => Promise<() => Promise<void>>;
 
 const WORKS_FIRST_MS = 1_000;
+const STOPS_WITHIN_MS = 20_000;
 const BACK_WITHIN_MS = 30_000;
 /** Longer than any probe waits. */
 const LONGEST_ANSWER_MS = 3_000;
 
 /**
  * Breaks it once for so long. `isTold`: /readyz says so meanwhile, which it then does within 10 s. The same process serves all the
- * time, and works again within 30 s of the end.
+ * time, and works again within 30 s of the end; with `stopsFirst` it is told to stop before what is broken is mended, and the next one works.
  */
 export async function breakWork(
   { scene, work }: { scene: Scene; work: Work },
   invariants: Invariants,
-  { breaking, lastsMs, isTold }: { breaking: Breaking; lastsMs: number; isTold: boolean },
+  {
+    breaking,
+    lastsMs,
+    isTold,
+    stopsFirst,
+  }: { breaking: Breaking; lastsMs: number; isTold: boolean; stopsFirst: boolean },
 ): Promise<void> {
   const { ledger, spawn, baseUrl } = scene;
-  const child = await serving(spawn());
+  let child = await serving(spawn());
   try {
     work.resume();
     await pause(WORKS_FIRST_MS);
@@ -42,7 +48,14 @@ export async function breakWork(
       await pause(100);
     }
     ledger.check('/livez and /readyz answer within 3 s meanwhile');
-    await mend();
+    if (stopsFirst) {
+      await work.pause();
+      await stopped(child);
+      scene.reader.release();
+      await mend();
+      child = await serving(spawn());
+      work.resume();
+    } else await mend();
     if (isTold) {
       if (!told) throw new Error('/readyz answers 200 though nothing can be stored');
       ledger.check('/readyz says 503 while nothing can be stored');
@@ -55,7 +68,7 @@ export async function breakWork(
       await pause(20);
     }
     ledger.most('longest until calls succeeded again, ms', performance.now() - mended);
-    ledger.check('calls succeed again, without a restart');
+    ledger.check(`calls succeed again${stopsFirst ? ' after the next start' : ', without a restart'}`);
     await work.pause();
     await invariants.checkAll();
     await kill(child);
@@ -67,4 +80,16 @@ export async function breakWork(
   } catch (error) {
     throw withLog(scene, 1, error);
   }
+}
+
+/** It stops when it is told to, though what it would write cannot be written. */
+async function stopped(child: BrokerProcess): Promise<void> {
+  child.signal('SIGTERM');
+  const { signal } = await Promise.race([
+    child.ended,
+    pause(STOPS_WITHIN_MS).then(() => {
+      throw new Error(`it does not stop within ${STOPS_WITHIN_MS} ms of SIGTERM while it is broken`);
+    }),
+  ]);
+  if (signal !== null) throw new Error(`ended by ${signal}: ${child.output().stderr}`);
 }

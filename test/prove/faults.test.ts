@@ -2,19 +2,21 @@
  * What brokers depend on is stopped, paused, full or read-only while they work. The faults that need a server or a mount of their own are
  * made by `npm run prove`; PROVE_PART names them.
  */
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../bench/postgres.ts';
 import { afterFile } from '../world/after-file.ts';
 import { startCut } from '../world/cut.ts';
+import { failingSync } from '../world/failing-sync.ts';
 import { makeRandom } from '../world/random.ts';
-import { newDatabase, newFolder, STORES, type StoreKind } from '../world/stores.ts';
+import { newDatabase, STORES, type StoreKind } from '../world/stores.ts';
 import { type Breaking, breakWork } from './break.ts';
+import { fill, ownExt4, ownFileSystem } from './file-systems.ts';
 import { startInvariants } from './invariants.ts';
 import { Ledger } from './ledger.ts';
+import { isRoot, NEEDS_ROOT, PARTS } from './parts.ts';
 import { pause, type Scene, setScene } from './scene.ts';
 import { calls } from './works/calls.ts';
 
@@ -25,6 +27,8 @@ type Fault = {
   store: StoreKind;
   lastsMs: number;
   isTold: boolean;
+  /** It can be mended only while no broker runs. */
+  stopsFirst?: boolean;
   /** The broker's environment, and what breaks. */
   make(): Promise<{ environment: Record<string, string>; breaking: Breaking }>;
 };
@@ -79,27 +83,6 @@ async function killAll(server: Postgres): Promise<void> {
       // It ended with the server.
     }
   await gone;
-}
-
-/** A file system in memory of its own, of so many bytes and inodes. Only root may mount one. */
-function ownFileSystem(bytes: string, inodes = '0'): string {
-  const folder = newFolder();
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes},nr_inodes=${inodes},mode=0755`, 'none', folder]);
-  afterFile(() => execFileSync('umount', ['-l', folder]));
-  return folder;
-}
-
-/** Takes all the room that is left. Answers the file. */
-function fill(folder: string): string {
-  const file = join(folder, 'ballast');
-  const { bavail, bsize } = statfsSync(folder);
-  for (let left = bavail * bsize; left > 0; left = statfsSync(folder).bavail * bsize)
-    try {
-      writeFileSync(file, Buffer.alloc(Math.min(left, 1_048_576)), { flag: 'a' });
-    } catch {
-      break;
-    }
-  return file;
 }
 
 const FAULTS: Record<string, Fault> = {
@@ -270,26 +253,58 @@ const FAULTS: Record<string, Fault> = {
       return { environment: { AGENT_BROKER_DATA: data }, breaking };
     },
   },
+  'folder-read-only': {
+    store: 'sqlite',
+    lastsMs: 3_000,
+    isTold: true,
+    stopsFirst: true,
+    make: async () => {
+      const disk = ownExt4();
+      const data = join(disk.folder, 'data');
+      mkdirSync(data, { mode: 0o700 });
+      const breaking = async () => {
+        disk.turnReadOnly();
+        return async () => disk.repair();
+      };
+      return { environment: { AGENT_BROKER_DATA: data }, breaking };
+    },
+  },
+  'slow-disk': {
+    store: 'sqlite',
+    lastsMs: 6_000,
+    isTold: false,
+    make: async () => {
+      const disk = failingSync('slow');
+      if (!disk) throw new Error('a C compiler on Linux is needed: cc');
+      const breaking = async () => {
+        disk.fail();
+        return async () => disk.mend();
+      };
+      return { environment: disk.environment, breaking };
+    },
+  },
 };
 
 const own = CHOSEN.filter((part) => STORES.includes(FAULTS[part]?.store ?? 'sqlite'));
 
 // Not tried again in CI: what fails rarely is what these are for.
 describe.runIf(own.length > 0)(`faults (PROVE_SEED=${SEED})`, { retry: 0 }, () => {
-  test.each(own)(
+  test.for(own)(
     'ST-02 %s: calls fail in words, come back by themselves, and all is on record, once',
     { timeout: 180_000 },
-    async (part) => {
+    async (part, context) => {
       const fault = FAULTS[part];
       expect(fault, part).toBeDefined();
-      const { store, make, lastsMs, isTold } = fault!;
+      const { store, make, lastsMs, isTold, stopsFirst = false } = fault!;
+      if (!isRoot && PARTS.some(({ name, needsRoot }) => name === part && needsRoot)) return context.skip(NEEDS_ROOT);
       const ledger = new Ledger({ part, store, seed: SEED });
       await ledger.keep(async () => {
         const { environment, breaking } = await make();
         const prepare = (scene: Scene) => calls(scene, () => invariants);
         const set = await setScene(store, prepare, { random: makeRandom(SEED), ledger }, environment);
-        const invariants = startInvariants(set.scene);
-        await breakWork(set, invariants, { breaking, lastsMs, isTold });
+        // What is mended then has only what was synced to it.
+        const invariants = startInvariants(set.scene, { losesReads: stopsFirst });
+        await breakWork(set, invariants, { breaking, lastsMs, isTold, stopsFirst });
       });
     },
   );

@@ -9,7 +9,13 @@ export type Part = {
   stores: readonly ('sqlite' | 'postgres')[];
   /** `cuts`: as often as asked, shared among all such parts. `once`: a fault whose test does all of it. `seconds`: once, for as long as asked. */
   times: 'cuts' | 'once' | 'seconds';
+  /** It mounts a file system. */
+  needsRoot?: true;
 };
+
+/** Why a part is left out. */
+export const NEEDS_ROOT = 'only root may mount a file system';
+export const isRoot = process.getuid?.() === 0;
 
 const BOTH = ['sqlite', 'postgres'] as const;
 const KILLS = 'test/prove/kills.test.ts';
@@ -22,12 +28,13 @@ const kill = (name: string, what: string, stores: Part['stores'] = BOTH): Part =
 });
 
 /** A test of `faults.test.ts`, by its name. */
-const fault = (name: string, what: string, store: 'sqlite' | 'postgres'): Part => ({
+const fault = (name: string, what: string, store: 'sqlite' | 'postgres', more: Pick<Part, 'needsRoot'> = {}): Part => ({
   name,
   what,
   file: 'test/prove/faults.test.ts',
   stores: [store],
   times: 'once',
+  ...more,
 });
 
 /** Sequences of steps on a running broker and on a model of it. */
@@ -106,9 +113,18 @@ export const PARTS: readonly Part[] = [
     'postgres',
   ),
   fault('connections', 'Every connection that PostgreSQL takes is taken by others', 'postgres'),
-  fault('postgres-full', 'The file system of PostgreSQL is full', 'postgres'),
-  fault('disk-full', 'The file system of the data folder is full', 'sqlite'),
-  fault('inodes-full', 'No file can be made any more on the file system of the data folder', 'sqlite'),
+  fault('postgres-full', 'The file system of PostgreSQL is full', 'postgres', { needsRoot: true }),
+  fault('disk-full', 'The file system of the data folder is full', 'sqlite', { needsRoot: true }),
+  fault('inodes-full', 'No file can be made any more on the file system of the data folder', 'sqlite', {
+    needsRoot: true,
+  }),
+  fault(
+    'folder-read-only',
+    'The kernel sets the file system of the data folder read-only, as it does after an error of the disk (ext4); the broker is stopped, the file system repaired, and a broker started',
+    'sqlite',
+    { needsRoot: true },
+  ),
+  fault('slow-disk', 'Each sync to the disk of the data folder takes a tenth of a second longer', 'sqlite'),
   suite(
     'store-away',
     'The wire to PostgreSQL is cut and mended, and a store that cannot be read',

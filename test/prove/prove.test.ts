@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../world/root.ts';
 import { PARTS } from './parts.ts';
-import { readOptions, todoOf } from './prove.ts';
+import { possible, readOptions, todoOf } from './prove.ts';
 import { type Line, reportOf } from './report.ts';
 
 const line = (different: Partial<Line>): Line => ({
@@ -46,6 +46,14 @@ test('options that are none are refused in words', () => {
     'calls',
     'pushes',
   ]);
+});
+
+test('what only root can do is left out by name, not counted as held', () => {
+  const asked = readOptions(['--part', 'disk-full,folder-read-only,slow-disk', '--store', 'sqlite']);
+  const { options, leftOut } = possible(asked, false);
+  expect(leftOut).toEqual(['disk-full', 'folder-read-only']);
+  expect(options.parts.map(({ name }) => name)).toEqual(['slow-disk']);
+  expect(possible(asked, true)).toEqual({ options: asked, leftOut: [] });
 });
 
 test('it goes on where it ended: what held is done, what failed is done again', () => {

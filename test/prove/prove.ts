@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { wholeNumber } from '../../bench/bench-options.ts';
 import { ROOT } from '../world/root.ts';
 import type { Told } from './ledger.ts';
-import { PARTS, type Part } from './parts.ts';
+import { isRoot, NEEDS_ROOT, PARTS, type Part } from './parts.ts';
 import { describeMachine, type Line, reportOf } from './report.ts';
 
 const USAGE = `Usage: npm run prove -- [--cuts N] [--seconds N] [--part LIST] [--store LIST] [--seed N] [--minutes N] [--state FILE] [--report FILE]
@@ -21,7 +21,7 @@ const USAGE = `Usage: npm run prove -- [--cuts N] [--seconds N] [--part LIST] [-
   --state FILE   what was done so far; run again with the same file it goes on there (test-artefacts/prove.jsonl)
   --report FILE  the report, rewritten after each round (test-artefacts/proof.md)
 
-Ends with 1 when anything did not hold.
+Parts that mount a file system are left out, with a line that says so, unless root runs it. Ends with 1 when anything did not hold.
 `;
 
 /** Cuts of one store, which its rows are checked after. */
@@ -150,8 +150,17 @@ async function run(
   ];
 }
 
+/** Without what cannot be done here: a run that left it out without a word would read as if it had held. */
+export function possible(options: Options, isRoot: boolean): { options: Options; leftOut: string[] } {
+  const impossible = options.parts.filter(({ needsRoot }) => needsRoot && !isRoot);
+  const parts = options.parts.filter((part) => !impossible.includes(part));
+  return { options: { ...options, parts }, leftOut: impossible.map(({ name }) => name) };
+}
+
 /** Goes on where the state file ends. Answers the exit code. */
-export async function prove(options: Options): Promise<number> {
+export async function prove(asked: Options): Promise<number> {
+  const { options, leftOut } = possible(asked, isRoot);
+  if (leftOut.length > 0) process.stdout.write(`Left out: ${leftOut.join(', ')}: ${NEEDS_ROOT}.\n`);
   const until = performance.now() + options.minutes * 60_000;
   const machine = await describeMachine();
   for (const file of [options.state, options.report]) mkdirSync(dirname(file), { recursive: true });

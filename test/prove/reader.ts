@@ -14,6 +14,8 @@ export type Reader = {
   change(sql: string): Promise<void>;
   /** All that is kept: each file of the data folder, and each table of PostgreSQL as text. */
   everything(): Promise<Map<string, Buffer>>;
+  /** Has no file of the data folder open until it is asked for something again. */
+  release(): void;
 };
 
 const INT8 = 20;
@@ -30,12 +32,21 @@ export async function openReader(environment: Readonly<Record<string, string>>):
     return found;
   };
   if (environment.DATABASE_URL === undefined) {
-    const database = new DatabaseSync(join(folder, 'store', 'broker.db'), { timeout: 5_000 });
-    afterFile(() => database.close());
+    let open: DatabaseSync | undefined;
+    const database = () => {
+      open ??= new DatabaseSync(join(folder, 'store', 'broker.db'), { timeout: 5_000 });
+      return open;
+    };
+    const release = () => {
+      open?.close();
+      open = undefined;
+    };
+    afterFile(release);
     return {
-      rows: async (sql) => database.prepare(sql).all(),
-      change: async (sql) => database.exec(sql),
+      rows: async (sql) => database().prepare(sql).all(),
+      change: async (sql) => database().exec(sql),
       everything: async () => files(),
+      release,
     };
   }
   const types = {
@@ -58,5 +69,6 @@ export async function openReader(environment: Readonly<Record<string, string>>):
         );
       return found;
     },
+    release: () => {},
   };
 }

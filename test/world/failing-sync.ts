@@ -1,4 +1,4 @@
-/** A disk that breaks: syncs of a process fail, for as long as a test wants. */
+/** A disk that breaks, or is slow: syncs of a process fail, or take a tenth of a second, for as long as a test wants. */
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export type FailingSync = {
 };
 
 /** Undefined where there is no compiler, or no Linux. CI must have both. */
-export function failingSync(): FailingSync | undefined {
+export function failingSync(how: 'broken' | 'slow' = 'broken'): FailingSync | undefined {
   if (process.platform !== 'linux') return undefined;
   const folder = newFolder();
   const library = join(folder, 'failing-sync.so');
@@ -26,7 +26,7 @@ export function failingSync(): FailingSync | undefined {
     return undefined;
   }
   return {
-    environment: { LD_PRELOAD: library, FAILING_SYNC: switchFile },
+    environment: { LD_PRELOAD: library, FAILING_SYNC: switchFile, ...(how === 'slow' && { SLOW_SYNC: '1' }) },
     fail: () => writeFileSync(switchFile, ''),
     mend: () => rmSync(switchFile),
   };
