@@ -18,6 +18,10 @@ export function addVerifyExport(verify: Command): void {
       'checkpoints that you kept: the log has to go on from each of them (from /orgs/<organisation>/checkpoint, or a receipt)',
     )
     .option('--receipt-keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json: checks the receipts, too')
+    .option(
+      '--first <row>',
+      'the export was asked for from this row on (?first=): rows before it need not be there, and checkpoints of fewer rows are not compared',
+    )
     .option('--json', 'print JSON')
     .action(async (given: string | undefined, options: Options) => {
       const saved =
@@ -40,6 +44,7 @@ export function addVerifyExport(verify: Command): void {
         checkpoints: [...(saved?.checkpoint ?? []), ...(options.checkpoint ?? [])].map(read),
         ...(receiptKeys !== undefined && { receiptKeys: keySetIn(receiptKeys) }),
         digest: (bytes) => hash('sha256', bytes, 'buffer'),
+        first: indexIn(options.first),
       }).catch((error: NodeJS.ErrnoException) => {
         throw new CommandFailed(
           `The export ${file ?? 'on standard input'} cannot be read (${error.code ?? error.message}).`,
@@ -62,7 +67,12 @@ export function addVerifyExport(verify: Command): void {
     });
 }
 
-type Options = { key?: string; checkpoint?: string[]; receiptKeys?: string; json?: boolean };
+type Options = { key?: string; checkpoint?: string[]; receiptKeys?: string; first?: string; json?: boolean };
+
+function indexIn(first = '0'): number {
+  if (!/^\d{1,15}$/.test(first)) throw new WrongUsage('--first is the index of a row: a whole number.');
+  return Number(first);
+}
 
 function read(file: string): string {
   try {

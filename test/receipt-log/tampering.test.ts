@@ -4,53 +4,33 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type LogProblem, verifyLogExport } from '../../broker/console/static/verify/log-export.js';
+import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys, type VerifierKey } from '../../broker/console/static/verify/note.js';
 import { logSigner } from '../../broker/receipt-log/log-keys.ts';
-import { appendLeaves, type Edge, leafHash, rootOfEdge } from '../../broker/receipt-log/merkle.ts';
-import { checkpointNote, logKey, signHead } from '../../broker/receipt-log/note.ts';
 import { runCommand } from '../world/command.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
+import { type Export, isNamed, KINDS, linesOf, parseExport, type Signer, tamper } from './tampered.ts';
+import { type Bench, CHECKS } from './verifier-checks.ts';
+import { startVerifier } from './verifier-process.ts';
 
 const SEED = Number(process.env.TAMPER_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const TAMPERINGS = 500;
-const ROWS = 300;
-
-type Row = {
-  type: 'row';
-  index: number;
-  row: Record<string, string | number | null>;
-  row_hash: string;
-  receipt: string | null;
-};
-type Tile = { type: 'tile'; level: number; index: number; hashes: string };
-type Header = { type: 'log'; origin: string; first: number; size: number; checkpoint: string; keys: string[] };
-type Export = { header: Header; rows: Row[]; tiles: Tile[] };
+const ROWS = 280;
 
 const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
-/** Of each row once: a tampered copy shares all rows but one or two with the export, and a changed row is another object. */
-const hashed = new WeakMap<Row['row'], string>();
-function hashOf(row: Row['row']): string {
-  const known = hashed.get(row);
-  if (known !== undefined) return known;
-  const members = Object.keys(row)
-    .sort()
-    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(row[name])}`);
-  const made = hash('sha256', `{${members.join(',')}}`);
-  hashed.set(row, made);
-  return made;
-}
 
 describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation());
   let whole: Export;
+  let keyLines: string;
   let keys: VerifierKey[];
   let kept: string[];
   let receiptKeys: { kid: string }[];
+  let signer: Signer;
 
   const fetched = async (path: string) => {
     const headers = { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` };
@@ -71,61 +51,12 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
       { timeout: 30_000 },
     );
     kept = [early, await fetched(`/orgs/${organisation.id}/checkpoint`)];
-    keys = await readVerifierKeys(await fetched(`/.well-known/svc-log/${organisation.id}`));
+    keyLines = await fetched(`/.well-known/svc-log/${organisation.id}`);
+    keys = await readVerifierKeys(keyLines);
+    signer = await logSigner(world.running.broker);
     receiptKeys = JSON.parse(await fetched('/.well-known/svc-receipt-keys.json')).keys;
-    whole = parse((await fetched('/owner/log/export')).trim().split('\n'));
+    whole = parseExport((await fetched('/owner/log/export')).trim().split('\n'));
   });
-
-  const parse = (lines: string[]): Export => {
-    const parsed = lines.map((line) => JSON.parse(line));
-    return {
-      header: parsed[0],
-      rows: parsed.filter(({ type }) => type === 'row'),
-      tiles: parsed.filter(({ type }) => type === 'tile'),
-    };
-  };
-  /** The lines in the order of an export. */
-  const linesOf = ({ header, rows, tiles }: Export): string[] => {
-    const low = tiles.filter(({ level }) => level === 0);
-    const lines: object[] = [header];
-    let at = 0;
-    for (const tile of low) {
-      const end = tile === low.at(-1) ? rows.length : (tile.index + 1) * 256;
-      lines.push(...rows.slice(at, end), tile);
-      at = end;
-    }
-    lines.push(...tiles.filter(({ level }) => level > 0));
-    return lines.map((line) => JSON.stringify(line));
-  };
-  /** Makes the hashes in the file those of its rows, as who tampers well does. */
-  const rehash = (some: Export): Edge => {
-    const edge: Edge = { size: 0, tiles: [] };
-    const tiles = new Map<string, Tile>();
-    for (const row of some.rows)
-      for (const { level, index, hashes } of appendLeaves(edge, [leafHash(Buffer.from(hashOf(row.row), 'hex'))]))
-        tiles.set(`${level} ${index}`, {
-          type: 'tile',
-          level,
-          index,
-          hashes: Buffer.concat(hashes).toString('base64'),
-        });
-    some.tiles = [...tiles.values()].toSorted((a, b) => a.level - b.level || a.index - b.index);
-    return edge;
-  };
-  /** Signs the rows anew, as an operator could who has the key. */
-  const resign = async (some: Export): Promise<void> => {
-    const edge = rehash(some);
-    const { origin } = some.header;
-    const signer = await logSigner(world.running.broker);
-    const head = { origin, size: edge.size, root: rootOfEdge(edge) };
-    const signature = signHead(head, logKey(origin, signer.publicKey), signer.privateKey);
-    some.header = { ...some.header, size: edge.size, checkpoint: checkpointNote(head, signature) };
-  };
-  const verify = async (some: Export, checkpoints = kept) =>
-    await verifyLogExport(linesOf(some), { keys, checkpoints, digest });
-  const renumber = (rows: Row[]) => rows.map((row, index) => ({ ...row, index }));
-  const covers = (problems: LogProblem[], index: number) =>
-    problems.some(({ first, last = first }) => first !== undefined && first <= index && index <= (last as number));
 
   test('what was exported verifies, with every receipt, and from any row on', async () => {
     const verdict = await verifyLogExport(linesOf(whole), { keys, checkpoints: kept, receiptKeys, digest });
@@ -133,7 +64,7 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(verdict).toMatchObject({ ok: true, size: whole.header.size, rows: whole.rows.length });
     expect(verdict.receipts).toBeGreaterThan(ROWS - 1);
     const later = (await fetched('/owner/log/export?first=280')).trim().split('\n');
-    const part = await verifyLogExport(later, { keys, checkpoints: kept, digest });
+    const part = await verifyLogExport(later, { keys, checkpoints: kept, digest, first: 280 });
     expect([part.problems, part.rows]).toEqual([[], whole.rows.length - 256]);
     expect((await verifyLogExport([], { keys, digest })).ok).toBe(false);
   });
@@ -188,6 +119,13 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     const bad = await runCommand(words, { cwd });
     expect(bad.code).toBe(1);
     expect(bad.stderr).toContain('changed: Row 41 is not what was logged.');
+    // Whoever made the file could have left out the rows before: that it is a part has to be said.
+    write('log.jsonl', await fetched('/owner/log/export?first=280'));
+    const part = await runCommand(words, { cwd });
+    expect(part.code).toBe(1);
+    expect(part.stderr).toContain('missing: The export begins with row 256, and rows from 0 on were asked for.');
+    const asked = await runCommand([...words, '--first', '280'], { cwd });
+    expect([asked.code, asked.stderr]).toEqual([0, '']);
     write('key', 'no key');
     expect((await runCommand(words, { cwd })).stderr).toContain(
       'The keys in key cannot be used. A line is not a verifier key',
@@ -229,77 +167,74 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(readFileSync(join(cwd, 'kept/log.key'), 'utf8'), 'what was saved stays').toContain(other);
   });
 
-  test(`KEY-08 ${TAMPERINGS} tamperings of seven kinds are named`, async () => {
+  test('KEY-08 the command, with an export, checkpoints and the key alone, names one of each kind', async () => {
     const random = makeRandom(SEED);
-    const below = (most: number) => Math.floor(random() * most);
-    const counts: Record<string, number> = {};
-    for (let round = 0; round < TAMPERINGS; round++) {
-      const some: Export = {
-        header: { ...whole.header },
-        rows: whole.rows.map((row) => ({ ...row })),
-        tiles: whole.tiles.map((tile) => ({ ...tile })),
-      };
-      const at = below(some.rows.length);
-      const row = some.rows[at]!;
-      const kind = (['changed', 'removed', 'inserted', 'moved', 'forked', 'truncated', 'receipt'] as const)[round % 7]!;
-      counts[kind] = (counts[kind] ?? 0) + 1;
-      const changed = [at];
-      const isCareful = random() < 0.5;
-      switch (kind) {
-        case 'changed': {
-          const columns = Object.keys(row.row).filter((name) => name !== 'organisation_id');
-          const column = columns[below(columns.length)]!;
-          const value = row.row[column]!;
-          row.row = { ...row.row, [column]: typeof value === 'number' ? value + 1 : `${value ?? ''}x` };
-          if (isCareful) Object.assign(row, { row_hash: hashOf(row.row), receipt: null });
-          break;
-        }
-        case 'removed':
-          some.rows.splice(at, 1);
-          if (isCareful) some.rows = renumber(some.rows);
-          break;
-        case 'inserted':
-          some.rows.splice(at, 0, { ...row, row: { ...row.row, id: crypto.randomUUID() }, receipt: null });
-          if (isCareful) some.rows = renumber(some.rows);
-          break;
-        case 'moved': {
-          const other = (at + 1 + below(some.rows.length - 1)) % some.rows.length;
-          [some.rows[at], some.rows[other]] = [some.rows[other]!, row];
-          // Of two neighbours that changed places either can be the one that was moved.
-          changed.push(other);
-          if (isCareful) some.rows = renumber(some.rows);
-          break;
-        }
-        case 'forked':
-          row.row = { ...row.row, reason: 'allowed_by_nobody' };
-          row.receipt = null;
-          await resign(some);
-          break;
-        case 'truncated':
-          some.rows.splice(at);
-          if (isCareful) await resign(some);
-          break;
-        case 'receipt':
-          row.receipt = some.rows[(at + 1) % some.rows.length]!.receipt;
-          break;
-      }
-      // Who can, makes the hashes in the file fit what was done.
-      if (random() < 0.3 && kind !== 'forked' && !(kind === 'truncated' && isCareful)) rehash(some);
-      const { ok, problems } = await verify(some);
-      const told = `round ${round}: ${kind} at ${at}${isCareful ? ', careful' : ''}: ${JSON.stringify(problems.slice(0, 3))}`;
-      expect(ok, told).toBe(false);
-      if (kind === 'forked')
-        expect(
-          problems.map((one) => one.kind),
-          told,
-        ).toContain('forked');
-      else if (kind === 'truncated') expect(covers(problems, whole.rows.length - 1), told).toBe(true);
-      else
-        expect(
-          changed.some((index) => covers(problems, index)),
-          told,
-        ).toBe(true);
+    for (const kind of KINDS) {
+      const tampered = tamper(whole, kind, random, signer);
+      const cwd = newFolder();
+      writeFileSync(join(cwd, 'export'), linesOf(tampered.some).join('\n'));
+      writeFileSync(join(cwd, 'key'), keyLines);
+      for (const [at, note] of kept.entries()) writeFileSync(join(cwd, `checkpoint${at}`), note);
+      const words = [
+        'verify',
+        'export',
+        'export',
+        '--key',
+        'key',
+        '--checkpoint',
+        'checkpoint0',
+        'checkpoint1',
+        '--json',
+      ];
+      const { code, stdout, stderr } = await runCommand(words, { cwd });
+      const { ok, problems } = JSON.parse(stdout);
+      expect([code, ok, isNamed(tampered, problems, whole)], `${tampered.told}: ${stderr}`).toEqual([1, false, true]);
     }
-    expect(Object.values(counts).every((count) => count >= 71)).toBe(true);
+  }, 60_000);
+
+  test(`KEY-08 ${TAMPERINGS} tamperings of seven kinds are named, in a process that has exports, checkpoints and the key alone`, async () => {
+    const random = makeRandom(SEED);
+    const verifier = startVerifier();
+    const by = { keys: keyLines, checkpoints: kept };
+    expect(await verifier.ask({ lines: linesOf(whole), ...by })).toEqual({ ok: true, problems: [] });
+    const look = async (round: number) => {
+      const tampered = tamper(whole, KINDS[round % KINDS.length]!, random, signer);
+      const { ok, problems, thrown } = await verifier.ask({ lines: linesOf(tampered.some), ...by });
+      const told = `round ${round}: ${tampered.told}: ${JSON.stringify(problems.slice(0, 3))}`;
+      expect([thrown, ok, isNamed(tampered, problems, whole)], told).toEqual([undefined, false, true]);
+    };
+    // The next ones are made while one is verified.
+    for (let round = 0; round < TAMPERINGS; round += 5)
+      await Promise.all(Array.from({ length: 5 }, (_, at) => look(round + at)));
   }, 120_000);
+
+  test('KEY-08 each check of the verifier is needed: without it a tampering passes that the verifier names', async () => {
+    const random = makeRandom(SEED);
+    const verifier = startVerifier(Object.fromEntries(CHECKS.map(({ what, mutation }) => [what, mutation])));
+    const [early, current] = kept as [string, string];
+    const bench: Bench = {
+      whole,
+      keys: keyLines,
+      early,
+      earlySize: Number(early.split('\n')[1]),
+      current,
+      receiptKeys,
+      signer,
+      below: (most) => Math.floor(random() * most),
+    };
+    const wrong: string[] = [];
+    for (const { what, tamper: make } of CHECKS) {
+      const { names, at, ...given } = make(bench);
+      const all = { keys: keyLines, checkpoints: kept, ...given };
+      const { ok, problems, thrown } = await verifier.ask(all);
+      const isTold = problems.some(
+        ({ kind, first, last = first }) =>
+          kind === names && (at === undefined || (first !== undefined && first <= at && at <= last!)),
+      );
+      if (ok || !isTold) wrong.push(`${what}: not named: ${thrown ?? JSON.stringify(problems)}`);
+      const mutant = await verifier.ask(all, what);
+      if (!mutant.ok) wrong.push(`${what}: named without it: ${mutant.thrown ?? JSON.stringify(mutant.problems)}`);
+    }
+    expect(wrong).toEqual([]);
+  }, 60_000);
 });

@@ -24,7 +24,13 @@ import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-
  */
 
 /** What is said of several rows. */
-const OF_ROWS = { missing: 'are missing', changed: 'are not what was logged', moved: 'stand where others should' };
+const OF_ROWS = {
+  missing: 'are missing',
+  changed: 'are not what was logged',
+  inserted: 'have no place here',
+  moved: 'stand where others should',
+  hashes: 'have other hashes in the file',
+};
 
 /** So many problems are told one by one. */
 const MOST = 100;
@@ -35,11 +41,12 @@ export const webDigest = async (bytes) =>
 
 /**
  * @param {AsyncIterable<string> | Iterable<string>} lines of `GET /owner/log/export`
- * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly string[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest }} by `checkpoints`: signed
- *   notes that were kept; `receiptKeys`: the key set of receipts, whose signatures are checked then
+ * @param {{ keys: readonly VerifierKey[], checkpoints?: readonly string[], receiptKeys?: readonly import('../receipt/verify.js').Jwk[], digest?: Digest, first?: number }} by `checkpoints`: signed
+ *   notes that were kept; `receiptKeys`: the key set of receipts, whose signatures are checked then; `first`: of an export that was asked for from this row
+ *   on: no rows before it have to be there, and no checkpoint of fewer rows can be compared
  * @returns {Promise<LogVerdict>}
  */
-export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKeys, digest = webDigest }) {
+export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKeys, digest = webDigest, first = 0 }) {
   /** @type {LogProblem[]} */
   const problems = [];
   let more = 0;
@@ -86,6 +93,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       }
       const hash = await rowHashOf(one, digest);
       counts.rows++;
+      if (one.row_hash !== hash) report('hashes', `Row ${index} has another hash in the file.`, index);
       if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
       else {
         rows.set(index, await leafHash(digest, bytesOfHex(hash)));
@@ -104,7 +112,7 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
         const start = one.index * TILE_WIDTH;
         derived = Array.from({ length: declared.length }, (_, at) => rows.get(start + at));
         for (const index of rows.keys())
-          if (index < start || index >= start + declared.length)
+          if (index < start || index >= start + declared.length || index < Number(header?.first))
             report('inserted', `Row ${index} has no place here.`, index);
         for (const index of outOfOrder([...rows.keys()]))
           report('moved', `Row ${index} stands where another one should.`, index);
@@ -133,6 +141,19 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
     return verdict(0);
   }
   const { size, origin } = header;
+  if (!Number.isSafeInteger(header.first) || header.first < 0 || header.first % TILE_WIDTH !== 0) {
+    report('malformed', 'The export does not say from which row on it is.');
+    return verdict(0);
+  }
+  // Whoever made the file could otherwise leave out what is not as it was.
+  const begin = first - (first % TILE_WIDTH);
+  if (header.first > begin)
+    report(
+      'missing',
+      `The export begins with row ${header.first}, and rows from ${begin} on were asked for.`,
+      begin,
+      header.first - 1,
+    );
   const own = heads.find((head) => head.size === size && head.origin === origin);
   for (const head of heads) {
     if (head.origin !== header.origin)

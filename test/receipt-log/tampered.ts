@@ -1,0 +1,161 @@
+/** Exports of a receipt log, and what somebody may do to one who has the file, or the key of the log as well. */
+import { hash, type KeyObject } from 'node:crypto';
+import { appendLeaves, type Edge, leafHash, rootOfEdge } from '../../broker/receipt-log/merkle.ts';
+import { checkpointNote, logKey, signHead } from '../../broker/receipt-log/note.ts';
+
+export type Row = {
+  type: 'row';
+  index: number;
+  row: Record<string, string | number | null>;
+  row_hash: string;
+  receipt: string | null;
+};
+export type Tile = { type: 'tile'; level: number; index: number; hashes: string };
+type Header = { type: 'log'; origin: string; first: number; size: number; checkpoint: string | null; keys: string[] };
+export type Export = { header: Header; rows: Row[]; tiles: Tile[] };
+export type Signer = { publicKey: Buffer; privateKey: KeyObject };
+
+/** Of each row once: a tampered copy shares all rows but one or two with the export, and a changed row is another object. */
+const hashed = new WeakMap<Row['row'], string>();
+export function hashOf(row: Row['row']): string {
+  const known = hashed.get(row);
+  if (known !== undefined) return known;
+  const members = Object.keys(row)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(row[name])}`);
+  const made = hash('sha256', `{${members.join(',')}}`);
+  hashed.set(row, made);
+  return made;
+}
+
+export function parseExport(lines: readonly string[]): Export {
+  const parsed = lines.map((line) => JSON.parse(line));
+  return {
+    header: parsed[0],
+    rows: parsed.filter(({ type }) => type === 'row'),
+    tiles: parsed.filter(({ type }) => type === 'tile'),
+  };
+}
+
+export const copyOf = ({ header, rows, tiles }: Export): Export => ({
+  header: { ...header },
+  rows: rows.map((row) => ({ ...row })),
+  tiles: tiles.map((tile) => ({ ...tile })),
+});
+
+/** Of each row once, too. */
+const written = new WeakMap<Row['row'], string>();
+function lineOf({ row, ...rest }: Row): string {
+  const text = written.get(row) ?? JSON.stringify(row);
+  written.set(row, text);
+  return `${JSON.stringify(rest).slice(0, -1)},"row":${text}}`;
+}
+
+/** The lines in the order of an export. `by`: rows come before the tile of their place in the list, or of the index that they say. */
+export function linesOf({ header, rows, tiles }: Export, by: 'place' | 'index' = 'place'): string[] {
+  const low = tiles.filter(({ level }) => level === 0);
+  const lines = [JSON.stringify(header)];
+  for (const tile of low) {
+    const [start, end] = [tile.index * 256, tile === low.at(-1) ? Number.POSITIVE_INFINITY : (tile.index + 1) * 256];
+    const isBefore = (place: number) => start <= place && place < end;
+    lines.push(
+      ...rows.filter(({ index }, at) => isBefore(by === 'place' ? at : index)).map(lineOf),
+      JSON.stringify(tile),
+    );
+  }
+  lines.push(...tiles.filter(({ level }) => level > 0).map((tile) => JSON.stringify(tile)));
+  return lines;
+}
+
+/** Makes the hashes in the file those of its rows, as who tampers well does. */
+export function rehash(some: Export): Edge {
+  const edge: Edge = { size: 0, tiles: [] };
+  const tiles = new Map<string, Tile>();
+  for (const row of some.rows)
+    for (const { level, index, hashes } of appendLeaves(edge, [leafHash(Buffer.from(hashOf(row.row), 'hex'))]))
+      tiles.set(`${level} ${index}`, { type: 'tile', level, index, hashes: Buffer.concat(hashes).toString('base64') });
+  some.tiles = [...tiles.values()].toSorted((a, b) => a.level - b.level || a.index - b.index);
+  return edge;
+}
+
+/** Signs the rows anew, as an operator could who has the key. */
+export function resign(some: Export, { publicKey, privateKey }: Signer): void {
+  const edge = rehash(some);
+  const { origin } = some.header;
+  const head = { origin, size: edge.size, root: rootOfEdge(edge) };
+  const signature = signHead(head, logKey(origin, publicKey), privateKey);
+  some.header = { ...some.header, size: edge.size, checkpoint: checkpointNote(head, signature) };
+}
+
+export const renumber = (rows: Row[]): Row[] => rows.map((row, index) => ({ ...row, index }));
+
+export const KINDS = ['changed', 'removed', 'inserted', 'moved', 'forked', 'truncated', 'receipt'] as const;
+export type Kind = (typeof KINDS)[number];
+/** What was done: indexes of rows that may be named for it. `told`: in words. */
+export type Tampered = { some: Export; kind: Kind; rows: number[]; told: string };
+
+/** Tampers in this way, somewhere: the rest is drawn. */
+export function tamper(whole: Export, kind: Kind, random: () => number, signer: Signer): Tampered {
+  const below = (most: number) => Math.floor(random() * most);
+  const some = copyOf(whole);
+  const at = below(some.rows.length);
+  const row = some.rows[at]!;
+  const rows = [at];
+  const isCareful = random() < 0.5;
+  switch (kind) {
+    case 'changed': {
+      const columns = Object.keys(row.row).filter((name) => name !== 'organisation_id');
+      const column = columns[below(columns.length)]!;
+      const value = row.row[column]!;
+      row.row = { ...row.row, [column]: typeof value === 'number' ? value + 1 : `${value ?? ''}x` };
+      if (isCareful) Object.assign(row, { row_hash: hashOf(row.row), receipt: null });
+      break;
+    }
+    case 'removed':
+      some.rows.splice(at, 1);
+      if (isCareful) some.rows = renumber(some.rows);
+      break;
+    case 'inserted':
+      some.rows.splice(at, 0, { ...row, row: { ...row.row, id: crypto.randomUUID() }, receipt: null });
+      if (isCareful) some.rows = renumber(some.rows);
+      break;
+    case 'moved': {
+      const other = (at + 1 + below(some.rows.length - 1)) % some.rows.length;
+      [some.rows[at], some.rows[other]] = [some.rows[other]!, row];
+      // Of two neighbours that changed places either can be the one that was moved.
+      rows.push(other);
+      if (isCareful) some.rows = renumber(some.rows);
+      break;
+    }
+    case 'forked':
+      row.row = { ...row.row, reason: 'allowed_by_nobody' };
+      row.receipt = null;
+      resign(some, signer);
+      break;
+    case 'truncated':
+      some.rows.splice(at);
+      if (isCareful) resign(some, signer);
+      break;
+    case 'receipt':
+      row.receipt = some.rows[(at + 1) % some.rows.length]!.receipt;
+      break;
+  }
+  // Who can, makes the hashes in the file fit what was done.
+  if (random() < 0.3 && kind !== 'forked' && !(kind === 'truncated' && isCareful)) rehash(some);
+  return { some, kind, rows, told: `${kind} at ${at}${isCareful ? ', careful' : ''}` };
+}
+
+type Problem = { kind: string; first?: number; last?: number };
+
+/** Whether what a verifier says names what was done. */
+export function isNamed(
+  { kind, rows }: Pick<Tampered, 'kind' | 'rows'>,
+  problems: readonly Problem[],
+  whole: Export,
+): boolean {
+  const covers = (index: number) =>
+    problems.some(({ first, last = first }) => first !== undefined && first <= index && index <= (last as number));
+  if (kind === 'forked') return problems.some((one) => one.kind === 'forked');
+  if (kind === 'truncated') return covers(whole.rows.length - 1);
+  return rows.some(covers);
+}

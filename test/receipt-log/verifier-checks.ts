@@ -1,0 +1,476 @@
+/** The checks of the verifier of logs, each with a change of its source that leaves it out, and a tampering that only it finds. */
+
+import { leafHash, rootOfEdge } from '../../broker/receipt-log/merkle.ts';
+import { checkpointNote, logKey, signHead, vkeyOf } from '../../broker/receipt-log/note.ts';
+import { copyOf, type Export, hashOf, linesOf, type Row, rehash, resign, type Signer } from './tampered.ts';
+import type { Given, Mutation } from './verifier-process.ts';
+
+/** What tamperings are made of. `early`: a checkpoint of `earlySize` rows, `current`: the one of the export. */
+export type Bench = {
+  whole: Export;
+  keys: string;
+  early: string;
+  earlySize: number;
+  current: string;
+  receiptKeys: readonly object[];
+  signer: Signer;
+  below(most: number): number;
+};
+/** `names`: the kind of problem that the whole verifier tells, of row `at` where there is one. */
+type Case = Partial<Given> & { lines: readonly string[]; names: string; at?: number };
+type Check = { what: string; mutation: Mutation; tamper(bench: Bench): Case };
+
+const EXPORT = 'verify/log-export.js';
+const without = (find: string, put: string, file = EXPORT): Mutation => ({ file, find, put });
+
+/** An export, with rows that one may change. */
+function open({ whole, below }: Bench): Export & { at: number; row: Row; last: number } {
+  const some = copyOf(whole);
+  // Of the first tile, which is whole, behind what the early checkpoint has.
+  const at = 100 + below(100);
+  return { ...some, at, row: some.rows[at]!, last: 256 + below(whole.rows.length - 256) };
+}
+const change = (row: Row, detail = 'nothing to see'): void => {
+  row.row = { ...row.row, detail };
+  Object.assign(row, { row_hash: hashOf(row.row), receipt: null });
+};
+const foreign = (row: Row, index: number): Row => {
+  const made = { ...row, index };
+  change(made, 'never was');
+  return made;
+};
+const byIndex = (some: Export) => linesOf(some, 'index');
+/** With a row at a place of the file. */
+const withLine = (some: Export, isBefore: (line: string) => boolean, ...more: readonly (Row | object)[]): string[] => {
+  const lines = linesOf(some);
+  const place = lines.findIndex(isBefore);
+  return lines.toSpliced(place < 0 ? lines.length : place, 0, ...more.map((one) => JSON.stringify(one)));
+};
+const isRow = (index: number) => (line: string) => line.startsWith('{"type":"row"') && JSON.parse(line).index === index;
+const isTile = (level: number, index: number) => (line: string) => {
+  const one = JSON.parse(line);
+  return one.type === 'tile' && one.level === level && one.index === index;
+};
+const withReceipt = ({ row }: { row: Row }, different: object): void => {
+  const [header, payload, signature] = row.receipt!.split('.');
+  const said = { ...JSON.parse(Buffer.from(payload!, 'base64url').toString()), ...different };
+  row.receipt = [header, Buffer.from(JSON.stringify(said)).toString('base64url'), signature].join('.');
+};
+/** Changes hashes of a tile. */
+const spoil = (some: Export, level: number, index: number, at: number, hash: Uint8Array): void => {
+  const tile = some.tiles.find((one) => one.level === level && one.index === index)!;
+  const hashes = Buffer.from(tile.hashes, 'base64');
+  hashes.set(hash, at * 32);
+  tile.hashes = hashes.toString('base64');
+};
+const leafOf = (row: Row) => leafHash(Buffer.from(hashOf(row.row), 'hex'));
+/** A signed log in which row `at` says that rows of the first tile were deleted. */
+function purging(bench: Bench, { at, named, kind = 'event' }: { at: number; named: number; kind?: string }): Export {
+  const some = copyOf(bench.whole);
+  const bits = Buffer.alloc(32);
+  bits[named >> 3]! |= 1 << (named & 7);
+  const row = some.rows[at]!;
+  row.row = {
+    ...row.row,
+    kind,
+    reason: 'audit_purged',
+    flags: JSON.stringify({ change: { purged: { 0: bits.toString('base64') } } }),
+  };
+  Object.assign(row, { row_hash: hashOf(row.row), receipt: null });
+  resign(some, bench.signer);
+  return some;
+}
+const removing = (some: Export, gone: number): Case => ({
+  lines: byIndex({ ...some, rows: some.rows.filter(({ index }) => index !== gone) }),
+  checkpoints: [some.header.checkpoint!],
+  names: 'missing',
+  at: gone,
+});
+/** A log with another name, signed by the same hand. */
+function other({ signer }: Bench, origin: string): { origin: string; key: ReturnType<typeof logKey>; vkey: string } {
+  const key = logKey(`${origin}0`, signer.publicKey);
+  return { origin: `${origin}0`, key, vkey: vkeyOf(key) };
+}
+
+export const CHECKS: readonly Check[] = [
+  {
+    what: 'an index is a whole number',
+    mutation: without('!Number.isSafeInteger(index) || index < 0', 'false'),
+    tamper: (bench) => {
+      const some = open(bench);
+      return { lines: withLine(some, isRow(some.at), foreign(some.row, some.at - 0.5)), names: 'malformed' };
+    },
+  },
+  {
+    what: 'an index is there once',
+    mutation: without('if (rows.has(index)) report', 'if (false) report'),
+    tamper: (bench) => {
+      const some = open(bench);
+      return { lines: withLine(some, isRow(some.at), foreign(some.row, some.at)), names: 'inserted', at: some.at };
+    },
+  },
+  {
+    what: 'a row is what its row_hash says',
+    mutation: without('if (one.row_hash !== hash)', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.row.row_hash = some.rows[some.at + 1]!.row_hash;
+      return { lines: linesOf(some), names: 'hashes', at: some.at };
+    },
+  },
+  {
+    what: 'a receipt is signed',
+    mutation: without('const matches = signature.length === 64 &&', 'const matches = true ||', 'receipt/verify.js'),
+    tamper: (bench) => {
+      const some = open(bench);
+      withReceipt(some, { result: 'denied' });
+      return { lines: linesOf(some), receiptKeys: bench.receiptKeys, names: 'receipt', at: some.at };
+    },
+  },
+  {
+    what: 'the signature of a receipt is asked for',
+    mutation: without('if (!checked.ok) return', 'if (false) return'),
+    tamper: (bench) => {
+      const some = open(bench);
+      withReceipt(some, { agent: 'agt_nobody' });
+      return { lines: linesOf(some), receiptKeys: bench.receiptKeys, names: 'receipt', at: some.at };
+    },
+  },
+  {
+    what: 'a receipt names its row',
+    mutation: without('if (payload?.jti !== id)', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      withReceipt(some, { jti: some.rows[some.at + 1]!.row.id });
+      return { lines: linesOf(some), names: 'receipt', at: some.at };
+    },
+  },
+  {
+    what: 'a receipt has the hash of its row',
+    mutation: without('payload?.row_hash === hash ? undefined', 'true ? undefined'),
+    tamper: (bench) => {
+      const some = open(bench);
+      withReceipt(some, { row_hash: some.rows[some.at + 1]!.row_hash });
+      return { lines: linesOf(some), names: 'receipt', at: some.at };
+    },
+  },
+  {
+    what: 'a row has a place in the tile behind it',
+    mutation: without('index < start || index >= start + declared.length', 'false'),
+    tamper: (bench) => {
+      const some = open(bench);
+      return { lines: withLine(some, isTile(0, 0), foreign(some.row, 999)), names: 'inserted', at: 999 };
+    },
+  },
+  {
+    what: 'a row stands in its order',
+    mutation: without('of outOfOrder([...rows.keys()])', 'of []'),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.rows.splice(some.at, 2, some.rows[some.at + 1]!, some.row);
+      return { lines: linesOf(some), names: 'moved' };
+    },
+  },
+  {
+    what: 'a tile is there once',
+    mutation: without('if (tiles.has(`', 'if (((_) => false)(`'),
+    tamper: (bench) => {
+      const some = open(bench);
+      const tile = some.tiles.find(({ level, index }) => level === 0 && index === 0)!;
+      return { lines: withLine(some, isRow(0), foreign(some.row, some.at), tile), names: 'malformed' };
+    },
+  },
+  {
+    what: 'each line is one of an export',
+    mutation: without("} else report('malformed', 'A line is none of an export.');", '}'),
+    tamper: (bench) => {
+      const some = open(bench);
+      return {
+        lines: withLine(some, isRow(some.at), { ...foreign(some.row, some.at), type: 'Row' }),
+        names: 'malformed',
+      };
+    },
+  },
+  {
+    what: 'no row stands behind the last tile',
+    mutation: without('for (const index of rows.keys()) report(', 'for (const index of []) report('),
+    tamper: (bench) => {
+      const some = open(bench);
+      const size = some.rows.length;
+      return { lines: [...linesOf(some), JSON.stringify(foreign(some.row, size))], names: 'inserted', at: size };
+    },
+  },
+  {
+    what: 'the export begins where it was asked to',
+    mutation: without('if (header.first > begin)', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      some.header.first = 256;
+      return { lines: byIndex({ ...some, rows: some.rows.slice(256) }), names: 'missing', at: some.at };
+    },
+  },
+  {
+    what: 'the export begins in the log, with a tile',
+    mutation: without(
+      'if (!Number.isSafeInteger(header.first) || header.first < 0 || header.first % TILE_WIDTH !== 0)',
+      'if (false)',
+    ),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.header.first = -256;
+      return { lines: linesOf(some), names: 'malformed' };
+    },
+  },
+  {
+    what: 'no row is before the first one',
+    mutation: without('|| index < Number(header?.first)', ''),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      some.header.first = 256;
+      return { lines: linesOf(some), first: 256, names: 'inserted', at: some.at };
+    },
+  },
+  {
+    what: 'a kept checkpoint is of the same log',
+    mutation: without('if (head.origin !== header.origin)', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      const { origin, key, vkey } = other(bench, some.header.origin);
+      change(some.row);
+      const edge = rehash(some);
+      const head = { origin, size: edge.size, root: rootOfEdge(edge) };
+      const checkpoint = checkpointNote(head, signHead(head, key, bench.signer.privateKey));
+      some.header = { ...some.header, origin, checkpoint };
+      return { lines: linesOf(some), keys: `${vkey}\n${bench.keys}`, names: 'forked' };
+    },
+  },
+  {
+    what: 'the export is as long as a kept checkpoint',
+    mutation: without('else if (head.size > header.size)', 'else if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.rows.splice(some.last);
+      resign(some, bench.signer);
+      return { lines: linesOf(some), names: 'truncated', at: some.last };
+    },
+  },
+  {
+    what: 'a checkpoint is of all rows',
+    mutation: without('if (header.size > 0) report', 'if (false) report'),
+    tamper: (bench) => {
+      const some = open(bench);
+      some.rows.push(foreign(some.row, some.rows.length));
+      rehash(some);
+      some.header = { ...some.header, size: some.rows.length, checkpoint: null };
+      return { lines: linesOf(some), names: 'unsigned' };
+    },
+  },
+  {
+    what: 'a checkpoint that cannot be read is told',
+    mutation: without("report('unsigned', `A checkpoint", "((..._) => {})('unsigned', `A checkpoint"),
+    tamper: (bench) => {
+      const some = open(bench);
+      return {
+        lines: linesOf(some),
+        checkpoints: [bench.early.replace(/\n\d+\n/, `\n${some.at}\n`)],
+        names: 'unsigned',
+      };
+    },
+  },
+  {
+    what: 'two checkpoints of a size have one root',
+    mutation: without('if (other && !same(other.root, head.root))', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      resign(some, bench.signer);
+      return { lines: linesOf(some), names: 'forked' };
+    },
+  },
+  {
+    what: 'a checkpoint is signed',
+    mutation: without(
+      "if (await crypto.subtle.verify({ name: 'Ed25519' }, imported, signed.slice(4), new TextEncoder().encode(text)))",
+      'if (imported)',
+      'verify/note.js',
+    ),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      const root = Buffer.from(rootOfEdge(rehash(some))).toString('base64');
+      const [origin, size, , ...rest] = some.header.checkpoint!.split('\n');
+      some.header.checkpoint = [origin, size, root, ...rest].join('\n');
+      return { lines: linesOf(some), checkpoints: [bench.early], names: 'unsigned' };
+    },
+  },
+  {
+    what: 'a checkpoint is signed by the key of its log',
+    mutation: without(' || key.name !== origin', '', 'verify/note.js'),
+    tamper: (bench) => {
+      const some = open(bench);
+      const { origin, key, vkey } = other(bench, some.header.origin);
+      change(some.row);
+      const edge = rehash(some);
+      const head = { origin: some.header.origin, size: edge.size, root: rootOfEdge(edge) };
+      const signature = signHead(head, key, bench.signer.privateKey);
+      some.header.checkpoint = checkpointNote(head, signature).replace(`— ${some.header.origin} `, `— ${origin} `);
+      return {
+        lines: linesOf(some),
+        keys: `${vkey}\n${bench.keys}`,
+        checkpoints: [bench.early],
+        names: 'unsigned',
+      };
+    },
+  },
+  {
+    what: 'the tree has the root of the checkpoint',
+    mutation: without('if (same(await rootOfEdge(some, digest), head.root))', 'if (true)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      rehash(some);
+      return { lines: linesOf(some), names: 'unknown', at: some.at };
+    },
+  },
+  {
+    what: 'a tree without the root is told',
+    mutation: without(
+      "report(\n      'unknown',\n      'The rows are not",
+      "((..._) => {})(\n      'unknown',\n      'The rows are not",
+    ),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      rehash(some);
+      return { lines: linesOf(some), names: 'unknown', at: some.at };
+    },
+  },
+  {
+    what: 'the hashes in the file are those of the log',
+    mutation: without('if (!isDeclared)', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      spoil(some, 0, 1, 0, leafOf(some.row));
+      return { lines: linesOf(some), names: 'hashes', at: 256 };
+    },
+  },
+  {
+    what: 'a row of the last tile is there',
+    mutation: without(
+      'if (derived === undefined) gaps.add(start + at);\n      else if (!same(derived, hash))',
+      'if (derived === undefined);\n      else if (!same(derived, hash))',
+    ),
+    tamper: (bench) => removing(copyOf(bench.whole), open(bench).last),
+  },
+  {
+    what: 'a row of a whole tile is there',
+    mutation: without('gaps.addTile(below, child?.absent);', ''),
+    tamper: (bench) => removing(copyOf(bench.whole), open(bench).at),
+  },
+  {
+    what: 'a row is what was logged',
+    mutation: without('else if (!same(derived, hash)) report', 'else if (false) report'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.rows[some.last]!);
+      return { lines: linesOf(some), names: 'changed', at: some.last };
+    },
+  },
+  {
+    what: 'a whole tile is forgotten only when its rows fit',
+    mutation: without('derived[at] === undefined || same(hash, derived[at])', 'true'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      // Its checkpoints end in later tiles.
+      return { lines: linesOf(some), checkpoints: [bench.current], names: 'changed', at: some.at };
+    },
+  },
+  {
+    what: 'a tile that is forgotten is the one of the log',
+    mutation: without('if (same(child?.root, hash))', 'if (child?.root)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      spoil(some, 0, 0, some.at, leafOf(some.row));
+      // Its checkpoints end in later tiles, so that it is forgotten.
+      return { lines: linesOf(some), checkpoints: [bench.current], names: 'unknown', at: some.at };
+    },
+  },
+  {
+    what: 'a tile that is kept is the one of the log',
+    mutation: without('if (same(await rootOver(digest, version), hash))', 'if (true)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      spoil(some, 0, 0, some.at, leafOf(some.row));
+      return { lines: linesOf(some), names: 'unknown', at: some.at };
+    },
+  },
+  {
+    what: 'a tile that is not the one of the log is told',
+    mutation: without("report(\n        'unknown',", "((..._) => {})(\n        'unknown',"),
+    tamper: (bench) => {
+      const some = open(bench);
+      change(some.row);
+      spoil(some, 0, 0, some.at, leafOf(some.row));
+      return { lines: linesOf(some), names: 'unknown', at: some.at };
+    },
+  },
+  {
+    what: 'a tile is there',
+    mutation: without("report('missing', `Rows", "((..._) => {})('missing', `Rows"),
+    tamper: (bench) => {
+      const some = open(bench);
+      const tiles = some.tiles.filter(({ level, index }) => level > 0 || index > 0);
+      return {
+        lines: byIndex({ ...some, tiles, rows: some.rows.slice(256) }),
+        checkpoints: [bench.current],
+        names: 'missing',
+        at: some.at,
+      };
+    },
+  },
+  {
+    what: 'the log goes on from a kept checkpoint',
+    mutation: without('!(await hasPrefix(tiles, head, digest))', 'false'),
+    tamper: (bench) => {
+      const some = open(bench);
+      const at = bench.below(bench.earlySize);
+      change(some.rows[at]!);
+      resign(some, bench.signer);
+      return { lines: linesOf(some), checkpoints: [bench.early], names: 'forked' };
+    },
+  },
+  {
+    what: 'rows are deleted only as an event says',
+    mutation: without('proof.index > index && hasBit(proof.bits, at)', 'proof.index > index', 'verify/gaps.js'),
+    tamper: (bench) => {
+      const { at } = open(bench);
+      return removing(purging(bench, { at: at + 10, named: at }), at - 1);
+    },
+  },
+  {
+    what: 'rows are deleted only after they were there',
+    mutation: without('proof.index > index && hasBit', 'hasBit', 'verify/gaps.js'),
+    tamper: (bench) => {
+      const { at } = open(bench);
+      return removing(purging(bench, { at, named: at + 10 }), at + 10);
+    },
+  },
+  {
+    what: 'rows are deleted only by an event of the broker',
+    mutation: without("kind !== 'event' || ", '', 'verify/gaps.js'),
+    tamper: (bench) => {
+      const { at } = open(bench);
+      return removing(purging(bench, { at: at + 10, named: at, kind: 'action' }), at);
+    },
+  },
+  {
+    what: 'rows that are missing are told',
+    mutation: without("else report('missing',", "else ((..._) => {})('missing',", 'verify/gaps.js'),
+    tamper: (bench) => removing(copyOf(bench.whole), open(bench).at),
+  },
+];

@@ -1,0 +1,34 @@
+/**
+ * Verifies exports that come on standard input, with what stands beside this file alone: `variants/<name>/` has the verifier, whole or without
+ * a check. Of each export first a line of JSON says by which variant and with what; an empty line ends it. A line answers each.
+ */
+import { hash } from 'node:crypto';
+import { createInterface } from 'node:readline';
+
+const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+/** The lines up to the next empty one. */
+async function* lines(): AsyncGenerator<string> {
+  for (;;) {
+    const { value, done } = await input.next();
+    if (done || value === '') return;
+    yield value;
+  }
+}
+
+for (;;) {
+  const { value, done } = await input.next();
+  if (done) break;
+  const { variant, keys, ...by } = JSON.parse(value);
+  const at = new URL(`variants/${variant}/verify/`, import.meta.url).href;
+  const { verifyLogExport } = await import(`${at}log-export.js`);
+  const { readVerifierKeys } = await import(`${at}note.js`);
+  const exported = [];
+  for await (const line of lines()) exported.push(line);
+  const digest = (bytes: Uint8Array) => hash('sha256', bytes, 'buffer');
+  const verdict = await verifyLogExport(exported, { keys: await readVerifierKeys(keys), digest, ...by }).catch(
+    (error: Error) => ({ ok: false, problems: [], thrown: error.stack }),
+  );
+  const { ok, problems, thrown } = verdict;
+  process.stdout.write(`${JSON.stringify({ ok, problems, thrown })}\n`);
+}
