@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
 import { startGitHost } from '../world/git-host.ts';
-import { fencesOf } from '../world/markdown.ts';
-import { missingTools, perform, type ShellWorld, startAsShown, toolNote } from '../world/shell-page.ts';
+import { fencesOf, withoutFences } from '../world/markdown.ts';
+import { missingTools, perform, type ShellWorld, startBlock, toolNote } from '../world/shell-page.ts';
 import { newFolder } from '../world/stores.ts';
 
+const PAGE = readFileSync(join(ROOT, 'docs', 'git.md'), 'utf8');
 const SECRET = 'ghp_CANARY0123456789';
 /** Whoever the reader is. */
 const READER = ['AUTHOR', 'COMMITTER'].map((who) => `export GIT_${who}_NAME=Ann GIT_${who}_EMAIL=ann@acme.example\n`);
@@ -19,8 +20,9 @@ describe.skipIf(missingTools.length > 0)(`the commands of git.md${toolNote}`, ()
     baseUrl: '',
     data: join(folder, '.agent-broker'),
     state: join(folder, 'state.env'),
+    home: newFolder(),
   };
-  const fences = fencesOf(readFileSync(join(ROOT, 'docs', 'git.md'), 'utf8'));
+  const fences = fencesOf(PAGE);
   const steps = fences.flatMap((fence, i) => {
     const next = fences[i + 1];
     return fence.info === 'sh run' ? [{ ...fence, answer: next?.info === 'text' ? next.text : undefined }] : [];
@@ -38,15 +40,18 @@ describe.skipIf(missingTools.length > 0)(`the commands of git.md${toolNote}`, ()
     const here = `use: github, base_url: "${host.url}", git_base_url: "${host.url}"`;
     writeFileSync(join(folder, 'governance.yaml'), governance.replace('use: github', here));
     writeFileSync(world.state, READER.join(''));
-    world.baseUrl = await startAsShown(folder, world.data, ['--config', 'governance.yaml'], {
-      GITHUB_TOKEN: SECRET,
+    const serve = fences.find(({ info }) => info === 'sh serve')?.text ?? '';
+    world.baseUrl = await startBlock(serve.replace('ghp_…', SECRET), world, {
       AGENT_BROKER_ALLOW_PRIVATE: host.address,
     });
   });
 
-  test('has blocks to run, most of which are answered', () => {
-    expect(steps.length).toBeGreaterThan(6);
-    expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(3);
+  test('every block of the page is used here: as a file, as a command, or as what a command answers', () => {
+    const uses = fences.map(({ info }, i) => (info === 'text' && fences[i - 1]?.info !== 'sh run' ? 'unused' : info));
+    expect(uses.filter((info) => info !== 'sh run' && info !== 'text').sort()).toEqual(['sh serve', 'yaml']);
+    // Blocks that the reader of fences does not see: indented ones, and those of tildes.
+    expect(withoutFences(PAGE)).not.toMatch(/^\s*(?:```|~~~)|^ {4,}\S|<pre/m);
+    expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(5);
   });
 
   // In order: a later block uses what an earlier one made.

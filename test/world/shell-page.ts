@@ -29,18 +29,33 @@ export function startAsShown(
   words: readonly string[] = [],
   more: Record<string, string> = {},
 ): Promise<string> {
-  const quiet = { PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'silent' };
-  const env = { PATH: process.env.PATH, ...quiet, AGENT_BROKER_DATA: data, ...more };
-  const broker = spawn(process.execPath, [BIN, 'serve', ...words], {
-    cwd: folder,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const env = { ...serving(data), ...more };
+  return started(spawn(process.execPath, [BIN, 'serve', ...words], { cwd: folder, env, stdio: OUTPUT }));
+}
+
+/** The same of the block of a page that starts one, run as it stands there. `more`: what the machine of the test needs. */
+export function startBlock(block: string, at: ShellWorld, more: Record<string, string>): Promise<string> {
+  const script = `npx() { shift; exec "${process.execPath}" "${BIN}" "$@"; }\n${block}`;
+  const env = { ...serving(at.data), HOME: at.home ?? at.folder, ...more };
+  return started(spawn('bash', ['-euc', script], { cwd: at.folder, env, stdio: OUTPUT }));
+}
+
+const OUTPUT: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+
+const serving = (data: string) => ({
+  PATH: process.env.PATH,
+  PORT: '0',
+  DRAIN_SECONDS: '0',
+  LOG_LEVEL: 'silent',
+  AGENT_BROKER_DATA: data,
+});
+
+function started(broker: ChildProcess): Promise<string> {
   afterFile(() => ended(broker));
   return new Promise((found, reject) => {
     let output = '';
     for (const stream of [broker.stdout, broker.stderr])
-      stream.on('data', (chunk: Buffer) => {
+      stream?.on('data', (chunk: Buffer) => {
         output += chunk;
         const address = /running at (http:\S+)/.exec(output)?.[1];
         if (address) found(address);
@@ -56,19 +71,24 @@ async function ended(broker: ChildProcess): Promise<void> {
   await exit;
 }
 
-/** `state`: the file in which what blocks exported, and their folder, goes from one to the next. */
-export type ShellWorld = { folder: string; baseUrl: string; data: string; state: string };
+/**
+ * `state`: the file in which what blocks exported, and their folder, goes from one to the next. `home`: where it is not the folder in which
+ * the blocks run.
+ */
+export type ShellWorld = { folder: string; baseUrl: string; data: string; state: string; home?: string };
 
 /** One block, by itself but for what earlier ones of its world exported. Answers what it printed. */
 export async function perform(block: string, at: ShellWorld): Promise<string> {
+  const host = (url: string) => `@${new URL(url).host}`;
+  const here = block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll(host(SHOWN_AT), host(at.baseUrl));
   const script = [
     'set -euo pipefail',
     `npx() { shift; "${process.execPath}" "${BIN}" "$@"; }`,
     `if [ -f "${at.state}" ]; then . "${at.state}"; cd "$PWD"; fi`,
-    block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll('/tmp/', `${at.folder}/`),
+    here.replaceAll('/tmp/', `${at.folder}/`),
     `declare -px > "${at.state}"`,
   ].join('\n');
-  const env = { PATH: process.env.PATH, HOME: at.folder, AGENT_BROKER_DATA: at.data };
+  const env = { PATH: process.env.PATH, HOME: at.home ?? at.folder, AGENT_BROKER_DATA: at.data };
   const { stdout } = await run('bash', ['-c', script], { cwd: at.folder, env });
   return stdout.replaceAll(at.baseUrl, SHOWN_AT);
 }
