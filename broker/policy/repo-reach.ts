@@ -58,7 +58,8 @@ const PRIVATE_FORK = folded('start_private_fork');
 const AGENT_TASK = folded('agent_assignment');
 /** Of a workflow that a ruleset requires: it stands in any repository. */
 const RULESET_WORKFLOW = ['rules', 'parameters', 'workflows', 'repository_id'].map(foldName);
-const NAMED_IN_BODY = [HEAD, OTHERS, PRIVATE_FORK, AGENT_TASK];
+const RULES = folded('rules');
+const NAMED_IN_BODY = [HEAD, OTHERS, PRIVATE_FORK, AGENT_TASK, RULES];
 
 /** The part of a repository that reaches beyond it, in any spelling of the path. */
 export function outwardPart(spellings: readonly Spelling[]): string | undefined {

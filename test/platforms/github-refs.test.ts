@@ -145,6 +145,9 @@ describe('operations that write refs', () => {
     'PUT /orgs/acme/teams/core/repos/acme/app',
     'PUT /Orgs/acme/Teams/core/repos/acme/app/',
     'PUT /orgs/acme/organization-roles/users/ann/8136',
+    'PATCH /orgs/acme/organization-roles/8136',
+    'PUT /orgs/acme/copilot/coding-agent/permissions',
+    'PUT /orgs/acme/copilot/coding-agent/permissions/repositories/42',
   ])('the call does not say which: %s', (line) => {
     expect(written(line, { branch: 'agent/x', ref: 'refs/heads/agent/x' })).toEqual(expect.any(String));
   });
@@ -154,6 +157,7 @@ describe('what is written because of a member of the body', () => {
   const ASSIGNING = [
     `POST ${R}/issues`,
     `PATCH ${R}/issues/7`,
+    `POST ${R}/issues/7`,
     `POST ${R}/issues/7/assignees`,
     `PATCH ${R}/Issues/7.json`,
     `PATCH ${R}/dependabot/alerts/1`,
@@ -212,7 +216,9 @@ describe('what is written because of a member of the body', () => {
 
   test('a custom domain, and what all members of an organisation may do', () => {
     for (const cname of ['docs.acme.example', null])
-      expect(written(`PUT ${R}/pages`, { cname })).toMatch(/^a custom domain is committed/);
+      for (const method of ['PUT', 'POST'])
+        expect(written(`${method} ${R}/pages`, { cname })).toMatch(/^a custom domain is committed/);
+    expect(written(`POST ${R}/pages`, { build_type: 'workflow' })).toEqual([]);
     expect(written(`PUT ${R}/pages`, { https_enforced: true })).toEqual([]);
     expect(written('PATCH /orgs/acme', { default_repository_permission: 'write' })).toMatch(/may push to any branch/);
     expect(written('PATCH /orgs/acme', { name: 'Acme' })).toEqual([]);
@@ -225,6 +231,8 @@ test.each([
   'DELETE /orgs/acme/memberships/ann',
   'DELETE /orgs/acme/teams/core/repos/acme/app',
   'DELETE /orgs/acme/organization-roles/users/ann/8136',
+  'DELETE /orgs/acme/copilot/coding-agent/permissions/repositories/42',
+  'POST /orgs/acme/copilot/billing/selected_users',
   'PUT /orgs/acme/outside_collaborators/ann',
   `POST ${R}/issues`,
   `PATCH ${R}/issues/7`,

@@ -262,6 +262,15 @@ describe('GT-18 outside of the list', () => {
       expect(reach(`${line}?${encodeURIComponent(name)}=evil/app`)?.violating).toEqual([name]);
   });
 
+  test.each(['rules[][parameters][workflows][][repository_id]', 'rules[0].parameters.workflows[0].repository_id'])(
+    'a workflow of another repository, named in the query of a ruleset: %s',
+    (name) => {
+      for (const line of ['POST /repos/acme/app/rulesets', 'PUT /repos/acme/app/rulesets/1'])
+        expect(reach(`${line}?${encodeURIComponent(name)}=7`)?.violating).toEqual([name]);
+      expect(reach('POST /repos/acme/app/rulesets?rule=1')).toBeUndefined();
+    },
+  );
+
   test('twins of them that stay inside', () => {
     expect(reach('POST /repos/acme/app/security-advisories', LIST, { start_private_fork: false })).toBeUndefined();
     expect(

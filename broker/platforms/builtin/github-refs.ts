@@ -23,6 +23,7 @@ const GIST = 'a gist is a repository of its own';
 const TASK = 'an agent of GitHub writes branches that the call does not name';
 /** Logins of GitHub's agents (GitHub documentation, "Asking Copilot to create a pull request"); others of theirs end in `[bot]`. */
 const AGENTS = ['*[bot]', 'copilot', 'copilot-swe-agent'];
+const AGENT_ON = 'it lets an agent of GitHub write branches in more repositories; ask a person to do it';
 const ASSIGNED: RefDoubtSource[] = [
   { in: 'body', at: '/agent_assignment', why: TASK },
   { in: 'body', at: '/assignee', values: AGENTS, why: TASK },
@@ -78,6 +79,8 @@ const written: Record<string, Rule> = {
   'POST /user/keys': KEY,
   'POST /repos/*/*/issues': ASSIGNED,
   'PATCH /repos/*/*/issues/*': ASSIGNED,
+  // GitHub's reference of old took POST for PATCH here.
+  'POST /repos/*/*/issues/*': ASSIGNED,
   'POST /repos/*/*/issues/*/assignees': ASSIGNED,
   'PATCH /repos/*/*/dependabot/alerts/*': ASSIGNED,
   'PATCH /repos/*/*/code-scanning/alerts/*': ASSIGNED,
@@ -85,6 +88,7 @@ const written: Record<string, Rule> = {
   'POST /repos/*/*/security-advisories': PRIVATE_FORK,
   'POST /repos/*/*/security-advisories/reports': PRIVATE_FORK,
   'PUT /repos/*/*/pages': DOMAIN,
+  'POST /repos/*/*/pages': DOMAIN,
   'PUT /repos/*/*/collaborators/*': ACCESS,
   'PATCH /repos/*/*/invitations/*': ACCESS,
   'PUT /orgs/*/memberships/*': ACCESS,
@@ -93,8 +97,10 @@ const written: Record<string, Rule> = {
   'PUT /orgs/*/teams/**': ACCESS,
   'PATCH /orgs/*/teams/*': ACCESS,
   'PUT /orgs/*/organization-roles/**': ACCESS,
+  'PATCH /orgs/*/organization-roles/**': ACCESS,
   'PATCH /orgs/*': [{ in: 'body', at: '/default_repository_permission', why: ACCESS }],
   'POST /agents/repos/*/*/tasks': TASK,
+  'PUT /orgs/*/copilot/coding-agent/permissions/**': AGENT_ON,
   'POST /user/codespaces': CODESPACE,
   'POST /repos/*/*/codespaces': CODESPACE,
   'POST /repos/*/*/pulls/*/codespaces': CODESPACE,
@@ -176,7 +182,7 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST PUT PATCH DELETE', '/orgs/*/rulesets/**', '/orgs/*/settings/**', '/orgs/*/private-registries/**'],
   ['POST PUT PATCH DELETE', '/orgs/*/issue-types/**', '/orgs/*/issue-fields/**', '/orgs/*/properties/**'],
   ['PUT PATCH DELETE', '/orgs/*/interaction-limits/**', '/orgs/*/blocks/*'],
-  ['PATCH DELETE', '/orgs/*/organization-roles/**'],
+  ['DELETE', '/orgs/*/organization-roles/**'],
   ['PUT DELETE', '/orgs/*/security-managers/**', '/orgs/*/public_members/*', '/user/interaction-limits'],
   ['POST DELETE', '/orgs/*/attestations/**', '/users/*/attestations/**', '/repos/*/*/attestations'],
   ['POST', '/orgs/*/artifacts/**', '/user/*/projectsV2/*/drafts'],
