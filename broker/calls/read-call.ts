@@ -1,6 +1,6 @@
 /** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
 
-import { sentHeaders } from '../egress/client-headers.ts';
+import { namedByManifest, sentHeaders } from '../egress/client-headers.ts';
 import { formProblem } from '../egress/form.ts';
 import { namedHeaders, refusedHeader, withheldHeaders } from '../egress/refused-headers.ts';
 import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-headers.ts';
@@ -101,12 +101,11 @@ function readHeaders({ headers, method }: Action, platform: LoadedFacts['platfor
   const taken = platformHeaderNames(restPlatform(manifest));
   if (platform.rules.kind === 'mcp')
     return filterAgentHeaders(headers, new Set([...taken, ...MCP_HEADERS]), { withheld: OF_MCP_SESSION });
-  const { client_headers = [], default_headers: defaults = {} } = manifest;
+  const { default_headers: defaults = {} } = manifest;
   const sending = { withheld: withheldHeaders(given, manifest), named: namedHeaders(manifest), defaults };
   if (!raw) return filterAgentHeaders(headers, taken, sending);
-  const names = [...client_headers, ...Object.keys(defaults)].map((name) => name.toLowerCase());
-  const filtered = filterAgentHeaders(sentHeaders(headers, names), taken, sending);
-  // What a client's library adds and no platform needs is not worth a note.
+  const filtered = filterAgentHeaders(sentHeaders(headers, namedByManifest(manifest)), taken, sending);
+  // What a client's library adds is not worth a note in the row; the answer tells (`unsentHeaders`).
   return filtered.ok ? { ...filtered, dropped: [] } : filtered;
 }
 

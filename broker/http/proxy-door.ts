@@ -9,6 +9,7 @@ import { type RawRequest, rawAction } from '../calls/raw-request.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import type { Waited } from '../calls/wait-for-decision.ts';
 import type { CallLease } from '../egress/call-budget.ts';
+import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { asRefusal, Refusal } from './errors.ts';
@@ -126,8 +127,9 @@ async function call(
   join: RawRequest['join'],
 ): Promise<Outcome | Waited | 'answered'> {
   const { services, limits, request, correlationId, left } = context;
-  const { who, target, place, platform, connectionId, waitMs } = asked;
+  const { who, target, place, platform, connectionId, waitMs, loaded, token } = asked;
   const { headers, headersDistinct } = request;
+  const unsent = unsentHeaders(headers, namedByManifest(loaded.platform?.manifest ?? {}), token.header);
   const rewrite = rewriteOf(asked, request.method);
   const writer = new AnswerWriter({
     response,
@@ -145,6 +147,7 @@ async function call(
         'Cache-Control': 'no-store',
         ...answeredHeaders(answered, place),
         'X-Svc-Audit-Id': auditId,
+        ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
         ...(followed !== undefined && { 'X-Svc-Followed': followed }),
       },
     }),

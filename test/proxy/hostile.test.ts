@@ -161,6 +161,16 @@ describe('headers', () => {
     const answer = await ask('GET', '/proxy/demo-main/items', { headers: { [name]: 'x' } });
     expect(answer.status).toBe(200);
     expect(world.upstream.seen.at(-1)?.headers).not.toHaveProperty(name);
+    expect(answer.headers.get('x-svc-dropped-headers')).toBe(name);
+  });
+
+  test('the answer tells what was not sent on, but not what every client sends, and twenty names at most', async () => {
+    const usual = { 'user-agent': 'a client', 'accept-encoding': 'gzip', 'x-svc-wait': '1', 'if-none-match': '"x"' };
+    const { headers } = await ask('GET', '/proxy/demo-main/items', { headers: usual });
+    expect(headers.get('x-svc-dropped-headers')).toBeNull();
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`x-own-${i}`, 'x']));
+    const told = await ask('GET', '/proxy/demo-main/items', { headers: { ...usual, ...many } });
+    expect(told.headers.get('x-svc-dropped-headers')).toBe(Object.keys(many).slice(0, 20).join(', '));
   });
 
   test('what a manifest names is, and never what it forbids', async () => {
@@ -176,7 +186,8 @@ describe('headers', () => {
       range: 'bytes=0-1',
       'if-none-match': '"x"',
     };
-    await rawClient(() => holder)('GET', '/proxy/named-main/items', { headers });
+    const { headers: answered } = await rawClient(() => holder)('GET', '/proxy/named-main/items', { headers });
+    expect(answered.get('x-svc-dropped-headers')).toBeNull();
     const { headers: sent } = world.upstream.seen.at(-1) ?? { headers: {} };
     expect(sent).toMatchObject({
       'demo-version': '3',
