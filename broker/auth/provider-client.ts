@@ -120,19 +120,20 @@ function authentication(
   return make(clientSecret.reveal());
 }
 
-/** RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1. */
+/** RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, OpenID Connect Core section 3.1.2.6. */
 const ERROR_CODES: readonly unknown[] = [
   ...['invalid_request', 'invalid_client', 'invalid_grant', 'unauthorized_client', 'unsupported_grant_type'],
   ...['invalid_scope', 'access_denied', 'server_error', 'temporarily_unavailable', 'invalid_token'],
+  ...['unsupported_response_type', 'login_required', 'consent_required', 'interaction_required'],
 ];
 
 /**
  * For the log: the messages of the libraries down to the root cause, never a body or a token. Of the provider's own words an error code
- * that the RFCs define, and no description: it may quote the request, with the client secret or the code in it.
+ * that the standards define, and no description: it may quote the request, with the client secret or the code in it.
  */
 function problemOf(error: unknown): string {
   if (error instanceof client.ResponseBodyError)
-    return `${ERROR_CODES.includes(error.error) ? error.error : 'an error that no RFC defines'} (status ${error.status})`;
+    return `${ERROR_CODES.includes(error.error) ? error.error : 'an error that no standard defines'} (status ${error.status})`;
   const words: string[] = [];
   for (let one = error; one instanceof Error && words.length < 4; one = one.cause)
     // That of a parser quotes what it was given.
