@@ -19,7 +19,8 @@ const WRITTEN = 'http://localhost:8787';
 /** The line of a client in the table of docs/unmodified.md, with the address of this broker. */
 export function lineOf(client: string, baseUrl: string): string {
   const page = readFileSync(join(ROOT, 'docs/unmodified.md'), 'utf8');
-  const row = page.split('\n').find((line) => line.startsWith(`| \`${client}\` |`));
+  // The tables of other sections have rows of the same name, without the address of a connection.
+  const row = page.split('\n').find((line) => line.includes(WRITTEN) && line.startsWith(`| \`${client}\` |`));
   const line = row && /^\| `[^`]+` \| `([^`]+)` \|/.exec(row)?.[1];
   if (!line?.includes(WRITTEN)) throw new Error(`docs/unmodified.md has no line for ${client}`);
   return line.replaceAll(WRITTEN, baseUrl);
