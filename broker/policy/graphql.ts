@@ -26,7 +26,7 @@ export type GraphqlCall =
       roots: readonly FieldNode[];
       variables: JsonObject;
       definition: OperationDefinitionNode;
-      /** Of the whole document: a fragment has no more than the document has. */
+      /** As it was sent: fields in fragments have arguments, too. */
       document: DocumentNode;
     }
   /** Well-formed, but what the platform would execute does not stand in it. `why`: a sentence for the agent. */

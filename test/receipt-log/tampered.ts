@@ -78,7 +78,7 @@ export function rehash(some: Export): Edge {
   return edge;
 }
 
-/** Signs the rows anew, as an operator could who has the key. */
+/** Signs the rows again, as an operator could who has the key. */
 export function resign(some: Export, { publicKey, privateKey }: Signer): void {
   const edge = rehash(some);
   const { origin } = some.header;
