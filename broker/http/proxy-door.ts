@@ -129,7 +129,6 @@ async function call(
   const { services, limits, request, correlationId, left } = context;
   const { who, target, place, platform, connectionId, waitMs, loaded, token } = asked;
   const { headers, headersDistinct } = request;
-  const unsent = unsentHeaders(headers, namedByManifest(loaded.platform?.manifest ?? {}), token.header);
   const rewrite = rewriteOf(asked, request.method);
   const writer = new AnswerWriter({
     response,
@@ -141,16 +140,19 @@ async function call(
       if (COMES_IN_EVENTS.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
       return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
     },
-    head: ({ status, headers: answered, auditId, followed }) => ({
-      status,
-      headers: {
-        'Cache-Control': 'no-store',
-        ...answeredHeaders(answered, place),
-        'X-Svc-Audit-Id': auditId,
-        ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
-        ...(followed !== undefined && { 'X-Svc-Followed': followed }),
-      },
-    }),
+    head: ({ status, headers: answered, auditId, followed }) => {
+      const unsent = unsentHeaders(headers, namedByManifest(loaded.platform?.manifest ?? {}), token.header);
+      return {
+        status,
+        headers: {
+          'Cache-Control': 'no-store',
+          ...answeredHeaders(answered, place),
+          'X-Svc-Audit-Id': auditId,
+          ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
+          ...(followed !== undefined && { 'X-Svc-Followed': followed }),
+        },
+      };
+    },
   });
   const raw = read.ok ? { ...read.raw, join } : undefined;
   const given: CallRequest = {

@@ -92,6 +92,14 @@ function other({ signer }: Bench, origin: string): { origin: string; key: Return
   return { origin: `${origin}0`, key, vkey: vkeyOf(key) };
 }
 
+/** A row that is another one, and its hash in the tile as well. */
+function rowAndTile(bench: Bench): Case {
+  const some = open(bench);
+  change(some.row);
+  spoil(some, 0, 0, some.at, leafOf(some.row));
+  return { lines: linesOf(some), names: 'unknown', at: some.at };
+}
+
 export const CHECKS: readonly Check[] = [
   {
     what: 'an index is a whole number',
@@ -391,33 +399,18 @@ export const CHECKS: readonly Check[] = [
   {
     what: 'a tile that is forgotten is the one of the log',
     mutation: without('if (same(child?.root, hash))', 'if (child?.root)'),
-    tamper: (bench) => {
-      const some = open(bench);
-      change(some.row);
-      spoil(some, 0, 0, some.at, leafOf(some.row));
-      // Its checkpoints end in later tiles, so that it is forgotten.
-      return { lines: linesOf(some), checkpoints: [bench.current], names: 'unknown', at: some.at };
-    },
+    // Its checkpoints end in later tiles, so that it is forgotten.
+    tamper: (bench) => ({ ...rowAndTile(bench), checkpoints: [bench.current] }),
   },
   {
     what: 'a tile that is kept is the one of the log',
     mutation: without('if (same(await rootOver(digest, version), hash))', 'if (true)'),
-    tamper: (bench) => {
-      const some = open(bench);
-      change(some.row);
-      spoil(some, 0, 0, some.at, leafOf(some.row));
-      return { lines: linesOf(some), names: 'unknown', at: some.at };
-    },
+    tamper: rowAndTile,
   },
   {
     what: 'a tile that is not the one of the log is told',
     mutation: without("report(\n        'unknown',", "((..._) => {})(\n        'unknown',"),
-    tamper: (bench) => {
-      const some = open(bench);
-      change(some.row);
-      spoil(some, 0, 0, some.at, leafOf(some.row));
-      return { lines: linesOf(some), names: 'unknown', at: some.at };
-    },
+    tamper: rowAndTile,
   },
   {
     what: 'a tile is there',
