@@ -1,4 +1,8 @@
-/** What agents did before: asked where a rule wants to know (`first_time`), and remembered with the row of every call that was sent. */
+/**
+ * What agents did before: asked where a rule wants to know (`first_time`), and remembered of every call that was sent. With the row of
+ * the call where a rule asked or a person approved, so that nobody is asked twice; soon after it elsewhere, many at once: after a start
+ * everything that an agent does is new to this process, and a transaction for each would hold up all other calls.
+ */
 import { createHash } from 'node:crypto';
 import { mayBeSent, type Outcome } from '../audit/outcome.ts';
 import type { Companion } from '../audit/recorder.ts';
@@ -9,28 +13,69 @@ import { type Deed, type Deeds, deedsOf } from '../policy/deeds.ts';
 import type { Ask } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findDeeds, putDeeds } from '../store/agent-deeds.ts';
+import { isRowFault } from '../store/row-fault.ts';
 import type { AgentDeedTable, Bit } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
 
 /** About 20 MB when it is full; what is not in here is asked of the store, or stored once more. */
 const REMEMBERED = 100_000;
+/** How long deeds of which no rule asked wait for others to be written with. */
+const TOGETHER_MS = 200;
+/** Rows in one statement. */
+const AT_ONCE = 500;
+/** So many may wait while the store is away; a deed beyond them is remembered the next time. */
+const MOST_WAITING = 50_000;
 
 export type AgentDeeds = {
   /** The ask with what its agent does for the first time, where a rule of these facts wants to know. */
   withFirstTimes<A extends Ask>(facts: LoadedFacts['facts'], ask: A): Promise<A>;
   /** What is to be remembered of a call that ended; undefined: all of it is known, or it was not sent. */
   toRemember(outcome: Outcome, agentId: string, deeds: () => Deeds): Memory | undefined;
+  /** Writes what waits for others. Throws when the store is away: then it is kept for the next time. */
+  write(): Promise<void>;
 };
 
-/** `companion`: stores it with the row of the call. `keep`: to be called once that is durable. */
-export type Memory = { companion: Companion; keep(): void };
+/**
+ * `companion`: stores it with the row of the call, and `keep` is to be called once that is durable. `writeSoon`: stores it without the
+ * row; what a crash loses of it counts as never done, which asks a person once more and lets nothing through.
+ */
+export type Memory = { companion: Companion; keep(): void; writeSoon(): void };
 
 /** Deeds of agents, kept in the store, and those of late in memory. */
-export function agentDeeds({ store, clock }: Pick<Broker, 'store' | 'clock'>): AgentDeeds {
+export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>): AgentDeeds {
   /** By agent and deed; whether it was done by a change. Never wrong, because nothing is ever undone. */
   const done = recentlyUsed<Bit>(REMEMBERED);
   const isDone = (key: string, isChange: boolean): boolean => {
     const changed = done.get(key);
     return changed !== undefined && (changed === 1 || !isChange);
+  };
+
+  /** By agent and hash: one statement cannot write a row twice. */
+  let waiting = new Map<string, AgentDeedTable>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const write = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const entries = [...waiting];
+    waiting = new Map();
+    for (let at = 0; at < entries.length; at += AT_ONCE) {
+      const rows = entries.slice(at, at + AT_ONCE).map(([, row]) => row);
+      try {
+        await putEach(store.db, rows, (error) => log.error({ err: error }, 'what an agent did cannot be stored'));
+      } catch (error) {
+        waiting = new Map([...entries.slice(at), ...waiting]);
+        throw error;
+      }
+    }
+  };
+  const writeSoon = (rows: readonly AgentDeedTable[]): void => {
+    for (const row of rows) {
+      const key = `${row.agent_id} ${row.hash}`;
+      if (waiting.size < MOST_WAITING && waiting.get(key)?.changed !== 1) waiting.set(key, row);
+    }
+    // A failure is repeated, and logged, by housekeeping.
+    timer ??= setTimeout(() => void write().catch(() => {}), TOGETHER_MS).unref();
   };
 
   const lookUp = async (organisationId: string, agentId: string, deeds: readonly Deed[]): Promise<void> => {
@@ -77,14 +122,31 @@ export function agentDeeds({ store, clock }: Pick<Broker, 'store' | 'clock'>): A
           created_at: clock(),
         }),
       );
+      const keep = (): void => {
+        for (const deed of fresh) done.set(keyOf(agentId, deed), changed);
+      };
       return {
         companion: (tx) => putDeeds(tx, rows),
-        keep: () => {
-          for (const deed of fresh) done.set(keyOf(agentId, deed), changed);
+        keep,
+        writeSoon: () => {
+          keep();
+          writeSoon(rows);
         },
       };
     },
+    write,
   };
+}
+
+/** Stores the rows; where the store refuses one of them for what it says, the others alone. */
+async function putEach(db: Db, rows: readonly AgentDeedTable[], refused: (error: unknown) => void): Promise<void> {
+  try {
+    await putDeeds(db, rows);
+  } catch (error) {
+    if (!isRowFault(error)) throw error;
+    if (rows.length === 1) refused(error);
+    else for (const row of rows) await putEach(db, [row], refused);
+  }
 }
 
 const keyOf = (agentId: string, { kind, value }: Deed): string => `${agentId} ${kind} ${value}`;

@@ -13,7 +13,6 @@ import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall, isFailureOf } from './conclude.ts';
 import type { Connected } from './connect.ts';
-import type { Memory } from './deeds.ts';
 import { isReadStep } from './git-request.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
@@ -77,8 +76,12 @@ export async function makeCall(
     const memory = services.deeds.toRemember(outcome, familyOf(call.who), () =>
       deedsOf(call.action.platform, platform.rules, present(ask.call, 'call')),
     );
-    const recorded = await watch.record(() => recordOutcome(services, outcome, replay, { memory }));
-    memory?.keep();
+    const isAsked = replay !== undefined || ask.call?.firstTimes !== undefined;
+    const recorded = await watch.record(() =>
+      recordOutcome(services, outcome, replay, { companion: isAsked ? memory?.companion : undefined }),
+    );
+    if (isAsked) memory?.keep();
+    else memory?.writeSoon();
     return recorded;
   };
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
@@ -118,21 +121,21 @@ function platformFailure(outcome: Outcome): string | undefined {
   return 'upstreamStatus' in outcome && isFailureOf(outcome.upstreamStatus) ? 'status_5xx' : undefined;
 }
 
-/** What belongs to an outcome that is put on record: what follows from it once it is stored, and what is remembered of the call. */
-type With = { after?: (() => Promise<Outcome>) | undefined; memory?: Memory | undefined };
+/** What belongs to an outcome that is put on record: what follows from it once it is stored, and what is stored with it. */
+type With = { after?: (() => Promise<Outcome>) | undefined; companion?: Companion | undefined };
 
 /** Puts an outcome on record; only then it can be answered. */
 export const recordOutcome = (
   { recorder }: CallServices,
   outcome: Outcome,
   replay: Replay | undefined,
-  { after, memory }: With = {},
+  { after, companion }: With = {},
 ): Promise<Recorded<Outcome>> =>
   recorder.record<Outcome>({
     row: rowOf(outcome),
     value: outcome,
     sent: mayBeSent(outcome),
-    companion: both(replay?.companion, memory?.companion),
+    companion: both(replay?.companion, companion),
     ...(after && { after }),
   });
 

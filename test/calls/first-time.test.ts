@@ -1,5 +1,9 @@
 /** `first_time` in conditions: what an agent never did before is held, and once it was approved and sent it is no first time. */
+import type { KyselyPlugin } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../broker/audit/outcome.ts';
+import { agentDeeds } from '../../broker/calls/deeds.ts';
+import type { Log } from '../../broker/log.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -121,6 +125,73 @@ describe.each(STORES)(`first_time, on %s${postgresNote}`, (store) => {
     const rows = await world.running.broker.store.db.selectFrom('agent_deeds').selectAll().execute();
     expect(rows.length).toBeGreaterThan(1);
     expect(JSON.stringify(rows)).not.toMatch(/carol|mail|issues/);
+  });
+
+  test('what no rule asked of is stored soon after, many at once; a row that the store refuses keeps no other from it', async () => {
+    const { store: real } = world.running.broker;
+    const statements: number[] = [];
+    const counting: KyselyPlugin = {
+      transformQuery: ({ node }) => {
+        if (node.kind === 'InsertQueryNode') statements.push(statements.length);
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    };
+    const refused: unknown[] = [];
+    let isAway = true;
+    const deeds = agentDeeds({
+      clock: Date.now,
+      log: { error: (entry: unknown) => refused.push(entry) } as unknown as Log,
+      store: {
+        ...real,
+        get db() {
+          if (isAway) throw new Error('connection refused');
+          return real.db.withPlugin(counting);
+        },
+      },
+    });
+    const agents = await Promise.all(Array.from({ length: 20 }, () => agentBy([{ effect: 'allow' }])));
+    const { organisation_id: organisationId } = await real.db
+      .selectFrom('agents')
+      .select('organisation_id')
+      .where('id', '=', agents[0]?.id ?? '')
+      .executeTakeFirstOrThrow();
+    const outcome = { kind: 'answered', call: { organisationId } } as Outcome;
+    const does = (agentId: string) =>
+      deeds.toRemember(outcome, agentId, () => ({
+        isChange: true,
+        known: [{ kind: 'operation', value: 'p POST /x' }],
+        unknown: [],
+      }));
+    for (const { id } of agents) does(id)?.writeSoon();
+    expect(does(agents[0]?.id ?? '')).toBeUndefined();
+    await expect(deeds.write()).rejects.toThrow('connection refused');
+    isAway = false;
+    await deeds.write();
+    expect(statements).toHaveLength(1);
+    const stored = async () => {
+      const ids = agents.map(({ id }) => id);
+      const rows = await real.db.selectFrom('agent_deeds').select('changed').where('agent_id', 'in', ids).execute();
+      return rows.map(({ changed }) => changed);
+    };
+    expect(await stored()).toEqual(agents.map(() => 1));
+
+    await real.db.deleteFrom('agent_deeds').where('organisation_id', '=', organisationId).execute();
+    const again = agentDeeds({
+      clock: Date.now,
+      log: { error: (e: unknown) => refused.push(e) } as never,
+      store: real,
+    });
+    for (const id of ['gone', ...agents.map(({ id }) => id)])
+      again
+        .toRemember(outcome, id, () => ({
+          isChange: true,
+          known: [{ kind: 'operation', value: 'p POST /x' }],
+          unknown: [],
+        }))
+        ?.writeSoon();
+    await expect.poll(stored).toEqual(agents.map(() => 1));
+    expect(refused).toHaveLength(1);
   });
 
   if (store === 'postgres') {
