@@ -2,16 +2,36 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  type Driver,
+  Kysely,
+  SqliteAdapter,
+  type SqliteDatabase,
+  SqliteDialect,
+  SqliteDriver,
+  type SqliteStatement,
+} from 'kysely';
 import { lockFolder } from './lock.ts';
 import type { Schema } from './schema.ts';
 import { MAIN_LOG_BYTES, openReader, openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 import { bind, type Store } from './store.ts';
 
+/** Milliseconds for which statements blocked this thread since it was last let go. */
+type Blocked = { ms: number };
+
 /** Adapts `DatabaseSync` to Kysely's interface. */
-const adapt = (database: DatabaseSync): SqliteDatabase => {
+const adapt = (database: DatabaseSync, blocked: Blocked): SqliteDatabase => {
   const prepare = statementCache(database);
+  const timed = <Result>(work: () => Result): Result => {
+    const began = performance.now();
+    try {
+      return work();
+    } finally {
+      blocked.ms += performance.now() - began;
+    }
+  };
   return {
     close: () => database.close(),
     prepare: (sql): SqliteStatement => {
@@ -19,8 +39,8 @@ const adapt = (database: DatabaseSync): SqliteDatabase => {
       const statement = prepare(sql === 'rollback' && !database.isTransaction ? 'select 1' : sql);
       return {
         reader: statement.columns().length > 0,
-        all: (parameters) => statement.all(...asInputs(parameters)),
-        run: (parameters) => statement.run(...asInputs(parameters)),
+        all: (parameters) => timed(() => statement.all(...asInputs(parameters))),
+        run: (parameters) => timed(() => statement.run(...asInputs(parameters))),
         iterate: (parameters) => statement.iterate(...asInputs(parameters)),
       };
     },
@@ -34,7 +54,40 @@ class TransactionalDdl extends SqliteAdapter {
   }
 }
 
+/** So long statements may block this thread before whoever waits for the connection lets the event loop turn. */
+const TURN_MS = 20;
+
+/**
+ * A commit blocks this thread for as long as the disk takes, and between two statements only promises are resolved: those who wait for
+ * the connection would have it one after the other, and requests, probes and timers would have no turn before the last was done.
+ */
+class YieldingDriver extends SqliteDriver {
+  readonly #blocked: Blocked;
+  constructor(database: SqliteDatabase, blocked: Blocked) {
+    super({ database });
+    this.#blocked = blocked;
+  }
+
+  override async releaseConnection(): Promise<void> {
+    if (this.#blocked.ms < TURN_MS) return;
+    this.#blocked.ms = 0;
+    await nextTurn();
+  }
+}
+
 class NodeSqliteDialect extends SqliteDialect {
+  readonly #driver: Driver;
+  constructor(connection: DatabaseSync) {
+    const blocked: Blocked = { ms: 0 };
+    const database = adapt(connection, blocked);
+    super({ database });
+    this.#driver = new YieldingDriver(database, blocked);
+  }
+
+  override createDriver(): Driver {
+    return this.#driver;
+  }
+
   override createAdapter(): SqliteAdapter {
     return new TransactionalDdl();
   }
@@ -64,7 +117,7 @@ export function openSqlite(folder: string): Store {
     throw new Error(`The store ${path} cannot be opened: ${(error as Error).message}.`, { cause: error });
   }
   const written = writer;
-  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect({ database: adapt(written) }) });
+  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect(written) });
   const prepareRead = statementCache(reader, { arrays: true });
   return {
     dialect: 'sqlite',
