@@ -48,7 +48,7 @@ export const CODE_HOST_FIELDS = {
     .record(z.string(), RefRule)
     .optional()
     .describe(
-      'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be told. On grants with `refs`, operations that are not listed are refused, but for GET.',
+      'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be told, or that what protects refs is changed. On grants with `refs`, operations that are not listed are refused, but for GET.',
     ),
   git_base_url: PlatformUrl.optional().describe('Where git repositories are cloned from, for a code host.'),
   git_user: z

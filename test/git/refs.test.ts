@@ -209,4 +209,22 @@ describe.each(ONE_STORE)(`git under a grant's refs on %s${postgresNote}`, (store
     const answer = await expectDenied(given.world, agent, { ...call, endpoint }, 'repo_not_allowed');
     expect(answer.body.violating).toEqual(['refs/heads/main']);
   });
+
+  test('nor does it let the agent take away what protects the branches', async () => {
+    const scopes = ['codehost:protection.write', 'codehost:repo.admin', 'codehost:collaborators.write'];
+    const agent = await given.agent({ scopes, constraints: { repos: ['acme/*'], refs: ['agent/*'] } });
+    const { length } = given.host.seen;
+    for (const [scope, method, endpoint, words] of [
+      [scopes[0], 'DELETE', '/branches/main/protection', /rules that protect branches and tags/],
+      [scopes[0], 'PUT', '/rulesets/7', /rules that protect branches and tags/],
+      [scopes[1], 'PATCH', '', /the default branch/],
+      [scopes[1], 'PUT', '/actions/permissions/workflow', /what workflows may do/],
+      [scopes[2], 'PUT', '/collaborators/eve', /may push to any branch/],
+    ] as const) {
+      const call = { platform: 'codehost', scope, method, endpoint: `/repos/acme/app${endpoint}`, data: {} };
+      const answer = await expectDenied(given.world, agent, call, 'repo_not_allowed');
+      expect(answer.body.detail).toMatch(words);
+    }
+    expect(given.host.seen).toHaveLength(length);
+  });
 });

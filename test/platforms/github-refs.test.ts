@@ -148,6 +148,9 @@ describe('operations that write refs', () => {
     'PATCH /orgs/acme/organization-roles/8136',
     'PUT /orgs/acme/copilot/coding-agent/permissions',
     'PUT /orgs/acme/copilot/coding-agent/permissions/repositories/42',
+    `PUT ${R}/automated-security-fixes`,
+    'POST /user/codespaces/silver-lamp/start',
+    'PATCH /orgs/acme',
   ])('the call does not say which: %s', (line) => {
     expect(written(line, { branch: 'agent/x', ref: 'refs/heads/agent/x' })).toEqual(expect.any(String));
   });
@@ -214,26 +217,25 @@ describe('what is written because of a member of the body', () => {
     },
   );
 
-  test('a custom domain, and what all members of an organisation may do', () => {
+  test.each(['collaborating_users', 'collaborating_teams', 'collaboratingUsers'])('%s of an advisory', (member) => {
+    const line = `PATCH ${R}/security-advisories/GHSA-x`;
+    expect(written(line, { [member]: ['ann'] })).toMatch(/may push to its private fork/);
+    expect(written(line, { summary: 'x', state: 'published' })).toEqual([]);
+  });
+
+  test('a custom domain', () => {
     for (const cname of ['docs.acme.example', null])
       for (const method of ['PUT', 'POST'])
         expect(written(`${method} ${R}/pages`, { cname })).toMatch(/^a custom domain is committed/);
     expect(written(`POST ${R}/pages`, { build_type: 'workflow' })).toEqual([]);
     expect(written(`PUT ${R}/pages`, { https_enforced: true })).toEqual([]);
-    expect(written('PATCH /orgs/acme', { default_repository_permission: 'write' })).toMatch(/may push to any branch/);
-    expect(written('PATCH /orgs/acme', { name: 'Acme' })).toEqual([]);
   });
 });
 
 test.each([
-  `DELETE ${R}/collaborators/ann`,
   `DELETE ${R}/invitations/7`,
-  'DELETE /orgs/acme/memberships/ann',
-  'DELETE /orgs/acme/teams/core/repos/acme/app',
-  'DELETE /orgs/acme/organization-roles/users/ann/8136',
   'DELETE /orgs/acme/copilot/coding-agent/permissions/repositories/42',
   'POST /orgs/acme/copilot/billing/selected_users',
-  'PUT /orgs/acme/outside_collaborators/ann',
   `POST ${R}/issues`,
   `PATCH ${R}/issues/7`,
   `PUT ${R}/issues/7/labels`,
@@ -262,7 +264,6 @@ test.each([
   `DELETE ${R}/releases/7`,
   `DELETE ${R}/releases/assets/7`,
   `POST ${R}/deployments/7/statuses`,
-  `PUT ${R}/branches/release/1/protection/restrictions/teams`,
   `GET ${R}/contents/a.md`,
   `GET ${R}/git/ref/heads/main`,
   'POST /git/acme/app/git-upload-pack',

@@ -6,6 +6,7 @@
  * queue, `refs/pull/*` of a pull request).
  */
 import type { RefDoubtSource, RefPositionSource } from '../../policy/platform-rules.ts';
+import { githubProtection } from './github-protection.ts';
 
 type Rule = (RefPositionSource | RefDoubtSource)[] | string;
 
@@ -29,10 +30,16 @@ const ASSIGNED: RefDoubtSource[] = [
   { in: 'body', at: '/assignee', values: AGENTS, why: TASK },
   { in: 'body', at: '/assignees', values: AGENTS, why: TASK },
 ];
+/** Who works on an advisory pushes to its private fork. */
+const ADVISORY: RefDoubtSource[] = ['/collaborating_users', '/collaborating_teams'].map((at) => ({
+  in: 'body',
+  at,
+  why: 'whoever works on an advisory may push to its private fork; ask a person to let them',
+}));
 const PRIVATE_FORK: RefDoubtSource[] = [{ in: 'body', at: '/start_private_fork', unless: false, why: BEGINS }];
+const DEPENDABOT = 'Dependabot writes branches from then on; ask a person to turn it on';
 const CODESPACE = 'from a codespace any branch can be written';
 const KEY = 'whoever holds the key pushes to any branch';
-const ACCESS = 'whoever gets access by it may push to any branch; ask a person to give it';
 /** "Managing a custom domain": where a branch is published, setting or removing one commits the file `CNAME` to it. */
 const DOMAIN: RefDoubtSource[] = [
   {
@@ -89,22 +96,15 @@ const written: Record<string, Rule> = {
   'POST /repos/*/*/security-advisories/reports': PRIVATE_FORK,
   'PUT /repos/*/*/pages': DOMAIN,
   'POST /repos/*/*/pages': DOMAIN,
-  'PUT /repos/*/*/collaborators/*': ACCESS,
-  'PATCH /repos/*/*/invitations/*': ACCESS,
-  'PUT /orgs/*/memberships/*': ACCESS,
-  'POST /orgs/*/invitations': ACCESS,
-  'POST /orgs/*/teams/**': ACCESS,
-  'PUT /orgs/*/teams/**': ACCESS,
-  'PATCH /orgs/*/teams/*': ACCESS,
-  'PUT /orgs/*/organization-roles/**': ACCESS,
-  'PATCH /orgs/*/organization-roles/**': ACCESS,
-  'PATCH /orgs/*': [{ in: 'body', at: '/default_repository_permission', why: ACCESS }],
+  'PUT /repos/*/*/automated-security-fixes': DEPENDABOT,
+  'PATCH /repos/*/*/security-advisories/*': ADVISORY,
   'POST /agents/repos/*/*/tasks': TASK,
   'PUT /orgs/*/copilot/coding-agent/permissions/**': AGENT_ON,
   'POST /user/codespaces': CODESPACE,
   'POST /repos/*/*/codespaces': CODESPACE,
   'POST /repos/*/*/pulls/*/codespaces': CODESPACE,
   'POST /user/codespaces/*/exports': CODESPACE,
+  'POST /user/codespaces/*/start': CODESPACE,
   'POST /user/codespaces/*/publish': BEGINS,
 };
 
@@ -132,33 +132,27 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['POST PUT', '/repos/*/*/actions/workflows/*/*'],
   ['POST DELETE', '/repos/*/*/actions/runs/**', '/repos/*/*/actions/jobs/*/rerun'],
   ['DELETE', '/repos/*/*/actions/artifacts/*', '/repos/*/*/actions/caches/**'],
-  ['PUT', '/repos/*/*/actions/permissions/**', '/repos/*/*/actions/oidc/customization/sub'],
+  ['PUT', '/repos/*/*/actions/oidc/customization/sub'],
   ['POST PATCH DELETE', '/repos/*/*/actions/variables/**'],
   ['PUT DELETE', '/repos/*/*/actions/secrets/*', '/repos/*/*/dependabot/secrets/*', '/repos/*/*/codespaces/secrets/*'],
-  ['POST PUT PATCH DELETE', '/repos/*/*/environments/**'],
+  ['POST PUT PATCH DELETE', '/repos/*/*/environments/*/secrets/*', '/repos/*/*/environments/*/variables/**'],
   ['DELETE', '/repos/*/*/deployments/*'],
   ['POST', '/repos/*/*/deployments/*/statuses'],
   ['POST DELETE', '/repos/*/*/pages/**'],
   ['PUT', '/repos/*/*/topics'],
-  ['PATCH', '/repos/*/*/properties/values'],
   ['POST DELETE', '/repos/*/*/autolinks/**'],
   ['DELETE', '/repos/*/*/keys/*'],
-  ['PUT DELETE', '/repos/*/*/vulnerability-alerts', '/repos/*/*/automated-security-fixes'],
-  ['PUT DELETE', '/repos/*/*/private-vulnerability-reporting', '/repos/*/*/immutable-releases'],
+  ['PUT DELETE', '/repos/*/*/vulnerability-alerts', '/repos/*/*/private-vulnerability-reporting'],
+  ['DELETE', '/repos/*/*/automated-security-fixes'],
   ['PUT DELETE', '/repos/*/*/interaction-limits', '/repos/*/*/subscription'],
-  ['POST PUT PATCH DELETE', '/repos/*/*/branches/**/protection/**', '/repos/*/*/rulesets/**'],
   ['POST PATCH DELETE', '/repos/*/*/hooks/**', '/orgs/*/hooks/**'],
-  ['DELETE', '/repos/*/*/collaborators/*', '/repos/*/*/invitations/*'],
+  ['DELETE', '/repos/*/*/invitations/*', '/orgs/*/invitations/**'],
   ['PATCH', '/repos/*/*/code-scanning/default-setup'],
   ['POST', '/repos/*/*/code-scanning/sarifs', '/repos/*/*/dependency-graph/snapshots'],
-  ['PATCH', '/repos/*/*/security-advisories/*'],
   ['PUT', '/repos/*/*/notifications', '/notifications'],
   ['PUT PATCH DELETE', '/notifications/threads/**'],
   ['POST DELETE', '/user/packages/**', '/users/*/packages/**', '/orgs/*/packages/**'],
   ['POST PATCH DELETE', '/orgs/*/projectsV2/**', '/users/*/projectsV2/**'],
-  ['DELETE', '/orgs/*/teams/**', '/orgs/*/memberships/*', '/orgs/*/members/*', '/orgs/*/invitations/**'],
-  // A member becomes an outside collaborator, who keeps no more than the member had.
-  ['PUT DELETE', '/orgs/*/outside_collaborators/*'],
   ['PATCH', '/user', '/user/email/visibility'],
   ['POST DELETE', '/user/emails', '/user/social_accounts', '/user/gpg_keys/**', '/user/ssh_signing_keys/**'],
   ['DELETE', '/user/keys/*'],
@@ -168,29 +162,32 @@ const unwritten: [methods: string, ...paths: string[]][] = [
   ['PUT DELETE', '/gists/*/star'],
   ['POST', '/markdown/**'],
   ['PATCH DELETE', '/user/codespaces/*'],
-  ['POST', '/user/codespaces/*/start', '/user/codespaces/*/stop', '/orgs/*/members/*/codespaces/*/stop'],
+  ['POST', '/user/codespaces/*/stop', '/orgs/*/members/*/codespaces/*/stop'],
   ['DELETE', '/orgs/*/members/*/codespaces/*'],
+  ['POST DELETE', '/orgs/*/actions/oidc/customization/properties/**'],
+  ['PUT', '/orgs/*/actions/oidc/customization/sub'],
   [
     'POST PUT PATCH DELETE',
-    '/orgs/*/actions/**',
+    '/orgs/*/actions/hosted-runners/**',
+    '/orgs/*/actions/runner-groups/**',
+    '/orgs/*/actions/runners/**',
+    '/orgs/*/actions/secrets/**',
+    '/orgs/*/actions/variables/**',
     '/orgs/*/agents/**',
     '/orgs/*/codespaces/**',
     '/orgs/*/dependabot/**',
   ],
   ['POST PUT PATCH DELETE', '/orgs/*/copilot/**', '/orgs/*/copilot-spaces/**', '/users/*/copilot-spaces/**'],
-  ['POST PUT PATCH DELETE', '/orgs/*/code-security/**', '/orgs/*/campaigns/**', '/orgs/*/secret-scanning/**'],
-  ['POST PUT PATCH DELETE', '/orgs/*/rulesets/**', '/orgs/*/settings/**', '/orgs/*/private-registries/**'],
-  ['POST PUT PATCH DELETE', '/orgs/*/issue-types/**', '/orgs/*/issue-fields/**', '/orgs/*/properties/**'],
+  ['POST PATCH DELETE', '/orgs/*/campaigns/**', '/orgs/*/settings/network-configurations/**'],
+  ['POST PUT PATCH DELETE', '/orgs/*/private-registries/**', '/orgs/*/issue-types/**', '/orgs/*/issue-fields/**'],
   ['PUT PATCH DELETE', '/orgs/*/interaction-limits/**', '/orgs/*/blocks/*'],
-  ['DELETE', '/orgs/*/organization-roles/**'],
-  ['PUT DELETE', '/orgs/*/security-managers/**', '/orgs/*/public_members/*', '/user/interaction-limits'],
+  ['PUT DELETE', '/orgs/*/public_members/*', '/user/interaction-limits'],
   ['POST DELETE', '/orgs/*/attestations/**', '/users/*/attestations/**', '/repos/*/*/attestations'],
   ['POST', '/orgs/*/artifacts/**', '/user/*/projectsV2/*/drafts'],
   ['PATCH', '/user/memberships/orgs/*', '/repos/*/*/code-quality/setup'],
   ['PUT', '/organizations/*/actions/cache/*', '/repos/*/*/actions/cache/*', '/repos/*/*/actions/runners/*/labels'],
   ['POST DELETE', '/repos/*/*/actions/runners/**'],
   ['POST PUT PATCH DELETE', '/repos/*/*/agents/**', '/repos/*/*/interaction-limits/**'],
-  ['POST PATCH DELETE', '/repos/*/*/secret-scanning/**'],
   ['DELETE', '/repos/*/*/code-scanning/analyses/*', '/repos/*/*/code-scanning/codeql/databases/*'],
   ['POST', '/repos/*/*/code-scanning/codeql/variant-analyses'],
   ['POST', '/repos/*/*/security-advisories/*/cve'],
@@ -199,6 +196,7 @@ const unwritten: [methods: string, ...paths: string[]][] = [
 
 export const githubRefs: Record<string, Rule> = {
   ...written,
+  ...githubProtection,
   ...Object.fromEntries(
     unwritten.flatMap(([methods, ...paths]) =>
       paths.flatMap((path) => methods.split(' ').map((method) => [`${method} ${path}`, []])),
