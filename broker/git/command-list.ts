@@ -109,7 +109,8 @@ export class CommandListReader {
     if (line.kind !== 'data') return 'there is a delimiter among the commands';
     const { data } = line;
     const nul = data.indexOf(0);
-    const text = textOf(withoutNewline(nul === -1 ? data : data.subarray(0, nul)));
+    // What ends a line stands behind its capabilities.
+    const text = textOf(nul === -1 ? withoutNewline(data) : data.subarray(0, nul));
     if (text === undefined) return 'a command is not in UTF-8';
     if (text === 'push-cert') return 'signed pushes are not supported; push without --signed';
     if (text.startsWith('shallow '))

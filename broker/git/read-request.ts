@@ -37,7 +37,6 @@ export type ReadBody =
   | BodyRefusal;
 
 const PROBE = '0000';
-const NOTHING_TO_RELEASE = async () => {};
 
 /** Why a body of this length is not even read; undefined when it may be. `limit`: GIT_MAX_REQUEST_BYTES. */
 export function lengthRefusal(length: number | undefined, limit: number): BodyRefusal | undefined {
@@ -116,28 +115,33 @@ async function readKept(service: IncomingBody['service'], body: KeptBody): Promi
     : await refused(problem);
 }
 
-/** Of a push the command list is read; all else is passed on. */
+/** Of a push the command list is read; all else is passed on. What is not passed on is let go of, so that its sender gets to the answer. */
 async function readPassing({ service, pieces }: IncomingBody, length: number): Promise<ReadBody> {
   const iterator = pieces[Symbol.asyncIterator]();
-  const passing = (first: Uint8Array | undefined): GitBody => {
-    let isTaken = false;
-    return {
+  let isTaken = false;
+  const passing = (first: Uint8Array | undefined): Pick<Extract<ReadBody, { ok: true }>, 'body' | 'release'> => ({
+    body: {
       bytes: length,
       open: () => {
         if (isTaken) return undefined;
         isTaken = true;
         return rest(first, iterator);
       },
-    };
+    },
+    // Whoever took it lets go of it, and may be waiting for more of it now.
+    release: async () => void (!isTaken && (await iterator.return?.())),
+  });
+  const refused = async (why: string) => {
+    await iterator.return?.();
+    return malformed(why);
   };
-  if (service === 'git-upload-pack')
-    return { ok: true, step: 'fetched', refs: [], body: passing(undefined), release: NOTHING_TO_RELEASE };
+  if (service === 'git-upload-pack') return { ok: true, step: 'fetched', refs: [], ...passing(undefined) };
   const head = await readHead({ [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) });
-  if (head.kind !== 'done') return malformed(whyOf(head));
+  if (head.kind !== 'done') return await refused(whyOf(head));
   const problem = packProblem(head, length);
-  if (problem !== undefined) return malformed(problem);
+  if (problem !== undefined) return await refused(problem);
   const { push } = head;
-  return { ok: true, step: 'pushed', refs: push.refs, push, body: passing(head.bytes), release: NOTHING_TO_RELEASE };
+  return { ok: true, step: 'pushed', refs: push.refs, push, ...passing(head.bytes) };
 }
 
 type Head = Exclude<CommandListState, { kind: 'more' }>;
@@ -162,11 +166,15 @@ function packProblem({ push, packAt }: Extract<Head, { kind: 'done' }>, bytes: n
 }
 
 async function* rest(first: Uint8Array | undefined, iterator: AsyncIterator<Buffer>): AsyncGenerator<Uint8Array> {
-  if (first) yield first;
-  for (;;) {
-    const { done, value } = await iterator.next();
-    if (done) return;
-    yield value;
+  try {
+    if (first) yield first;
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await iterator.return?.();
   }
 }
 

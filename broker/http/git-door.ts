@@ -76,7 +76,7 @@ export async function serveGit(context: GitContext, response: ServerResponse): P
     lease.release();
     if (body?.ok)
       await body.release().catch((error) => services.broker.log.error({ err: error }, 'a kept body was not released'));
-    linger(request, body?.ok === false && body.push ? REPORT_LINGER_MS : undefined);
+    linger(request, body?.push ? REPORT_LINGER_MS : undefined);
   }
 }
 

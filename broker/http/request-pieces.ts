@@ -17,7 +17,8 @@ export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): Async
       yield value;
     }
   } finally {
-    // Or what is not read any more would not flow, and the connection would be taken for idle.
+    // Or what is not read any more would not flow: its sender would not get to the answer, and the connection would be taken for idle.
     await iterator.return?.();
+    request.resume();
   }
 }

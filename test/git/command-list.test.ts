@@ -85,7 +85,16 @@ describe('ref names', () => {
     'Refs/heads/x',
     'refs/heads/a\u202eb',
     'refs/heads/a\u200bb',
+    'refs/heads/a\u3164',
+    'refs/heads/a\u034fb',
+    'refs/heads/a\u2800',
+    'refs/heads/a\ufe0f',
+    `refs/heads/${'é'.repeat(510)}`,
   ])('%j is none here', (name) => expect(refNameProblem(name)).toBeDefined());
+
+  test.each(['refs/heads/❤\ufe0f', 'refs/heads/gro\u0308ße', `refs/heads/${'é'.repeat(506)}`])('%j is one', (name) =>
+    expect(refNameProblem(name)).toBeUndefined(),
+  );
 });
 
 describe('command lists', () => {
@@ -104,6 +113,11 @@ describe('command lists', () => {
     if (state.kind !== 'done') return;
     expect(String(list.subarray(state.packAt))).toBe('PACKxyz');
     expect(list.subarray(0, state.bytes.length).equals(state.bytes)).toBe(true);
+  });
+
+  test('cut anywhere it is none', () => {
+    const cuts = Array.from({ length: list.length - 'PACKxyz'.length }, (_, at) => read(list.subarray(0, at)).kind);
+    expect(new Set(cuts)).toEqual(new Set(['malformed']));
   });
 
   test('a list of one byte at a time costs no more than its length', () => {

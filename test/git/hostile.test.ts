@@ -1,7 +1,7 @@
 /** Hostile requests to the git door, on raw sockets, and code hosts that lie. None of them leaves a connection or half a record. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { gzipSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -161,6 +161,14 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       '?service=GIT-UPLOAD-PACK',
       '?Service=git-upload-pack',
       '?service=git%2dupload%2dpack',
+      '?%73ervice=git-upload-pack',
+      '?service[]=git-upload-pack',
+      '?service=git-upload-pack&Service=git-receive-pack',
+      '?service=git-upload-pack;service=git-receive-pack',
+      '?service=git-upload-pack%26service=git-receive-pack',
+      '?service=git-upload-pack?service=git-receive-pack',
+      '?service=git-upload-pack%23',
+      '?service=git-upload-pack+',
     ])('info/refs%s is neither of both', async (query) => {
       expectOneLine(await get(`/git/acme/app/info/refs${query}`), 400, 'invalid_request');
       nothingWasSent();
@@ -249,6 +257,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
   describe('GT-09 and GT-10: command lists', () => {
     const create = (ref: string) => `${ZERO} ${A} ${ref}`;
     const pack = 'PACK\0\0\0\x02\0\0\0\0';
+    const utf8 = (text: string) => Buffer.from(text).toString('latin1');
     const list = (...commands: string[]) =>
       commandList(commands.map((one, i) => (i === 0 ? `${one}\0 report-status` : one)));
 
@@ -275,12 +284,52 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       ['dots in a ref', list(create('refs/../x'))],
       ['a ref outside of refs/', list(create('HEAD'))],
       ['a ref without a name space', list(create('refs/x'))],
+      ['a folder up in a ref', list(create('refs/heads/agent/../main'))],
+      ['a dot as a part of a ref', list(create('refs/heads/agent/x/./y'))],
+      ['a slash at the end of a ref', list(create('refs/heads/agent/x/'))],
+      ['an empty part of a ref', list(create('refs/heads//agent/x'))],
+      ['a blank before a ref', list(create(' refs/heads/x'))],
+      ['a carriage return behind a ref', list(create('refs/heads/x\r'))],
+      ['two line breaks behind a ref', commandList([`${create('refs/heads/x')}\n\n`])],
+      ['a symbolic ref', list(create('ref: refs/heads/main'))],
+      ['a byte order mark before a ref', list(create(utf8('\ufeffrefs/heads/x')))],
+      ['a blank that does not break in a ref', list(create(utf8('refs/heads/x\u00a0')))],
+      ['a letter without a shape in a ref', list(create(utf8('refs/heads/x\u3164')))],
+      ['a control character of C1 in a ref', list(create(utf8('refs/heads/x\u0085')))],
+      ['half a character in a ref', list(create('refs/heads/\xed\xa0\x80'))],
+      ['a slash in two bytes in a ref', list(create('refs/heads/agent\xc0\xafx'))],
+      ['a ref of 1,030 bytes in half as many characters', list(create(utf8(`refs/heads/${'é'.repeat(510)}`)))],
       ['a lock', list(create('refs/heads/x.lock'))],
       ['not UTF-8', list(create('refs/heads/\xff'))],
       ['object ids of two lengths', list(`${ZERO} ${'a'.repeat(64)} refs/heads/x`)],
       ['a SHA-256 id without the format', list(`${'0'.repeat(64)} ${'a'.repeat(64)} refs/heads/x`)],
       ['upper case in an id', list(`${ZERO} ${'A'.repeat(40)} refs/heads/x`)],
       ['a signed push', `${pktLine('push-cert\0 report-status')}0000`],
+      [
+        'a certificate behind a command',
+        `${commandList([`${create('refs/heads/x')}\0 report-status`, 'push-cert\n', 'push-cert-end\n'])}${pack}`,
+      ],
+      ['capabilities twice', `${commandList([`${create('refs/heads/x')}\0 atomic\0push-options`])}${pack}`],
+      ['a NUL behind capabilities', `${commandList([`${create('refs/heads/x')}\0 atomic\0`])}${pack}`],
+      ['two NULs before capabilities', `${commandList([`${create('refs/heads/x')}\0\0 atomic`])}${pack}`],
+      ['a line break before capabilities', `${commandList([`${create('refs/heads/x')}\n\0 atomic`])}${pack}`],
+      [
+        'a line break among capabilities',
+        `${commandList([`${create('refs/heads/x')}\0 atomic\npush-options`])}${pack}`,
+      ],
+      ['capabilities alone', `${commandList(['\0 atomic'])}${pack}`],
+      ['capabilities of a shallow line', commandList([`shallow ${A}\0 atomic`, create('refs/heads/x')])],
+      ['a shallow line of two ids', commandList([`shallow ${A} ${A}`, create('refs/heads/x')])],
+      [
+        'two object formats',
+        `${commandList([`${create('refs/heads/x')}\0 object-format=sha1 object-format=sha256`])}${pack}`,
+      ],
+      ['a command of protocol v2', `${pktLine('command=ls-refs\n')}0001${pktLine('peel\n')}0000`],
+      ['an error packet', `${pktLine('ERR refused')}${list(create('refs/heads/x'))}${pack}`],
+      ...['0', '00b', '00b0', `00b0${ZERO}`, `00b0${ZERO} ${A} refs/heads/x\0`].map((cut): [string, string] => [
+        `a list that ends at "${cut.slice(0, 4)}", byte ${cut.length}`,
+        cut,
+      ]),
       ['a pack where it only deletes', `${list(`${A} ${ZERO} refs/heads/x`)}${pack}`],
       ['no pack where it creates', list(create('refs/heads/x'))],
       ['no commands, and a pack', `0000${pack}`],
@@ -310,6 +359,13 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       expect(answer.head).toContain(row.id);
       await nothingIsLeft();
     });
+
+    /** Compressed as several members one after the other, with a thousand empty ones before them (RFC 1952 section 2.2). */
+    function members(body: string, ...cuts: number[]): Buffer {
+      const ends = [0, ...cuts, body.length];
+      const parts = ends.slice(1).map((end, i) => gzipSync(Buffer.from(body.slice(ends[i], end), 'latin1')));
+      return Buffer.concat([...Array<Buffer>(1_000).fill(gzipSync('')), ...parts]);
+    }
 
     test.each<[string, string, { ref: string; action: string }[]]>([
       [
@@ -342,6 +398,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
         () => post(RECEIVE, body),
         () => chunked(RECEIVE, Buffer.from(body, 'latin1')),
         () => post(RECEIVE, gzipSync(Buffer.from(body, 'latin1')), { 'Content-Encoding': 'gzip' }),
+        () => post(RECEIVE, members(body, 7, 60), { 'Content-Encoding': 'gzip' }),
       ]) {
         const answer = await ask();
         expect(answer.status, answer.body).toBe(200);
@@ -391,6 +448,20 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
     test.each<[string, string | Buffer, Lines]>([
       ['what is not gzip', 'not gzip at all', { 'Content-Encoding': 'gzip' }],
       ['gzip that is cut', gzipSync('0000').subarray(0, 12), { 'Content-Encoding': 'gzip' }],
+      ['bytes behind gzip', Buffer.concat([gzipSync('0000'), Buffer.from('0000')]), { 'Content-Encoding': 'gzip' }],
+      [
+        'half a member behind gzip',
+        Buffer.concat([gzipSync('0000'), Buffer.from([0x1f, 0x8b, 8])]),
+        { 'Content-Encoding': 'gzip' },
+      ],
+      ['zlib that is called gzip', deflateSync('0000'), { 'Content-Encoding': 'gzip' }],
+      ['a coding without a name', '0000', { 'Content-Encoding': '' }],
+      ['a coding on two lines', '0000', { 'Content-Encoding': 'gzip', 'content-encoding': 'identity' }],
+      [
+        'a parameter of the media type',
+        '0000',
+        { 'Content-Type': 'application/x-git-upload-pack-request; charset=utf-8' },
+      ],
       ['another coding', '0000', { 'Content-Encoding': 'br' }],
       ['two codings', '0000', { 'Content-Encoding': 'gzip, gzip' }],
       ['another media type', '0000', { 'Content-Type': 'application/json' }],
@@ -401,6 +472,146 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
   });
+
+  describe('refs that a grant does not allow', () => {
+    let limited: TestAgent;
+    beforeAll(async () => {
+      limited = await given.agent({ constraints: { repos: ['acme/app'], refs: ['agent/*', 'größe/*'] } });
+    });
+    test.each([
+      'refs/for/main',
+      'refs/pull/1/head',
+      `refs/replace/${A}`,
+      'refs/Heads/agent/x',
+      'refs/heads/Agent/x',
+      'refs/heads/refs/heads/agent/x',
+      'refs/heads/agent/x/refs/heads/main',
+      'refs/remotes/origin/agent/x',
+      'refs/heads/\uff41gent/x',
+      'refs/heads/agent\uff0fx',
+      'refs/heads/agent\u2215x',
+      'refs/heads/gro\u0308ße/x',
+    ])('%s', async (ref) => {
+      const text = commandList([
+        `${ZERO} ${A} refs/heads/agent/x\0`,
+        `${ZERO} ${A} ${Buffer.from(ref).toString('latin1')}`,
+      ]);
+      const answer = await post(RECEIVE, `${text}PACK`, { Authorization: basic(limited) });
+      expectOneLine(answer, 403, 'repo_not_allowed');
+      nothingWasSent();
+      const row = await newest();
+      expect(row).toMatchObject({ state: 'final', result: 'denied', reason: 'repo_not_allowed' });
+      expect(JSON.parse(row.violating ?? 'null')).toEqual([ref]);
+      await evidenceOf(given.world, limited, row.id);
+      await nothingIsLeft();
+    });
+  });
+
+  describe('several requests on one connection', () => {
+    const push = (ref: string) => `${commandList([`${ZERO} ${A} ${ref}\0 report-status`])}PACK`;
+    const request = (body: string, headers: Lines) =>
+      head(`POST /git/acme/app/${RECEIVE}`, {
+        'Content-Type': `application/x-${RECEIVE}-request`,
+        'Content-Length': String(body.length),
+        Connection: 'keep-alive',
+        ...headers,
+      }) + body;
+    const statusesOf = ({ head: first, body }: { head: string; body: string }) =>
+      [...`${first}\r\n\r\n${body}`.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+    beforeEach(() => {
+      given.host.answer = (asked, response) => {
+        asked.resume();
+        asked.on('end', () =>
+          response.writeHead(200, { 'content-type': `application/x-${RECEIVE}-result` }).end(PROBE),
+        );
+      };
+    });
+
+    test('each push behind a probe is judged by itself', async () => {
+      const limited = await given.agent({ constraints: { refs: ['agent/*'] } });
+      const by = { Authorization: basic(limited) };
+      const answers = await exchange(
+        port,
+        [PROBE, push('refs/heads/agent/x'), push('refs/heads/main'), 'zzzz']
+          .map((body) => request(body, by))
+          .concat(request(push('refs/heads/agent/y'), { ...by, Connection: 'close' }))
+          .join(''),
+      );
+      expect(statusesOf(answers)).toEqual([200, 200, 403, 400, 200]);
+      expect(given.host.seen.map(({ headers }) => headers['content-length']).toSorted()).toEqual(['127', '127', '4']);
+      // They are read at once, and answered in order.
+      expect(
+        (await rows())
+          .slice(0, 5)
+          .map(({ state, reason }) => `${state} ${reason}`)
+          .toSorted(),
+      ).toEqual(['final approved', 'final approved', 'final invalid_request', 'final probe', 'final repo_not_allowed']);
+      await nothingIsLeft();
+    });
+
+    test('what follows a probe without a head of its own is no push', async () => {
+      const answers = await exchange(port, request(PROBE, {}) + push('refs/heads/main'));
+      expect(statusesOf(answers)).toContain(400);
+      expect(given.host.seen.filter(({ headers }) => headers['content-length'] !== '4')).toEqual([]);
+      await nothingIsLeft();
+    });
+
+    test.each<[string, Lines]>([
+      ['another media type', { 'Content-Type': 'application/json' }],
+      ['another coding', { 'Content-Encoding': 'br' }],
+    ])('a push that is refused for %s is not read as the next request', async (_, wrong) => {
+      const inner = request(push('refs/heads/evil'), {});
+      const answers = await exchange(port, request(inner, wrong) + request(PROBE, { Connection: 'close' }));
+      expect(statusesOf(answers)).toEqual([400, 200]);
+      expect(given.host.seen.map(({ headers }) => headers['content-length'])).toEqual(['4']);
+      await nothingIsLeft();
+    });
+
+    test('trailers behind chunks say nothing', async () => {
+      const body = push('refs/heads/x');
+      const answer = await exchange(
+        port,
+        `${head(`POST /git/acme/app/${RECEIVE}`, {
+          'Content-Type': `application/x-${RECEIVE}-request`,
+          'Transfer-Encoding': 'chunked',
+          Trailer: 'X-Svc-Caller, Git-Protocol',
+        })}${body.length.toString(16)};x=y\r\n${body}\r\n0\r\nX-Svc-Caller: slack:U0EVIL\r\nGit-Protocol: version=2\r\nContent-Type: text/html\r\n\r\n`,
+      );
+      expect(answer.status, answer.body).toBe(200);
+      expect(given.host.seen).toHaveLength(1);
+      expect(given.host.seen[0]!.headers).toMatchObject({ 'content-type': `application/x-${RECEIVE}-request` });
+      expect(given.host.seen[0]!.headers).not.toHaveProperty('git-protocol');
+      expect(JSON.stringify(await newest())).not.toContain('U0EVIL');
+      await nothingIsLeft();
+    });
+  });
+
+  test.each(['ls-refs', 'fetch', 'object-info', 'bundle-uri'])(
+    'the command %s of protocol v2 is a fetch, and sent byte for byte',
+    async (command) => {
+      const body = `${pktLine(`command=${command}\n`)}0001${pktLine('want-ref refs/heads/main\n')}0000`;
+      const sent = Promise.withResolvers<string>();
+      given.host.answer = (request, response) => {
+        const pieces: Buffer[] = [];
+        request.on('data', (piece) => pieces.push(piece));
+        request.on('end', () => {
+          sent.resolve(Buffer.concat(pieces).toString('latin1'));
+          response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' }).end(PROBE);
+        });
+      };
+      const reader = await given.agent({ scopes: ['codehost:contents.read'], constraints: { refs: [] } });
+      const by = { Authorization: basic(reader), 'Git-Protocol': 'version=2' };
+      expect((await post('git-upload-pack', body, by)).status).toBe(200);
+      expect(await sent.promise).toBe(body);
+      expect(given.host.seen[0]!.headers['git-protocol']).toBe('version=2');
+      expect(await newest()).toMatchObject({
+        state: 'final',
+        reason: 'approved',
+        path: '/git/acme/app/git-upload-pack',
+      });
+      await nothingIsLeft();
+    },
+  );
 
   describe('GT-17: headers', () => {
     test('of the agent only those of git are sent on', async () => {

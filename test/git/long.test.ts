@@ -71,6 +71,47 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     return socket;
   }
 
+  describe('a long push in one piece that is refused before its pack was read', () => {
+    const BYTES = 20 * MIB;
+    let limited: TestAgent;
+    beforeAll(async () => {
+      limited = await given.agent({ constraints: { refs: ['main'] } });
+    });
+
+    test('git shows the refusal, and why', async () => {
+      const folder = await clone(limited, 'acme/app');
+      makeCommit(folder, BYTES);
+      const config = { 'http.postBuffer': String(2 * BYTES), 'core.compression': '0' };
+      const run = await runGit(['push', remoteOf(limited, 'acme/app'), 'HEAD:agent/x'], { folder, config });
+      expect(run.stderr).toContain(
+        'remote: agent-broker: repo_not_allowed - acme/app: refs/heads/agent/x is not among',
+      );
+      expect(run.stderr).toContain('! [remote rejected] HEAD -> agent/x (repo_not_allowed)');
+      expect(run.stderr).not.toContain('RPC failed');
+      await nothingIsLeft();
+    });
+
+    test.each<[string, () => string, number]>([
+      ['by its refs', () => pushHead(limited, BYTES), 403],
+      ['as malformed', () => pushHead(limited, BYTES).replace('refs/heads/agent/x', 'refs/heads/agent..x'), 400],
+    ])('%s: the rest of it is passed over, and the connection goes on', async (_, beginning, status) => {
+      const socket = connect(Number(new URL(given.world.running.baseUrl).port), '127.0.0.1');
+      onTestFinished(() => void socket.destroy());
+      let answers = '';
+      socket.on('data', (piece) => {
+        answers += piece;
+      });
+      const [head, body = ''] = beginning().split('\r\n\r\n');
+      socket.write(`${head}\r\n\r\n${body}`, 'latin1');
+      await expect.poll(() => answers).toContain(`HTTP/1.1 ${status} `);
+      socket.write(Buffer.alloc(BYTES - body.length));
+      socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+      await once(socket, 'close');
+      expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, one]) => Number(one))).toEqual([status, 200]);
+      await nothingIsLeft();
+    });
+  });
+
   test('a push whose client leaves in the middle', async () => {
     const begun = Promise.withResolvers<void>();
     given.host.answer = (request) => request.once('data', () => begun.resolve());
