@@ -127,18 +127,27 @@ export const migratorOf = (store: Store, newer: readonly string[] = []): Migrato
   });
 };
 
-/** Whether the store has tables at all. Changes nothing. */
-export async function isMigrated(store: Store): Promise<boolean> {
-  const known = await migratorOf(store).getMigrations();
-  return known.some((migration) => migration.executedAt !== undefined);
+/**
+ * The names of the migrations that a store has, in their order; none of a store without tables. Changes nothing. A start asks several times, and Kysely's
+ * own answer reads every column of every table first.
+ */
+async function findApplied({ db, dialect }: Store): Promise<string[]> {
+  const tables =
+    dialect === 'sqlite'
+      ? sql<{ found: number }>`select 1 as found from sqlite_master where name = 'kysely_migration'`
+      : sql<{ found: number }>`select 1 as found where to_regclass('kysely_migration') is not null`;
+  if ((await tables.execute(db)).rows.length === 0) return [];
+  const applied = sql<{ name: string }>`select name from kysely_migration order by name`;
+  return (await applied.execute(db)).rows.map(({ name }) => name);
 }
+
+/** Whether any migration was applied to the store: whether it has tables at all. Changes nothing. */
+export const isMigrated = async (store: Store): Promise<boolean> => (await findApplied(store)).length > 0;
 
 /** The migrations of a store that this release does not know, in their order. */
 export async function findNewerMigrations(store: Store): Promise<string[]> {
-  if (!(await isMigrated(store))) return [];
   const steps = stepsOf(store);
-  const applied = sql<{ name: string }>`select name from kysely_migration order by name`;
-  return (await applied.execute(store.db)).rows.map(({ name }) => name).filter((name) => steps[name] === undefined);
+  return (await findApplied(store)).filter((name) => steps[name] === undefined);
 }
 
 /** Throws, in words, when this release may not run on the store. */
@@ -166,8 +175,8 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);
   await refuseUnreadable(store, release, newer);
-  const known = await migratorOf(store, newer).getMigrations();
-  if (known.every(({ executedAt }) => executedAt !== undefined)) return [];
+  const applied = new Set(await findApplied(store));
+  if (Object.keys(stepsOf(store)).every((name) => applied.has(name))) return [];
   const { error, results } = await applyPending(store, newer);
   if (error && (await findNewerMigrations(store)).length > newer.length) {
     // A newer release migrated it at this moment.
