@@ -19,5 +19,8 @@ export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-programs-'));
   await writePackage(folder, { 'child-broker': 'test/world/child-broker.ts' });
   project.provide('programs', folder);
+  // For the processes of vitest, which are started later: each broker on SQLite starts a thread from source, and to strip the types of its modules takes
+  // twice as long as everything else that it does until it writes.
+  process.env.NODE_COMPILE_CACHE = join(folder, 'compile-cache');
   return () => rmSync(folder, { recursive: true });
 }
