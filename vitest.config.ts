@@ -1,6 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { longFiles } from './test/long-files.ts';
 import { LeftOut } from './test/world/left-out.ts';
+import { LongestFirst } from './test/world/longest-first.ts';
 import { SecondAttempts } from './test/world/second-attempts.ts';
 
 /** They run only where their variable is set: pictures are for people to look at, and the client programs are 1.2 GB (CONTRIBUTING.md). */
@@ -22,12 +23,14 @@ export default defineConfig({
     reporters: ['default', new LeftOut(asked ? [] : long), new SecondAttempts()],
     // A rare race is listed at the end of the run, to be mended, and stops nobody's landing.
     retry: process.env.CI ? 1 : 0,
+    ...(process.env.CI && { sequence: { sequencer: LongestFirst } }),
     exclude: [...configDefaults.exclude, ...ON_DEMAND, ...(asked ? [] : long)],
     // CI shares its machine with others: a test that hangs is told late there, and none fails for being slow.
     testTimeout: process.env.CI ? 60_000 : 20_000,
     hookTimeout: process.env.CI ? 60_000 : 30_000,
     expect: { poll: { timeout: 10_000 } },
-    // Test files start real servers of their own and wait a lot: four of them fill two cores.
-    maxWorkers: 4,
+    // Test files start real servers of their own and wait a lot. Four of them fill two cores beside whatever else a developer does; in CI four left a third
+    // of them idle.
+    maxWorkers: process.env.CI ? 6 : 4,
   },
 });

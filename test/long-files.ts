@@ -1,6 +1,6 @@
 /**
  * Which test files `npm test` leaves out unless it runs in CI, with ALL_TESTS=1 or for named files: those that take long, so that the
- * rest takes two to three minutes. `long-files.json` is written from a whole run:
+ * rest takes two to three minutes. CI begins with them, in the order of the list (`world/longest-first.ts`). `long-files.json` is written from a whole run:
  *
  *     ALL_TESTS=1 npx vitest run --reporter=json --outputFile=report.json
  *     node test/long-files.ts report.json
@@ -14,7 +14,7 @@ const LONG_MS = 6_000;
 
 type Report = { testResults: { name: string; startTime: number; endTime: number }[] };
 
-/** Paths from the root of the checkout, in alphabetical order. */
+/** Paths from the root of the checkout, the one that takes longest first. */
 export const longFiles = (): string[] => JSON.parse(readFileSync(LIST, 'utf8'));
 
 if (process.argv[1] === import.meta.filename) {
@@ -22,8 +22,9 @@ if (process.argv[1] === import.meta.filename) {
   if (path === undefined) throw new Error('Name the report of a whole run: node test/long-files.ts report.json');
   const { testResults }: Report = JSON.parse(readFileSync(path, 'utf8'));
   const root = join(import.meta.dirname, '..');
-  const long = testResults.filter(({ startTime, endTime }) => endTime - startTime > LONG_MS);
-  const names = long.map(({ name }) => relative(root, name)).sort();
+  const took = ({ startTime, endTime }: Report['testResults'][number]) => endTime - startTime;
+  const long = testResults.filter((file) => took(file) > LONG_MS).sort((one, other) => took(other) - took(one));
+  const names = long.map(({ name }) => relative(root, name));
   writeFileSync(LIST, `${JSON.stringify(names, null, 2)}\n`);
   console.log(`${names.length} of ${testResults.length} files take more than ${LONG_MS / 1000} s`);
 }

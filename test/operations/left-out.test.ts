@@ -1,10 +1,11 @@
 /** What a run says at its end of the tests that it left out. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { longFiles } from '../long-files.ts';
 import { ROOT } from '../world/checkout.ts';
 import { reasonsIn } from '../world/left-out.ts';
+import { longestFirst } from '../world/longest-first.ts';
 
 test('tests that did not run are counted by why, those that ran are not', () => {
   const skipped = 'the console (skipped: Chromium is not installed (on Debian: apt-get install chromium))';
@@ -28,4 +29,15 @@ test('the files that are left out because they take long are there', () => {
   const files = longFiles();
   expect(files.length).toBeGreaterThan(0);
   expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+});
+
+test('CI begins with the files that take long, in the order of the list; the others follow as they were', () => {
+  const [second, first] = longFiles().slice(0, 2).toReversed();
+  const files = ['test/z.test.ts', second!, 'test/a.test.ts', first!].map((file) => ({ moduleId: join(ROOT, file) }));
+  expect(longestFirst(files, longFiles()).map(({ moduleId }) => relative(ROOT, moduleId))).toEqual([
+    first,
+    second,
+    'test/z.test.ts',
+    'test/a.test.ts',
+  ]);
 });
