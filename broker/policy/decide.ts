@@ -28,12 +28,14 @@ const NAMES = [...STANDING_CHECKS, ...CONCRETE_CHECKS];
 const EVALUATED = CHECKS.map((_check, i) => Object.freeze(NAMES.slice(0, i + 1)));
 const NOT_EVALUATED = CHECKS.map((_check, i) => Object.freeze(NAMES.slice(i + 1)));
 const NO_RULES: readonly MatchedRule[] = Object.freeze([]);
+const BREAKER = NAMES.indexOf('breaker');
 
 /**
  * Decides an ask: a concrete call, or without one a standing question about a scope.
  *
  * The checks run in their order. The first that denies decides, and nothing after it is looked at; when none denies, the
- * first that holds decides, unless one standing approval stands in for all that hold. Pure; never throws.
+ * first that holds decides, unless one standing approval stands in for all that hold. A breaker that halts the agent comes before
+ * what its grants lack: it is halted whatever it asks for (specification, ActionDenied). Pure; never throws.
  *
  * @param now milliseconds since the epoch.
  */
@@ -45,7 +47,14 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   let held: Extract<Finding, { kind: 'hold' }> | undefined;
   let holds: readonly Hold[] = [];
   for (let i = 0; i < count; i++) {
-    const finding = present(CHECKS[i], 'check')[1](matter);
+    let finding = check(i, matter);
+    if (finding.kind === 'deny' && finding.halt === undefined && i < BREAKER) {
+      const breaker = check(BREAKER, matter);
+      if (breaker.kind === 'deny' && breaker.halt !== undefined) {
+        finding = breaker;
+        i = BREAKER;
+      }
+    }
     if (finding.matched !== undefined)
       matched = matched.length === 0 ? finding.matched : [...matched, ...finding.matched];
     if (finding.conditional === true) conditional = true;
@@ -92,6 +101,8 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
     ...looked(matter, count - 1, 'every check passed', matched, conditional),
   };
 }
+
+const check = (i: number, matter: Matter): Finding => present(CHECKS[i], 'check')[1](matter);
 
 /**
  * The refusal of an agent that is halted, or not set up yet; undefined for one that may call. Asked where there is nothing to

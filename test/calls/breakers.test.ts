@@ -157,6 +157,21 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
   });
 
+  test('a halt by a breaker is told whatever the agent asks for: platforms and connections without a grant, too', async () => {
+    const agent = await newAgent();
+    await strike(agent, 5);
+    const asked = [
+      { ...READ, platform: 'nowhere' },
+      { ...READ, connection_id: crypto.randomUUID() },
+    ];
+    for (const call of asked) await open(await agent.act(call, {}, HERE), agent, 'breaker_auth_failure', [50, 60]);
+    for (const call of asked)
+      expect((await agent.act(call, {}, ELSEWHERE)).body).toMatchObject({
+        error: 'Permission denied',
+        reason: 'no_permission_record',
+      });
+  });
+
   test('20 failures of one platform stop the calls to it; the other platforms go on', async () => {
     const agent = await newAgent();
     fail();

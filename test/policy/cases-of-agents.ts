@@ -31,6 +31,21 @@ export const AGENT_CASES: Case[] = [
   ],
   ['an agent one millisecond before it', facts({ agent: agent({ expiresAt: NOW + 1 }) }), READ, 'allow', 'approved'],
   ['an open breaker', facts({ breakers: [open] }), READ, 'deny', 'circuit_breaker_open'],
+  ['an open breaker and no grant', facts({ breakers: [open], grants: [] }), READ, 'deny', 'circuit_breaker_open'],
+  [
+    'an open breaker and a grant that expired',
+    facts({ breakers: [open], grants: [grant({ expiresAt: NOW })] }),
+    READ,
+    'deny',
+    'circuit_breaker_open',
+  ],
+  [
+    'the open breaker of one platform, which halts nobody, and no grant',
+    facts({ breakers: [{ ...open, platformId: 'demo' }], grants: [] }),
+    READ,
+    'deny',
+    'no_permission_record',
+  ],
   [
     'a half-open breaker with a free trial',
     facts({ breakers: [{ ...open, openUntil: NOW }] }),
