@@ -12,12 +12,13 @@ export const MAX_BODY_BYTES = 1024 * KIB;
 /** Reads the body of one request, at the first call; undefined where the route takes none. `parsing`: what parses a long one; undefined where it is known to be short. */
 export type ReadBody = (request: Request, response: Response, parsing?: Parsing) => Promise<ParsedBody>;
 
-/** Why a body could not be read, for a person. */
-export type Unread = { status: 400 | 413; detail: string };
+/** Why a body could not be read, for a person. `isCut`: the connection ended before it did. */
+export type Unread = { status: 400 | 413; detail: string; isCut: boolean };
 
 /**
- * Makes the reader of a route's bodies. A body that is too large is a `ParsedBody` like any other that cannot be parsed: who
- * sent it is known by then, so it can be recorded. Rejects with Refusal (400) where the body cannot be read at all.
+ * Makes the reader of a route's bodies. A body that is too large, or is not what its Content-Encoding says, is a `ParsedBody` like
+ * any other that cannot be parsed: who sent it is known by then, so it can be recorded. Rejects with Refusal (400) where the
+ * connection ended first: nobody waits for an answer, and the sender may have done nothing wrong.
  */
 export function bodyReader(route: Route): ReadBody | undefined {
   if (!route.body) return undefined;
@@ -25,8 +26,8 @@ export function bodyReader(route: Route): ReadBody | undefined {
   return async (request, response, parsing) => {
     const unread = await read(request, response);
     if (unread === undefined) return parseBody(request, route, parsing);
-    if (unread.status === 413) return { ok: false, code: 'payload_too_large', error: unread.detail };
-    throw new Refusal('invalid_request', unread.detail);
+    if (unread.isCut) throw new Refusal('invalid_request', unread.detail);
+    return { ok: false, error: unread.detail, ...(unread.status === 413 && { code: 'payload_too_large' }) };
   };
 }
 
@@ -44,9 +45,10 @@ export function bytesReader(
       read(request, response, resolve as (error?: unknown) => void);
     });
     if (error === undefined) return undefined;
-    if (error.status === 413) return { status: 413, detail: `The body is too large: ${sizeInWords(limit)} at most.` };
+    if (error.status === 413)
+      return { status: 413, detail: `The body is too large: ${sizeInWords(limit)} at most.`, isCut: false };
     if (error.status === undefined || error.status >= 500) throw error;
-    return { status: 400, detail: describeBodyError(error) };
+    return { status: 400, detail: describeBodyError(error), isCut: wasCut(error) };
   };
 }
 
@@ -56,10 +58,13 @@ type BodyError = Error & { type?: string; status?: number; code?: string };
 const sizeInWords = (bytes: number): string =>
   bytes < MAX_BODY_BYTES ? `${bytes / KIB} KiB` : `${bytes / MAX_BODY_BYTES} MiB`;
 
-function describeBodyError({ type, code }: BodyError): string {
+const wasCut = ({ type }: BodyError): boolean => type === 'request.aborted' || type === 'request.size.invalid';
+
+function describeBodyError(error: BodyError): string {
+  const { type, code } = error;
   if (type === 'encoding.unsupported')
     return 'The Content-Encoding of the body is not supported: send it plain or gzip.';
-  if (type === 'request.aborted' || type === 'request.size.invalid') return 'The body ended before its Content-Length.';
+  if (wasCut(error)) return 'The body ended before its Content-Length.';
   if (code !== undefined && /^(Z_|ZSTD_|ERR_)/.test(code))
     return 'The body is not what its Content-Encoding says: send it plain or gzip.';
   return 'The request body could not be read.';

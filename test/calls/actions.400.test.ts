@@ -80,6 +80,14 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (s
     await refused([body ?? JSON.stringify(READ), { 'content-type': type }], 'invalid_request', words);
   });
 
+  test.each([
+    ['gzip', 'not what its Content-Encoding says'],
+    ['br', 'not what its Content-Encoding says'],
+    ['x-unknown', 'Content-Encoding of the body is not supported'],
+  ])('a body that is not what its Content-Encoding says: %s', async (encoding, words) => {
+    await refused([JSON.stringify(READ), { 'content-encoding': encoding }], 'invalid_request', words);
+  });
+
   test('a body that is not UTF-8', async () => {
     const bytes = Buffer.concat([
       Buffer.from(json('"reason":"a').slice(0, -1)),
