@@ -63,6 +63,7 @@ describe.each(STORES)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store)
     ['application/jose', 'application/jose'],
     ['application/jose, application/json;q=0.5', 'application/jose'],
     ['*/*, application/jose', 'application/jose'],
+    ['Application/JOSE; Q=0.9, application/json;q=0.5', 'application/jose'],
     ['application/json', 'application/json; charset=utf-8'],
     ['application/json, application/jose', 'application/json; charset=utf-8'],
     ['application/json, application/jose;q=0.9', 'application/json; charset=utf-8'],

@@ -82,8 +82,9 @@ export const auditReceipt = route({
   },
 });
 
-/** Whether the Accept header names `application/jose` before, or without, JSON (RFC 9110 section 12.5.1, by quality). */
-function prefersJose(accept: string | undefined): boolean {
+/** Whether the Accept header names `application/jose` before, or without, JSON (RFC 9110 section 12.5.1, by quality; case counts for nothing). */
+function prefersJose(header: string | undefined): boolean {
+  const accept = header?.toLowerCase();
   if (!accept?.includes('application/jose')) return false;
   const quality = (type: string): number => {
     const entry = accept
