@@ -4,7 +4,7 @@ import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
-import { methodField, methodMember, methodSearch, namesMethodSentence } from './method-search.ts';
+import { isTakenForForm, methodField, methodMember, namesMethodSentence } from './method-search.ts';
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
@@ -46,9 +46,11 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 /**
  * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method; `detail`:
  * a sentence for a 400.
+ *
+ * @param asRead the type by which some server reads it (`typeAsRead`)
  */
-export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
-  const judged = atOnce(judgeUnlessJson(headers, bytes));
+export function judgeBody(headers: BodyHeaders, bytes: Buffer, asRead = headers['content-type'] ?? ''): JudgedBody {
+  const judged = atOnce(judgeUnlessJson(headers, bytes, asRead));
   return typeof judged === 'string' ? atOnce(judgeJson(parseStrictJson(judged))) : judged;
 }
 
@@ -56,11 +58,15 @@ export function judgeBody(headers: BodyHeaders, bytes: Buffer): JudgedBody {
 const LONG_FORM = 8 * 1024;
 
 /** The same; a long body in slices. */
-export function judgeInTurns(headers: BodyHeaders, bytes: Buffer, parsing: Parsing): JudgedBody | Promise<JudgedBody> {
-  if (bytes.length <= (methodSearch(headers['content-type'] ?? '') ? LONG_FORM : LONG_BODY))
-    return judgeBody(headers, bytes);
+export function judgeInTurns(
+  headers: BodyHeaders,
+  bytes: Buffer,
+  parsing: Parsing,
+  asRead = headers['content-type'] ?? '',
+): JudgedBody | Promise<JudgedBody> {
+  if (bytes.length <= (isTakenForForm(asRead) ? LONG_FORM : LONG_BODY)) return judgeBody(headers, bytes, asRead);
   return parsing(async (rest) => {
-    const judged = await inSlices(judgeUnlessJson(headers, bytes), rest);
+    const judged = await inSlices(judgeUnlessJson(headers, bytes, asRead), rest);
     if (typeof judged !== 'string') return judged;
     const parsed = await parseStrictJsonInParts(judged, {}, rest);
     await rest();
@@ -69,13 +75,14 @@ export function judgeInTurns(headers: BodyHeaders, bytes: Buffer, parsing: Parsi
 }
 
 /** The text of a body that is JSON; of any other, what is known of it. Yields between its steps. */
-function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer): Generator<void, JudgedBody | string> {
+function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, asRead: string): Generator<void, JudgedBody | string> {
   if (bytes.length === 0) return { ok: true, judged: undefined };
-  const coded = codedForm(headers);
-  if (coded !== undefined) return { ok: false, detail: coded };
-  const method = yield* methodField(headers['content-type'] ?? '', bytes);
-  if (method !== undefined) return { ok: false, detail: namesMethodSentence('form', method) };
+  const unsearched = unsearchedForm(headers, asRead);
+  if (unsearched !== undefined) return { ok: false, detail: unsearched };
   const unread = whyUnread(headers);
+  // Of JSON that is read the members are looked at.
+  const method = unread || isTakenForForm(asRead) ? yield* methodField(asRead, bytes) : undefined;
+  if (method !== undefined) return { ok: false, detail: namesMethodSentence(method) };
   if (unread) return { ok: true, judged: unread };
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
@@ -91,12 +98,19 @@ const JSON_BEGINS = /^[\s\uFEFF]*[{[]/;
 const JSON_AS_FORM =
   'The body looks like JSON, and its Content-Type says that it is a form, as curl does unless told otherwise. Send Content-Type: application/json.';
 
-/** Why a form is refused whose fields cannot be looked at, though a server in front of the platform may; undefined: it is not. */
-export const codedForm = ({
-  'content-type': type = '',
-  'content-encoding': coding,
-}: BodyHeaders): string | undefined =>
-  isCoded(coding) && methodSearch(type) ? 'A form is taken without a Content-Encoding. Send it as it is.' : undefined;
+/**
+ * Why a form is refused whose fields cannot be looked at, though the platform or a server in front of it may: in a coding, or in a charset
+ * in which the letters of ASCII are other bytes (Tomcat reads a form in IBM037). Undefined: it is not.
+ */
+export function unsearchedForm({ 'content-encoding': coding }: BodyHeaders, asRead: string): string | undefined {
+  if (!isTakenForForm(asRead)) return undefined;
+  if (isCoded(coding)) return 'A form is taken without a Content-Encoding. Send it as it is.';
+  return mediaType(asRead).charsets.every((one) => HAS_ASCII.test(one))
+    ? undefined
+    : 'A form is taken in UTF-8, or in another charset that begins with ASCII, such as ISO-8859-1.';
+}
+
+const HAS_ASCII = /^charset="?(?:utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|(?:windows|cp)-?125\d)"?$/i;
 
 const isCoded = (coding = 'identity'): boolean => coding.toLowerCase() !== 'identity';
 

@@ -1,12 +1,14 @@
 /**
- * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), in a form as it comes:
- * its names as any reader may find them, also those of a form that is not read because two readers may differ. Linear in the form.
+ * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), in a body as it comes:
+ * its names as any reader may find them, also those of a form that is not read because two readers may differ. Linear in the body.
  */
 import { namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
+import { isMethodText, JsonSearch } from './method-json.ts';
 import { readField } from './parse-form.ts';
+import { boundaryOf } from './parse-multipart.ts';
 
 /** Both answer the name of the field, once it is found. */
 export type MethodSearch = {
@@ -16,16 +18,33 @@ export type MethodSearch = {
 
 /** More than a name has in any client. */
 const MOST_NAME = 16 * 1024;
-const BOUNDARY = /\bboundary\s*=\s*(?:"([^"]{1,200})"|([^;\s]{1,200}))/gi;
+const FORM = 'application/x-www-form-urlencoded';
 
-/** Undefined: a body of this `Content-Type` is no form. */
+/** The type by which some server reads a body: Rack takes a POST without one for a form (`Rack::Request#form_data?`). */
+export const typeAsRead = (method: string, type = ''): string => type || (method === 'POST' ? FORM : '');
+
+/** PHP ends the name of a type at a blank or a comma (`sapi_read_post_data`), and Rack at a comma. */
+const essenceOf = (type: string): string =>
+  type
+    .trim()
+    .toLowerCase()
+    .split(/[\s;,]/, 1)[0] ?? '';
+
+/** Whether some server takes a body of this type for a form. */
+export const isTakenForForm = (type: string): boolean =>
+  essenceOf(type) === FORM || essenceOf(type).startsWith('multipart/');
+
+/** Undefined: in a body of this `Content-Type` no server looks for a method. */
 export function methodSearch(type: string): MethodSearch | undefined {
-  const [essence = ''] = type.toLowerCase().split(';', 1);
-  if (essence.trim() === 'application/x-www-form-urlencoded') return new FormSearch();
-  if (!essence.trim().startsWith('multipart/')) return undefined;
-  const [boundary, ...others] = Array.from(type.matchAll(BOUNDARY), ([, quoted, plain]) => quoted ?? plain);
-  // Of two boundaries readers take one or the other.
-  return new PartsSearch(others.length > 0 ? undefined : boundary);
+  const searches: MethodSearch[] = [];
+  if (essenceOf(type) === FORM) searches.push(new FormSearch());
+  // Of several boundaries, and of one that is not plain, readers take one or another.
+  else if (isTakenForForm(type)) searches.push(new PartsSearch(boundaryOf(type)));
+  // Laravel reads JSON where the type has that word anywhere (`isJson`).
+  if (/json/i.test(type)) searches.push(new JsonSearch());
+  const [first, second] = searches;
+  if (first === undefined || second === undefined) return first;
+  return { push: (piece) => first.push(piece) ?? second.push(piece), end: () => first.end() ?? second.end() };
 }
 
 const SLICE = 16 * 1024;
@@ -50,7 +69,7 @@ export function* methodMember(object: JsonObject): Generator<void, string | unde
   const names = Object.keys(object);
   for (const [at, name] of names.entries()) {
     const value = object[name];
-    if (typeof value === 'string' && METHOD.test(value) && namesMethod(name)) return namesMethodSentence('body', name);
+    if (typeof value === 'string' && isMethodText(value) && namesMethod(name)) return namesMethodSentence(name);
     if (at % MEMBERS_IN_A_SLICE === MEMBERS_IN_A_SLICE - 1) yield;
   }
   return undefined;
@@ -71,11 +90,9 @@ function hasManyMembers(object: JsonObject): boolean {
   return false;
 }
 
-const METHOD = /^\s{0,9}(?:get|head|post|put|patch|delete|options|trace|connect)\s{0,9}$/i;
-
 /** What a person or a program is told of it. */
-export const namesMethodSentence = (what: 'form' | 'body', name: string): string =>
-  `The ${what} names a method (${JSON.stringify(name.slice(0, 100).toWellFormed())}); the method of a call is that of its request.`;
+export const namesMethodSentence = (name: string): string =>
+  `The body names a method (${JSON.stringify(name.slice(0, 100).toWellFormed())}); the method of a call is that of its request.`;
 
 const NAME_END = /[=&;]/g;
 /** Rack 2 takes a semicolon, too, for the end of a field. */

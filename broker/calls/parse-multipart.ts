@@ -8,8 +8,8 @@ import { FormTree } from './parse-form.ts';
 
 const MOST_PARTS = 200;
 const MOST_HEAD_LINES = 4;
-/** RFC 2046 section 5.1.1, as clients choose them. */
-const TYPE = /^multipart\/form-data;\s*boundary=(?:"([A-Za-z0-9'()+_,./:=?-]{1,70})"|([A-Za-z0-9'+_.-]{1,70}))\s*$/i;
+/** RFC 2046 section 5.1.1, as clients choose them. Without a comma, at which Rack ends it in quotes, too. */
+const TYPE = /^multipart\/[a-z-]{1,40};\s*boundary=(?:"([A-Za-z0-9'()+_./:=?-]{1,70})"|([A-Za-z0-9'+_.-]{1,70}))\s*$/i;
 const DISPOSITION = /^form-data; name="([^"]+)"(?:; filename="([^"]*)")?$/;
 /** Printable, without what one reader unescapes and another does not. */
 export const PART_NAME = /^[^"\\%\p{Cc}]+$/u;
@@ -20,10 +20,15 @@ const NO_CODING = /^(?:7bit|8bit|binary)$/i;
 
 export const unreadParts = (what: string): UnreadBody => new UnreadBody(`a body in parts with ${what} is not read`);
 
+/** The boundary in a `Content-Type` of parts; undefined: there is none, or readers may take another. */
+export function boundaryOf(type: string): string | undefined {
+  const [, quoted, plain] = TYPE.exec(type) ?? [];
+  return quoted ?? plain;
+}
+
 /** @param type its `Content-Type` */
 export function parseMultipart(type: string, bytes: Buffer): JsonObject | UnreadBody {
-  const [, quoted, plain] = TYPE.exec(type) ?? [];
-  const boundary = quoted ?? plain;
+  const boundary = /^multipart\/form-data;/i.test(type) ? boundaryOf(type) : undefined;
   if (boundary === undefined) return unreadParts('no plain boundary');
   // One character a byte: what is compared is bytes.
   const text = bytes.toString('latin1');

@@ -26,7 +26,7 @@ const TEXTS = {
   closed: 'The broker is shutting down.',
   client_closed: 'The client closed its connection before the upstream answered.',
   form_names_method:
-    'The form names a method in one of its fields, and was not sent to its end; the method of a call is that of its request.',
+    'The body names a method in one of its fields, and was not sent to its end; the method of a call is that of its request.',
 } as const;
 
 export type UnreachableCode = keyof typeof TEXTS;

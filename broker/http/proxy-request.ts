@@ -1,9 +1,15 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
-import { codedForm, judgeInTurns, TOO_LONG, whyUnread } from '../calls/judge-body.ts';
+import { judgeInTurns, TOO_LONG, unsearchedForm, whyUnread } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
-import { type MethodSearch, methodField, methodSearch, namesMethodSentence } from '../calls/method-search.ts';
+import {
+  type MethodSearch,
+  methodField,
+  methodSearch,
+  namesMethodSentence,
+  typeAsRead,
+} from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
@@ -85,17 +91,17 @@ export async function readRequest({
   if (body.kind === 'none') return ended({ ok: true, raw: { ...raw, judged: undefined } });
   const bytes = bytesOf(body);
   if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
+  const asRead = typeAsRead(method, bodyHeaders['content-type']);
   if (isLong(body)) {
-    const coded = codedForm(bodyHeaders);
-    const searched = coded ?? (await withoutMethod(body, bodyHeaders['content-type'] ?? '', parsing));
+    const searched = unsearchedForm(bodyHeaders, asRead) ?? (await withoutMethod(body, asRead, parsing));
     if (typeof searched === 'string') return refuse(searched);
     return ended({ ok: true, raw: { ...raw, body: searched, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
   }
-  const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing);
+  const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing, asRead);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
 }
 
-/** A body that is not judged, where it is a form: a sentence when it names a method. What is passed on as it comes breaks off there. */
+/** A body that is not judged: a sentence when it names a method. What is passed on as it comes breaks off there. */
 async function withoutMethod(
   body: Extract<RawRequest['body'], { kind: 'long' | 'stream' }>,
   type: string,
@@ -104,7 +110,7 @@ async function withoutMethod(
   if (body.kind === 'long') {
     const { bytes } = body;
     const found = await parsing((rest) => inSlices(methodField(type, bytes), rest));
-    return found === undefined ? body : namesMethodSentence('form', found);
+    return found === undefined ? body : namesMethodSentence(found);
   }
   const search = methodSearch(type);
   if (search === undefined) return body;

@@ -5,8 +5,9 @@ import { atOnce } from '../../broker/runtime/pace.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const PARTS = 'multipart/form-data; boundary=b';
+const JSON_TYPE = 'application/json';
 const BITS =
-  `--b|\r\n|\n|\r\n\r\n|;|name|=|"|_method|\\|_m\\eth|od"|*|utf-8''|%5f|%|[x]|&|+| |\t|; name="_method"|x-http-method-override|é|\0`.split(
+  `--b|\r\n|\n|\r\n\r\n|;|name|=|"|_method|\\|_m\\eth|od"|*|utf-8''|%5f|%|[x]|&|+| |\t|; name="_method"|x-http-method-override|é|\0|{|}|:|,|"_method"|"DELETE"`.split(
     '|',
   );
 const anything = fc.array(fc.constantFrom(...BITS), { maxLength: 30 }).map((bits) => bits.join(''));
@@ -15,31 +16,49 @@ const text = fc.oneof(
   fc
     .tuple(fc.constantFrom('; name="', ';name=', '; name*='), anything)
     .map((of) => `--b\r\nX: form-data${of.join('')}`),
+  anything.map((of) => `{${of}`),
 );
 
-describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`])('%s', (type) => {
-  test('comes to the same in whatever pieces it comes', () => {
-    fc.assert(
-      fc.property(text, fc.array(fc.nat(60), { maxLength: 6 }), (form, places) => {
-        const bytes = Buffer.from(form);
-        const search = methodSearch(type)!;
-        const ends = [...places.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
-        let from = 0;
-        let found: string | undefined;
-        for (const end of ends) {
-          found ??= search.push(bytes.subarray(from, end));
-          from = end;
-        }
-        expect(found ?? search.end()).toBe(atOnce(methodField(type, bytes)));
-      }),
-      { numRuns: 3_000 },
-    );
-  });
-});
+describe.each([FORM, PARTS, 'multipart/form-data', `${PARTS}; boundary=c`, JSON_TYPE, `${FORM}, ${JSON_TYPE}`])(
+  '%s',
+  (type) => {
+    test('comes to the same in whatever pieces it comes', () => {
+      fc.assert(
+        fc.property(text, fc.array(fc.nat(60), { maxLength: 6 }), (form, places) => {
+          const bytes = Buffer.from(form);
+          const search = methodSearch(type)!;
+          const ends = [...places.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+          let from = 0;
+          let found: string | undefined;
+          for (const end of ends) {
+            found ??= search.push(bytes.subarray(from, end));
+            from = end;
+          }
+          expect(found ?? search.end()).toBe(atOnce(methodField(type, bytes)));
+        }),
+        { numRuns: 3_000 },
+      );
+    });
+  },
+);
 
 test('a long body of another type is not looked through', () => {
   expect(methodSearch('application/octet-stream')).toBeUndefined();
   expect(atOnce(methodField('application/json', Buffer.from('_method=DELETE')))).toBeUndefined();
+});
+
+test.each<[string, string | undefined]>([
+  ['{"_method":"DELETE"}', '_method'],
+  ['\n {"a":{"b":["}\\""]},"\\u005fmethod" : " put "}', '_method'],
+  ['{"a":1,"b":[],"c":null,"_METHOD":"DELETE"', '_METHOD'],
+  ['{"_method":"DELETE', undefined],
+  ['{"_method":"card","a":{"_method":"DELETE"},"b":["_method","DELETE"],"DELETE":"_method"}', undefined],
+  ['{"_method":{"a":"DELETE"}}', undefined],
+  ['{"a":1}{"_method":"DELETE"}', undefined],
+  ['["_method","DELETE"]', undefined],
+  ['"_method":"DELETE"', undefined],
+])('of JSON: %s', (json, found) => {
+  expect(atOnce(methodField(JSON_TYPE, Buffer.from(json)))).toBe(found);
 });
 
 test('a name is found behind megabytes of what names nothing', () => {

@@ -83,6 +83,11 @@ describe('what is not read', () => {
       `${part('Content-Disposition: form-data; name="a[b]"')}${part('Content-Disposition: form-data; name="a[]"')}${END}`,
     ],
     [
+      'a boundary that Rack ends at its comma',
+      `--b,c\r\n${FIELD}\r\n\r\n\r\n--b\r\n${FIELD}\r\n\r\nx\r\n--b--\r\n\r\n--b,c--\r\n`,
+      'multipart/form-data; boundary="b,c"',
+    ],
+    [
       'too many parts',
       Array.from({ length: 201 }, (_, i) => part(`Content-Disposition: form-data; name="a${i}"`)).join('') + END,
     ],

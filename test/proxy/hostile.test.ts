@@ -290,6 +290,26 @@ describe('bodies', () => {
     expect(world.upstream.seen.length).toBe(before);
   });
 
+  test.each(['ibm037', 'utf-16', 'utf-7', 'utf-8; charset=ibm037'])(
+    'a form in %s is a 400, since its letters are other bytes to a server that reads that',
+    async (charset) => {
+      const before = world.upstream.seen.length;
+      const ibm037 = Buffer.from('6d9485a38896847ec4c5d3c5e3c5', 'hex');
+      for (const long of [Buffer.alloc(0), Buffer.alloc(1_100_000, 'x')]) {
+        const body = Buffer.concat([ibm037, long]);
+        const answer = await write(body, `application/x-www-form-urlencoded; charset=${charset}`, ALLOW_ALL);
+        expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+        expect(answer.body.detail).toContain('begins with ASCII');
+      }
+      expect(world.upstream.seen.length).toBe(before);
+    },
+  );
+
+  test.each(['ISO-8859-1', '"UTF-8"', 'windows-1252'])('a form in %s passes', async (charset) => {
+    const type = `application/x-www-form-urlencoded; charset=${charset}`;
+    expect((await write('a=%E4', type, ALLOW_ALL)).status).toBe(200);
+  });
+
   test.each(['to=ann', 'to=ann&a%5Bb%5D=1&c%5B%5D=x', 'to=ann&x=%3B%7B%22to%22'])(
     'what it allows passes: %s',
     async (body) => {
@@ -323,6 +343,41 @@ describe('bodies', () => {
       part('Content-Disposition: form-data; name="_method"', 'DELETE'),
       'multipart/form-data; boundary=a; boundary=b',
     ],
+    ['a form without a type, as Rack reads it', '_method=DELETE', ' '],
+    [
+      'a form by the first of two types, as PHP and Rack read it',
+      '_method=DELETE',
+      'application/x-www-form-urlencoded, text/plain',
+    ],
+    ['a form by its type up to a blank, as PHP reads it', '_method=DELETE', 'application/x-www-form-urlencoded x'],
+    ['a name that PHP ends at a NUL', '_method%00x=DELETE', 'application/x-www-form-urlencoded'],
+    [
+      'a part by the first of two types',
+      part('Content-Disposition: form-data; name="_method"', 'DELETE'),
+      `${PARTS}, text/plain`,
+    ],
+    [
+      'a part behind a boundary that Rack and PHP end at a comma',
+      part('Content-Disposition: form-data; name="_method"', 'DELETE'),
+      'multipart/form-data; boundary=b,c',
+    ],
+    [
+      'a part behind a boundary that Rack ends at a comma in quotes',
+      part('Content-Disposition: form-data; name="_method"', 'DELETE'),
+      'multipart/form-data; boundary="b,c"',
+    ],
+    [
+      'a part behind a parameter that PHP takes for the boundary',
+      part('Content-Disposition: form-data; name="_method"', 'DELETE'),
+      'multipart/form-data; xboundary=b; boundary=c',
+    ],
+    [
+      'JSON of another charset, which Laravel reads as UTF-8',
+      '{"_method":"DELETE"}',
+      'application/json; charset=iso-8859-1',
+    ],
+    ['JSON by a type that has it in it, as Laravel looks for it', '{"_method":"DELETE"}', 'text/plain; a=/json'],
+    ['JSON with an escaped name', '{"a":{"b":["}"]},"_meth\\u006fd":"delete"}', 'text/plain, application/json'],
   ])('%s that names another method is refused', async (_, body, type) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, type, ALLOW_ALL);
@@ -338,6 +393,9 @@ describe('bodies', () => {
       `--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${PADDING}\r\n${part('Content-Disposition: form-data; name="_method"', 'DELETE')}`,
       PARTS,
     ],
+    ['a form without a type', `a=${PADDING}&_method=DELETE&b=1`, ' '],
+    ['JSON', `{"a":"${PADDING}","_method":"DELETE","b":1}`, 'application/json'],
+    ['JSON that names it first', `{"_method":"DELETE","a":"${PADDING}"}`, 'application/json'],
   ])('%s that is too long to be judged breaks off where it names another method', async (_, body, type) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, type, ALLOW_ALL);
@@ -351,6 +409,12 @@ describe('bodies', () => {
   test.each([
     ['a form', `a=${PADDING}&method=DELETE&b=1`, 'application/x-www-form-urlencoded'],
     ['a file', part('Content-Disposition: form-data; name="a"; filename="a"', `${PADDING}; name="_method"`), PARTS],
+    [
+      'JSON',
+      `{"a":"${PADDING}","_method":"card","b":{"_method":"DELETE"},"c":["_method","DELETE"]}`,
+      'application/json',
+    ],
+    ['a file without a form', `$_method = "DELETE"; &_method=DELETE&${PADDING}`, 'application/octet-stream'],
   ])('%s that is too long to be judged passes where it names none', async (_, body, type) => {
     expect((await write(body, type, ALLOW_ALL)).status).toBe(200);
     expect(world.upstream.seen.at(-1)?.body).toBe(body);
