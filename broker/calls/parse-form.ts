@@ -1,8 +1,11 @@
 /** A form (`application/x-www-form-urlencoded`) as an object, nested as Stripe and others write it: the way back of `encodeForm`. */
+import { namesCharset } from '../egress/form.ts';
 import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts';
 
 const MAX_FIELDS = 2_000;
 const MAX_DEPTH = 16;
+/** PHP ends a name at a NUL. */
+const CONTROL = /\p{Cc}/u;
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/;
 
 /** Names below a name, or what stands at its end. `pushed`: they stand there by their order, as in `a[]`. */
@@ -24,6 +27,8 @@ export class FormTree {
     if (path.slice(0, -1).includes('')) return 'a list of objects without indices';
     if (path.length > MAX_DEPTH) return 'names that are nested too deep';
     if (path.includes('__proto__')) return 'a name that no object can have';
+    if (CONTROL.test(name)) return 'a control character in a name';
+    if (namesCharset(first, value)) return 'a charset of its own';
     return put(this.#root, path, value);
   }
 

@@ -2,14 +2,15 @@
 
 import { namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
+import { foldName } from '../policy/names.ts';
 
 export type FormBody = { ok: true; body: string } | { ok: false; error: string };
 
 /**
  * Encodes an object as a form: `{"a":{"b":1},"c":["x"]}` is `a[b]=1&c[0]=x`. Lists have indices; null is the empty
  * string, which is how these APIs unset a value; booleans and numbers are written as in JSON. What is ambiguous in a form is
- * refused with a sentence that names the place: empty objects and lists, and member names that are empty or contain
- * brackets (`{"a[b]":1}` would be parsed as something else than was judged).
+ * refused with a sentence that names the place: empty objects and lists, and member names that are empty, or contain
+ * control characters or brackets (`{"a[b]":1}` would be parsed as something else than was judged).
  */
 export function encodeForm(object: JsonObject): FormBody {
   const pairs: string[] = [];
@@ -22,10 +23,21 @@ export function encodeForm(object: JsonObject): FormBody {
  * Rack, Symfony and Laravel treat a POST as another method than the one that was judged.
  */
 export function formProblem(object: JsonObject): string | undefined {
+  const charset = Object.entries(object).find(([name, value]) => namesCharset(name, value));
+  if (charset) return `${JSON.stringify(charset[0])}: a form is sent in UTF-8; leave it out`;
   const name = Object.keys(object).find(namesMethod);
   if (name === undefined) return undefined;
   return `the form names a method (${JSON.stringify(name)}); the method of a call is the one in its field \`method\``;
 }
+
+/**
+ * Whether a field says that the others are in another charset than UTF-8 (RFC 7578 section 4.6), as Jetty reads it. They would arrive as
+ * other texts than were judged.
+ */
+export const namesCharset = (name: string, value: JsonValue): boolean =>
+  foldName(name) === CHARSET && !/^utf-?8$/i.test(String(value));
+
+const CHARSET = foldName('_charset_');
 
 function write(value: JsonValue, name: string, pairs: string[]): string | undefined {
   if (typeof value !== 'object' || value === null) {
@@ -38,8 +50,9 @@ function write(value: JsonValue, name: string, pairs: string[]): string | undefi
     return `${decodeURIComponent(name).slice(0, 64).toWellFormed()}: a form cannot express an empty ${isList ? 'list' : 'object'}; leave it out, or send null to unset it`;
   }
   for (const [member, inner] of members) {
-    if (member === '' || /[[\]]/.test(member)) {
-      return `${JSON.stringify(member.slice(0, 64))}: a member name in a form must not be empty or contain brackets`;
+    // PHP ends a name at a NUL.
+    if (member === '' || /[[\]\p{Cc}]/u.test(member)) {
+      return `${JSON.stringify(member.slice(0, 64))}: a member name in a form must not be empty, and has no brackets or control characters`;
     }
     const part = encodeURIComponent(member.toWellFormed());
     const error = write(inner, name === '' ? part : `${name}[${part}]`, pairs);

@@ -1,6 +1,7 @@
 /** Spellings of names and paths that lenient servers read alike are no way around what forbids, constrains or matches. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { actThrough, DOORS, type DoorCall } from '../proxy/doors.ts';
+import { rawClient } from '../proxy/raw-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
@@ -28,6 +29,14 @@ beforeAll(async () => {
   await organisation.platform({
     id: 'mail',
     manifest: { scopes: { 'mail:send': ['POST /messages'] }, recipients: { 'POST /messages': ['/emailAddress'] } },
+  });
+  await organisation.platform({
+    id: 'forms',
+    manifest: {
+      body: 'form',
+      scopes: { 'mail:send': ['POST /messages'] },
+      recipients: { 'POST /messages': ['/emailAddress'] },
+    },
   });
   await organisation.platform({
     id: 'post',
@@ -256,6 +265,37 @@ describe.each(DOORS)('by %s', (door) => {
         expect((await act(agent, { ...SEND, data: { [name]: 'a@acme.com' } })).status).toBe(200);
       },
     );
+
+    test.each(['email_address\0x', '\0', 'a\u007f'])(
+      'a form has no control character in the name %j, at which PHP ends it',
+      async (name) => {
+        const constraints = JSON.stringify({ recipients: ['@acme.com'] });
+        const sender = await agentUnder([], { forms: { scopeList: ['mail:send'], constraints } });
+        const sent = { ...SEND, platform: 'forms', data: { emailAddress: 'a@acme.com', [name]: 'x@evil.com' } };
+        expect(await sender.act(sent)).toMatchObject({ status: 400 });
+        const raw = await rawClient(() => sender)('POST', '/proxy/forms-main/messages', {
+          body: `emailAddress=a%40acme.com&${encodeURIComponent(name)}=x%40evil.com`,
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        });
+        expect(raw.body).toMatchObject({ reason: 'recipient_not_allowed' });
+      },
+    );
+
+    test.each(['_charset_', '_CHARSET_'])('a form does not say by %s that it is of another charset', async (name) => {
+      const constraints = JSON.stringify({ recipients: ['@acme.com'] });
+      const sender = await agentUnder([], { forms: { scopeList: ['mail:send'], constraints } });
+      const to = { emailAddress: 'a@acme.com' };
+      const sent = { ...SEND, platform: 'forms' };
+      expect(await sender.act({ ...sent, data: { ...to, [name]: 'ibm037' } })).toMatchObject({ status: 400 });
+      expect(await sender.act({ ...sent, data: { ...to, [name]: 'UTF-8' } })).toMatchObject({ status: 200 });
+      const raw = async (charset: string) =>
+        await rawClient(() => sender)('POST', '/proxy/forms-main/messages', {
+          body: `emailAddress=a%40acme.com&${name}=${charset}`,
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        });
+      expect((await raw('ibm037')).body).toMatchObject({ reason: 'recipient_not_allowed' });
+      expect((await raw('utf-8')).status).toBe(200);
+    });
 
     test.each([
       '+emailAddress',

@@ -165,7 +165,7 @@ describe('bodies', () => {
     });
     expect(await build({ body: 'form' }, { method: 'POST', body: { 'a[b]': 5 } })).toMatchObject({
       error: 'body_refused',
-      detail: 'data: "a[b]": a member name in a form must not be empty or contain brackets',
+      detail: 'data: "a[b]": a member name in a form must not be empty, and has no brackets or control characters',
     });
   });
 });
