@@ -7,7 +7,7 @@ import { namedRecipients } from '../policy/recipients.ts';
 import { findPlatform } from '../store/governed-versions.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import { type HeldPerson, shownPerson } from './held-person.ts';
-import { actionOf, callerOf } from './held-request.ts';
+import { actionOf, callerOf, rawOf } from './held-request.ts';
 import { type ShownUpload, shownBody } from './shown-body.ts';
 
 export type ShownRequest = {
@@ -17,7 +17,7 @@ export type ShownRequest = {
   body: JsonValue;
   /** A body that is no text. */
   upload: ShownUpload | null;
-  /** The agent's headers that are sent, none of which contains a credential. */
+  /** The agent's headers that are sent, none of which contains a credential, and those that say of which type and coding the body is. */
   headers: Readonly<Record<string, string>>;
   /** Recipients in the body, by the platform's current manifest. */
   recipients: string[];
@@ -36,7 +36,7 @@ export async function shownRequest(
     method: action.method,
     endpoint: action.endpoint,
     ...shownBody(request),
-    headers: action.headers ?? {},
+    headers: { ...action.headers, ...rawOf(request)?.bodyHeaders },
     recipients: await recipientsOf(services, held, request),
     caller: shownPerson(callerOf(request)),
   };

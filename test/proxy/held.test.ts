@@ -58,6 +58,19 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(idOf(await write({}, body))).not.toBe(id);
   });
 
+  test.each([
+    { 'content-type': 'application/merge-patch+json' },
+    { 'content-type': 'application/strategic-merge-patch+json' },
+    { 'content-type': 'application/json; charset=utf-7' },
+    { 'content-type': 'application/json', 'content-encoding': 'zstd' },
+  ])('a person is shown what the body is sent as: %j', async (headers) => {
+    const id = idOf(await write(headers, fresh()));
+    const { request } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    expect(request.headers).toEqual(headers);
+    await approve(id);
+    expect(world.upstream.seen.at(-1)!.headers).toMatchObject(headers);
+  });
+
   test('a request that waits gets the answer as soon as it was approved', async () => {
     const body = fresh();
     const waiting = write({ 'x-svc-wait': '20' }, body);
