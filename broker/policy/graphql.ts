@@ -85,6 +85,7 @@ function read(body: JsonObject | undefined): GraphqlCall {
   const limit = GRAPHQL_LIMITS.rootFields;
   if (roots.length > limit) throw new Refusal(`data.query has ${roots.length} root fields; at most ${limit} are taken`);
   for (const root of roots) refuseRepeatedNames(root.arguments ?? []);
+  refuseRepeatedVariables(definition);
   return { kind: 'read', operation: definition.operation, roots, variables, definition, document };
 }
 
@@ -223,6 +224,13 @@ function refuseRepeatedNames(members: readonly (ArgumentNode | ObjectFieldNode)[
     seen.add(name.value);
     refuseRepeatedNamesIn(value);
   }
+}
+
+/** GraphQL, Variable Uniqueness: the default of one or of the other would count. */
+function refuseRepeatedVariables({ variableDefinitions = [] }: OperationDefinitionNode): void {
+  const names = variableDefinitions.map(({ variable }) => variable.name.value);
+  const repeated = names.find((name, i) => names.indexOf(name) < i);
+  if (repeated !== undefined) throw new Refusal(`data.query defines the variable ${repeated} twice`);
 }
 
 function refuseRepeatedNamesIn(value: ValueNode): void {

@@ -171,6 +171,7 @@ describe('GQ-05 caps', () => {
     ['{ ...F } fragment F on Q { a } fragment F on Q { b }', 'defines the fragment F twice'],
     ['mutation { issueCreate(a: 1, a: 2) }', 'gives a twice'],
     ['mutation { issueCreate(a: [{ b: 1, b: 2 }]) }', 'gives b twice'],
+    ['mutation ($a: ID = 1, $b: ID, $a: ID = 2) { issueCreate(a: $a) }', 'defines the variable a twice'],
   ])('what servers read differently is refused: %s', (query, sentence) => {
     expect(asked(query)).toMatchObject({ kind: 'malformed', error: expect.stringContaining(sentence) });
   });
