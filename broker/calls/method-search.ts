@@ -132,7 +132,11 @@ const MAY_NAME = new RegExp(
 );
 const ESCAPED = /[%+\x80-\xff]/;
 
-const fieldName = (text: string): string => [...readField(utf8(text)).keys()][0] ?? '';
+/** ASP.NET reads `%u004d` as an escape, too (`HttpUtility.UrlDecode`). */
+const fieldName = (text: string): string =>
+  ([...readField(utf8(text)).keys()][0] ?? '').replaceAll(/%u([0-9a-f]{4})/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 
 /** The end of a head, or a parameter with a name (RFC 7578 section 4.2); `name*` as in RFC 8187. Lines may be folded, or end without CR. */
 const HEAD_TOKEN = /\r?\n\r?\n|;(?:[^\S\n]|\n[ \t])*name(\*?)(?:[^\S\n]|\n[ \t])*=(?:[^\S\n]|\n[ \t])*/gi;

@@ -4,6 +4,7 @@ import { type JsonObject, type JsonValue, UnreadBody } from '../policy/facts.ts'
 
 const MAX_FIELDS = 2_000;
 const MAX_DEPTH = 16;
+const MALFORMED = /%(?![0-9A-Fa-f]{2})/;
 /** PHP ends a name at a NUL. */
 const CONTROL = /\p{Cc}/u;
 const NAME = /^([^[\]]+)((?:\[[^[\]]*\])*)$/;
@@ -40,11 +41,13 @@ export class FormTree {
 /**
  * `a[b]=1&c[0]=x&d[]=y` is `{"a":{"b":"1"},"c":["x"],"d":["y"]}`: all values are texts. A form that two readers may take for
  * different things is not read: names with stray brackets, a name that is given twice, or once with members and once without, or
- * once with indices and once by order; so are semicolons that are not escaped, and escapes that are not UTF-8.
+ * once with indices and once by order; so are semicolons that are not escaped, and escapes that are malformed or not UTF-8.
  */
 export function parseForm(text: string): JsonObject | UnreadBody {
   // Older readers of forms end a field there, too (HTML 4.01, B.2.2). Clients that make forms escape it.
   if (text.includes(';')) return new UnreadBody('a form with a semicolon that is not escaped is not read');
+  // ASP.NET reads `%u0061` as `a`, others leave a malformed escape as it is, or take no such form.
+  if (MALFORMED.test(text)) return new UnreadBody('a form with a malformed escape is not read');
   const tree = new FormTree();
   for (const [name, value] of fieldsOf(text)) {
     // What is decoded from bytes that are no UTF-8 is another text in each reader.

@@ -225,6 +225,7 @@ describe('bodies', () => {
     ['twice in a form', 'to=ann&to=eve', 'application/x-www-form-urlencoded'],
     ['in a form, with stray brackets', 'to=ann&to[=eve', 'application/x-www-form-urlencoded'],
     ['in a form, behind a semicolon', 'to=ann&x=1;to=eve', 'application/x-www-form-urlencoded'],
+    ['in a form, with an escape of ASP.NET', 'to=ann&%u0074o=eve', 'application/x-www-form-urlencoded'],
     ['in a form, with an overlong letter', 'to=ann&%C1%B4o=eve', 'application/x-www-form-urlencoded'],
     ['in another spelling', '{"To":"eve"}', 'application/json'],
     ['in two spellings', '{"to":"ann","TO":"eve"}', 'application/json'],
@@ -350,6 +351,7 @@ describe('bodies', () => {
       'application/x-www-form-urlencoded, text/plain',
     ],
     ['a form by its type up to a blank, as PHP reads it', '_method=DELETE', 'application/x-www-form-urlencoded x'],
+    ['a name with an escape of ASP.NET', 'a=1&X-HTTP-%u004dethod-Override=DELETE', 'application/x-www-form-urlencoded'],
     ['a name that PHP ends at a NUL', '_method%00x=DELETE', 'application/x-www-form-urlencoded'],
     [
       'a part by the first of two types',
