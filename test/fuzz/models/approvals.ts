@@ -100,23 +100,26 @@ export function approvals(world: World, count: Count): Fuzzed {
       (model) => model.held.length > 0,
     );
 
-  const decided = fc.tuple(verbs, fc.nat(3)).map(([verb, which]) =>
-    one(verb, which, async (model, real, held) => {
-      const answer = await decide(real, held, verb);
-      const before = statusAt(held, real.agent.clock());
-      if (before === 'pending') {
-        expect(answer.status, answer.text).toBe(200);
-        if (verb === 'approve') replay(model, held, real.agent.clock());
-        else held.word = 'denied';
-      } else if (before === 'expired') {
-        count('too late');
-        expect([answer.status, answer.body.error], answer.text).toEqual([410, 'approval_expired']);
-      } else {
-        count('decided before');
-        expect([answer.status, answer.body.error], answer.text).toEqual([409, 'already_decided']);
-      }
-    }),
-  );
+  /** `after`: so many seconds later. */
+  const decideAfter = (after: number) =>
+    fc.tuple(verbs, fc.nat(3)).map(([verb, which]) =>
+      one(`after ${after} s ${verb}`, which, async (model, real, held) => {
+        world.clock.skewMs += after * 1000;
+        const answer = await decide(real, held, verb);
+        const before = statusAt(held, real.agent.clock());
+        if (before === 'pending') {
+          expect(answer.status, answer.text).toBe(200);
+          if (verb === 'approve') replay(model, held, real.agent.clock());
+          else held.word = 'denied';
+        } else if (before === 'expired') {
+          count('too late');
+          expect([answer.status, answer.body.error], answer.text).toEqual([410, 'approval_expired']);
+        } else {
+          count('decided before');
+          expect([answer.status, answer.body.error], answer.text).toEqual([409, 'already_decided']);
+        }
+      }),
+    );
   /** Two owners, or one who presses twice: one of them wins. */
   const atOnce = fc.tuple(verbs, verbs, fc.nat(3)).map(([first, second, which]) =>
     one(`${first} and ${second} at once`, which, async (model, real, held) => {
@@ -165,8 +168,10 @@ export function approvals(world: World, count: Count): Fuzzed {
   const property = sequences<Model, Holder>(
     [
       ...[READ, WRITE, WRITE, WRITE].map((scope) => fc.constant(call(scope))),
-      decided,
-      decided,
+      decideAfter(0),
+      decideAfter(0),
+      // Waits alone hardly ever take that long before somebody decides.
+      decideAfter(LIVES_S),
       atOnce,
       denyAll,
       // It takes as long as all the rest.
