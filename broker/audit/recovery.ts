@@ -4,6 +4,7 @@ import type { Broker, Uses } from '../broker.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
 import { forgetInstance, listInstances } from '../store/instances.ts';
 import type { KeysToRelease } from '../store/keys-to-release.ts';
+import { endRefreshClaims } from '../store/oauth-tokens.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
 import type { ApprovalTable } from '../store/schema.ts';
@@ -107,7 +108,7 @@ function watchInstances({ store, instanceId, log }: Pick<Broker, 'instanceId' | 
       seen.set(id, { at, silent });
       // Embedded, the folder's lock guarantees that there is no other process.
       if (store.dialect !== 'sqlite' && silent < SILENT_ROUNDS) continue;
-      await forgetInstance(store.db, id, at);
+      if (await forgetInstance(store.db, id, at)) await endRefreshClaims(store.db, id);
       log.warn({ instance: id }, 'a broker process died; closing its calls in flight');
     }
   };
@@ -185,6 +186,7 @@ async function closeReads(broker: Pick<Broker, 'config' | 'log' | 'store'>, reco
         else kept = true;
       }
       await forgetInstance(store.db, left.id);
+      await endRefreshClaims(store.db, left.id);
       if (closed > 0) log.warn({ count: closed }, 'recorded reads whose outcome is unknown');
     } catch (error) {
       left.release();

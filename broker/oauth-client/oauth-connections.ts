@@ -92,7 +92,7 @@ export type OAuthConnections = {
 
 /** Makes it, without any request. */
 export function makeOAuthConnections(
-  broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'store' | 'vault' | 'outbound'>,
+  broker: Pick<Broker, 'baseUrl' | 'clock' | 'instanceId' | 'log' | 'store' | 'vault' | 'outbound'>,
 ): OAuthConnections {
   type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver };
   let loaded: Promise<Loaded> | undefined;

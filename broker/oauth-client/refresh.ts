@@ -1,7 +1,7 @@
 /**
  * Token refresh: one attempt for a connection, or a person, at a time, across all replicas. The claim (a lease) is durable before the
  * request, and no transaction spans the request. If a process dies in between, it is unknown whether the server has rotated
- * the refresh token: when the lease expires, the next process tries the old token, once.
+ * the refresh token: when the process is known to be dead, or the lease expires, the next process tries the old token, once.
  */
 
 import type { Broker } from '../broker.ts';
@@ -54,7 +54,7 @@ const SPARE_MS = 2_000;
 export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 
 /** Makes it. Concurrent refreshes of the same tokens in this process share one attempt. */
-export function refresher(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>, steps: Steps): Refresher {
+export function refresher(broker: Base, steps: Steps): Refresher {
   const running = singleFlight<Refreshed>();
   return (ask) =>
     running(`${ask.place.table}/${ask.place.organisationId}/${ask.place.id}/${ask.seen.id}`, () =>
@@ -62,7 +62,7 @@ export function refresher(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'lo
     );
 }
 
-type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>;
+type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'instanceId'>;
 
 async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise<Refreshed> {
   const { db } = broker.store;
@@ -70,7 +70,7 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
   let registered: Registered | undefined;
   let ready: Refreshing | OAuthProblem | undefined;
   let rejected: string | undefined;
-  return await leased<TokenRow, Refreshed>(broker.clock, {
+  return await leased<TokenRow, Refreshed>(broker, {
     look: async () => {
       const connection = await findTokens(db, place);
       if (!connection?.credential) return done({ kind: 'gone' });

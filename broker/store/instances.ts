@@ -147,9 +147,9 @@ export async function refuseLiveInstances(db: Db, now: number): Promise<void> {
     );
 }
 
-/** Unregisters a process; with `seenAt` only if it sent no heartbeat since. Its intents are orphaned then. */
-export async function forgetInstance(db: Db, id: string, seenAt?: number): Promise<void> {
+/** Unregisters a process; with `seenAt` only if it sent no heartbeat since. Its intents are orphaned then. False: it was not registered, or did. */
+export async function forgetInstance(db: Db, id: string, seenAt?: number): Promise<boolean> {
   let query = db.deleteFrom('instances').where('id', '=', id);
   if (seenAt !== undefined) query = query.where('seen_at', '=', seenAt);
-  await query.execute();
+  return (await query.executeTakeFirst()).numDeletedRows > 0n;
 }

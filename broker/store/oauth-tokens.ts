@@ -114,6 +114,16 @@ export async function releaseRefresh(
     .execute();
 }
 
+/** Ends the claims of a process that is dead: who comes next takes them over. */
+export async function endRefreshClaims(db: Db, instanceId: string): Promise<void> {
+  for (const table of ['connections', 'person_tokens'] as const)
+    await db
+      .updateTable(table)
+      .set({ refresh_claim_until: 0 })
+      .where('refresh_claim', 'like', `${instanceId}/%`)
+      .execute();
+}
+
 /** Stores the tokens of a new consent. A concurrent refresh of the older ones loses its claim. */
 export const putTokens = (db: Db, place: ConnectionPlace, tokens: NewTokens): Promise<ConnectionTable | undefined> =>
   replaceTokens(db, place, tokens);

@@ -59,6 +59,22 @@ export async function claimUpstreamToken(
   return claimed !== undefined;
 }
 
+/** Moves the end of a claim to `until`, unless it was lost. */
+export async function renewUpstreamToken(
+  db: Db,
+  place: TokenPlace,
+  { name, until }: { name: string; until: number },
+): Promise<void> {
+  await db
+    .updateTable('upstream_tokens')
+    .set({ claim_until: until, expires_at: until })
+    .where('organisation_id', '=', place.organisationId)
+    .where('connection_id', '=', place.connectionId)
+    .where('purpose', '=', place.purpose)
+    .where('claim', '=', name)
+    .execute();
+}
+
 /** Stores the token that the claim was for. False: the claim was lost, or the connection is gone. */
 export async function storeUpstreamToken(
   db: Db,

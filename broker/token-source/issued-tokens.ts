@@ -11,6 +11,7 @@ import {
   claimUpstreamToken,
   findUpstreamToken,
   releaseUpstreamToken,
+  renewUpstreamToken,
   storeUpstreamToken,
   type TokenPlace,
 } from '../store/upstream-tokens.ts';
@@ -33,7 +34,7 @@ const KEPT = 2_000;
 /** After a failure the platform is left alone for so long. */
 const PAUSE_MS = 2_000;
 
-type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'outbound'>;
+type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log' | 'outbound' | 'instanceId'>;
 type Work = { request: TokenRequest; place: TokenPlace; refused: AccessToken | undefined };
 
 /** Makes it, with what it keeps in memory. */
@@ -68,7 +69,7 @@ async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
   const { place, refused, request } = work;
   /** The token that is to be replaced, although it seems good by its times. */
   let spoiled = refused?.id;
-  return await leased<true, IssuedToken>(clock, {
+  return await leased<true, IssuedToken>(broker, {
     look: async () => {
       const row = await findUpstreamToken(store.db, place);
       const token = row && openToken(broker, row);
@@ -79,6 +80,8 @@ async function getOnce(broker: Base, work: Work): Promise<IssuedToken> {
     },
     claim: async (lease) =>
       (await claimUpstreamToken(store.db, place, { ...lease, id: uuidv4(), refused: spoiled })) || undefined,
+    // Two tokens are as good as one, so that no call need wait for long.
+    renew: (lease) => renewUpstreamToken(store.db, place, lease),
     attempt: async (_claimed, name) => {
       const got = await mint(broker, work, name);
       if (got.kind !== 'token') await releaseUpstreamToken(store.db, place, name);

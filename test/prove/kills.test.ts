@@ -14,6 +14,7 @@ import { approvals } from './works/approvals.ts';
 import { auditPushes } from './works/audit-pushes.ts';
 import { cutBackups } from './works/backups.ts';
 import { calls } from './works/calls.ts';
+import { cutExchanges } from './works/exchanges.ts';
 import { cutMasterKey } from './works/master-key.ts';
 import { cutMigrations } from './works/migrations.ts';
 import { notices } from './works/notices.ts';
@@ -40,6 +41,7 @@ const OTHERS: Record<string, (scene: Scene, invariants: Invariants, cuts: number
   backups: cutBackups,
   'master-key': cutMasterKey,
   replicas: cutReplicas,
+  exchanges: cutExchanges,
 };
 const CUTS = Number(process.env.PROVE_CUTS ?? 4);
 const SEED = Number(process.env.PROVE_SEED ?? Math.floor(Math.random() * 2 ** 32));

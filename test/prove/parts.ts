@@ -72,6 +72,10 @@ export const PARTS: readonly Part[] = [
     'refreshes',
     'Tokens that last two seconds, at a server that rotates refresh tokens: the connection works again, or says `platform_reauth_needed`',
   ),
+  kill(
+    'exchanges',
+    'Tokens of Apps, clients and service accounts that last seconds, on PostgreSQL for two replicas, of which one or both are killed: no exchange more than needed, no token after its end, and no call waits for a dead process longer than 8 s',
+  ),
   kill('applies', 'Governance files, one after the other: a file is in force as a whole'),
   kill('rotations', 'Every key of the broker is rotated in turn: what was sealed opens, what was signed verifies'),
   kill('pushes', 'git pushes: what git was told of is there, and what is there is on record'),

@@ -357,7 +357,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
 
     test.each<[string, (member: string) => Promise<void>]>([
       ['sent a heartbeat', (member) => heartbeat(store.db, member, 1_000)],
-      ['left the list', (member) => forgetInstance(store.db, member)],
+      ['left the list', async (member) => void (await forgetInstance(store.db, member))],
     ])('goes on with a process that started when a member %s since', async (_what, live) => {
       const [member, next] = [starting(), starting()];
       await registerInstance(store.db, member);

@@ -26,6 +26,31 @@ describe.each(STORES)(`a claim that nobody finishes on %s${postgresNote}`, (stor
   const app = givenAppWorld(store);
   const { host, world } = app;
 
+  test('ends 3 s after its process, and not while that process gets the token', async () => {
+    const { db } = world.running.broker.store;
+    const agent = await app.agent();
+    host.slowMs = 5_000;
+    const waiting = agent.act(READ);
+    await expect.poll(() => host.exchanges.length).toBe(1);
+    const left = async () => {
+      const { claim_until: until } = await db
+        .selectFrom('upstream_tokens')
+        .select('claim_until')
+        .where('claim', 'is not', null)
+        .executeTakeFirstOrThrow();
+      return Number(until) - world.running.broker.clock();
+    };
+    expect(await left()).toBeLessThanOrEqual(3_000);
+    const until = performance.now() + 4_000;
+    while (performance.now() < until) {
+      const ms = await left();
+      expect([ms > 0, ms <= 3_000]).toEqual([true, true]);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect((await waiting).status).toBe(200);
+    expect(host.exchanges).toHaveLength(1);
+  });
+
   test('is waited for, and taken over when its lease has ended', async () => {
     const { db } = world.running.broker.store;
     const agent = await app.agent();

@@ -67,12 +67,10 @@ export async function refreshes(scene: Scene, invariants: () => Invariants): Pro
     // A refresh takes the server 60 ms at most.
     longestMs: 80,
     moment: () => new Promise<void>((resolve) => (isAsked = resolve)),
-    // The time of the claim of the process that is no more: 20 s and longer.
     afterKill: async () => {
       cuts++;
       const claimed = await reader.rows('select id from connections where refresh_claim is not null');
       ledger.find('refreshes that were cut off', claimed.length);
-      await reader.change('update connections set refresh_claim_until = 1 where refresh_claim is not null');
     },
     check: async () => {
       const answer = await call(`c${cuts}-${Math.floor(random() * 1e9)}`);

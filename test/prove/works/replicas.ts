@@ -12,14 +12,8 @@ const LONGEST_WORK_MS = 1_500;
 /** The lease of the dead one, and as long for whoever takes it. */
 const TAKEN_OVER_WITHIN_MS = 8_000;
 
-/**
- * Cuts so many times: each time one of the two, by chance, is killed in the middle of calls to both, which write to one receipt log. The first one is
- * where the world's broker was, and is asked what the invariants want to know.
- */
-export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
-  const { random, ledger, spawn, reader, world, baseUrl } = scene;
-  const agents = await agentsOf(scene);
-  await world.running.stop();
+/** Where two replicas are asked, and what is different in their environment; the first where the world's broker was. */
+export async function twoPlaces({ world, baseUrl }: Scene): Promise<{ url: string; more: Record<string, string> }[]> {
   const port = await freePort();
   const other = {
     PORT: `${port}`,
@@ -27,10 +21,21 @@ export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: nu
     AGENT_BROKER_DATA: newFolder(),
     AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
   };
-  const places = [
+  return [
     { url: baseUrl, more: {} },
     { url: `http://localhost:${port}`, more: other },
   ];
+}
+
+/**
+ * Cuts so many times: each time one of the two, by chance, is killed in the middle of calls to both, which write to one receipt log. The first one is
+ * where the world's broker was, and is asked what the invariants want to know.
+ */
+export async function cutReplicas(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
+  const { random, ledger, spawn, reader, world } = scene;
+  const agents = await agentsOf(scene);
+  await world.running.stop();
+  const places = await twoPlaces(scene);
   const start = async (at: number): Promise<BrokerProcess> => await serving(spawn(places[at]!.more));
   const running = [await start(0), await start(1)];
   const work = workers(8, async (worker, turn) => {

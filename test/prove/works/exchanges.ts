@@ -1,0 +1,269 @@
+/**
+ * Tokens of an App's installations, of clients and of service accounts, which last seconds, so that calls get new ones all the time: on PostgreSQL
+ * for two replicas, of which one or both are killed in the middle of it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { decodeJwt } from 'jose';
+import { ACCOUNT, CLIENT_ID, CLIENT_SECRET, startTokenPlatform } from '../../token-source/token-platform.ts';
+import { TestAgent } from '../../world/agent.ts';
+import { APP_ID, INSTALLATION, startAppPlatform } from '../../world/app-platform.ts';
+import type { BrokerProcess } from '../../world/broker-process.ts';
+import { ALLOW_ALL } from '../../world/world.ts';
+import { kill, serving } from '../cut.ts';
+import type { Invariants } from '../invariants.ts';
+import { pause, type Scene, withLog, workers } from '../scene.ts';
+import { twoPlaces } from './replicas.ts';
+
+const REPOSITORIES = ['one', 'two', 'three'];
+const CONNECTIONS = ['one', 'two'];
+/** A token is replaced after three quarters of its life, or five minutes before its end if that is later. */
+const LIFE_MS = 6_000;
+const USED_MS = 4_500;
+const MARGIN_MS = 5 * 60_000;
+/** An App's end comes in whole seconds. */
+const ROUNDED_MS = 1_000;
+/** The exchange takes as long at most, half of it before the server has done it. */
+const EXCHANGE_MS = 300;
+const MOMENT_MS = USED_MS + 1_000;
+const LONGEST_WORK_MS = 1_500;
+const BOTH = 0.25;
+/** How long a call waits for the claim of a process that is no more, and what it takes besides. */
+const CLAIM_MS = 3_000;
+const BESIDES_MS = 5_000;
+
+/** Of one purpose: when the newest exchange came, and until when at least the token of it is used. */
+type Exchanged = { at: number; usedUntil: number };
+
+/** Cuts so many times. The first place is where the world's broker was, and is asked what the invariants want to know. */
+export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
+  const { random, ledger, spawn, store, world } = scene;
+  const server = await startIssuer(scene);
+  const agent = await agentOf(scene, server.pems);
+  await world.running.stop();
+  const places = store === 'postgres' ? await twoPlaces(scene) : [{ url: scene.baseUrl, more: {} }];
+  const start = async (at: number): Promise<BrokerProcess> => await serving(spawn(places[at]!.more));
+  const running = await Promise.all(places.map((_, at) => start(at)));
+  const calls = callsOf();
+  const work = workers(12, async (worker, turn) => {
+    const item = `x${worker}-${turn}`;
+    const call = calls[Math.floor(random() * calls.length)]!(item);
+    const began = performance.now();
+    const there = new TestAgent({ ...agent, baseUrl: places[worker % places.length]!.url });
+    const answer = await there.act(call);
+    const took = performance.now() - began;
+    if (answer.status !== 200) throw new Error(`${item} is answered ${answer.status} ${answer.text} after ${took} ms`);
+    ledger.most('longest call, ms', took);
+    if (took > CLAIM_MS + BESIDES_MS) throw new Error(`${item} took ${Math.round(took)} ms`);
+    ledger.check(`a call waits 8 s at most for the exchange of a process that is no more`);
+    invariants.answered(item, answer);
+    await pause(random() * 20);
+    return true;
+  });
+  for (let cut = 0; cut < cuts; cut++) {
+    work.resume();
+    if (cut % 4 !== 3) await Promise.race([server.moment(), pause(MOMENT_MS)]);
+    else await pause(random() * LONGEST_WORK_MS);
+    await pause(random() * EXCHANGE_MS);
+    const one = Math.floor(random() * places.length);
+    const killed = random() < BOTH ? [...places.keys()] : [one];
+    server.kills.push(performance.now());
+    await Promise.all(killed.map((at) => kill(running[at]!)));
+    server.kills.push(performance.now());
+    ledger.cuts++;
+    // The other one goes on, with calls that need what the dead one was getting.
+    await pause(random() * LONGEST_WORK_MS);
+    for (const at of killed) running[at] = await start(at);
+    // All that was cut off is got again.
+    await pause(random() * LONGEST_WORK_MS);
+    await work.pause();
+    try {
+      await invariants.check();
+      server.check();
+    } catch (error) {
+      throw withLog(scene, cut + 1, error);
+    }
+  }
+  await invariants.checkAll();
+  ledger.find('things done', work.progress());
+  for (const child of running) {
+    child.signal('SIGTERM');
+    await child.ended;
+  }
+}
+
+/** One call of each purpose, as reads and as changes. */
+function callsOf(): ((item: string) => Record<string, unknown>)[] {
+  const change = { data: { message: 'm', content: 'YQ==' } };
+  return [
+    ...REPOSITORIES.flatMap((repository) => {
+      const at = { platform: 'codehost', path: `/repos/acme/${repository}/contents/items` };
+      return [
+        (item: string) => ({
+          platform: at.platform,
+          endpoint: `${at.path}/${item}`,
+          method: 'GET',
+          scope: 'codehost:contents.read',
+        }),
+        (item: string) => ({
+          platform: at.platform,
+          endpoint: `${at.path}/${item}`,
+          method: 'PUT',
+          scope: 'codehost:contents.write',
+          ...change,
+        }),
+      ];
+    }),
+    ...['client', 'account'].flatMap((kind) =>
+      CONNECTIONS.flatMap((name) => {
+        const platform = `${kind}-${name}`;
+        return [
+          (item: string) => ({ platform, endpoint: `/items/${item}`, method: 'GET', scope: `${platform}:read` }),
+          (item: string) => ({
+            platform,
+            endpoint: `/items/${item}`,
+            method: 'PATCH',
+            scope: `${platform}:write`,
+            ...change,
+          }),
+        ];
+      }),
+    ),
+  ];
+}
+
+/** Connects all of it by a governance file, as an owner does. */
+async function agentOf({ world, organisation }: Scene, pems: { app: string; account: string }): Promise<TestAgent> {
+  const { url } = world.upstream;
+  const platforms: Record<string, object> = {
+    codehost: {
+      use: 'github',
+      base_url: url,
+      auth: { type: 'app', app_id: APP_ID, installation_id: INSTALLATION, private_key: { env: 'APP' } },
+    },
+  };
+  const connections: Record<string, object> = { 'codehost-main': { platform: 'codehost' } };
+  const values: Record<string, string> = {
+    'env:APP': pems.app,
+    'env:CLIENT': JSON.stringify({ client_id: CLIENT_ID, client_secret: CLIENT_SECRET }),
+    'env:ACCOUNT': JSON.stringify({ type: 'service_account', private_key: pems.account, client_email: ACCOUNT }),
+  };
+  const grants: Record<string, object> = {
+    codehost: {
+      scopeList: ['codehost:contents.read', 'codehost:contents.write'],
+      constraints: JSON.stringify({ repos: REPOSITORIES.map((name) => `acme/${name}`) }),
+    },
+  };
+  for (const name of CONNECTIONS)
+    for (const [kind, type] of [
+      ['client', 'client_credentials'],
+      ['account', 'service_account'],
+    ]) {
+      const platform = `${kind}-${name}`;
+      platforms[platform] = {
+        kind: 'rest',
+        base_url: url,
+        // By the scope the server knows whose token it is.
+        auth: { type, token_endpoint: `${url}/token`, scopes: [platform] },
+        scopes: { [`${platform}:read`]: ['GET /items/*'], [`${platform}:write`]: ['PATCH /items/*'] },
+      };
+      connections[`${platform}-main`] = { platform, secret: { env: kind!.toUpperCase() } };
+      grants[platform] = { scopeList: [`${platform}:read`, `${platform}:write`] };
+    }
+  const applied = await organisation.ask('POST', '/owner/governance/apply', {
+    text: JSON.stringify({ platforms, connections }),
+    values,
+  });
+  if (applied.status !== 200) throw new Error(applied.text);
+  return await organisation.agent({ rules: ALLOW_ALL, grants: grants as never });
+}
+
+/** The world's platform, with the token endpoints of both strict platforms behind it, which take their time. */
+async function startIssuer({ world, random, ledger }: Scene) {
+  const app = await startAppPlatform();
+  const tokens = await startTokenPlatform();
+  const there = { app: app.url, tokens: tokens.url };
+  // Assertions are for the address that they are sent to.
+  tokens.url = world.upstream.url;
+  tokens.expiresIn = LIFE_MS / 1000;
+  app.lifeMs = MARGIN_MS + USED_MS;
+  app.installations.get(INSTALLATION)!.repositories = REPOSITORIES.map((name) => `acme/${name}`);
+
+  const kills: number[] = [];
+  const newest = new Map<string, Exchanged>();
+  /** By the token: when it is over for the broker. */
+  const ends = new Map<string, number>();
+  const wrong: string[] = [];
+  let isAsked = () => {};
+
+  const purposeOf = (path: string, body: string): string => {
+    if (path !== '/token') return body;
+    const form = new URLSearchParams(body);
+    return `${form.get('scope') ?? decodeJwt(form.get('assertion') ?? '').scope}`;
+  };
+
+  const exchange = async (request: IncomingMessage, response: ServerResponse, body: string): Promise<void> => {
+    const path = request.url ?? '';
+    const purpose = purposeOf(path, body);
+    const at = performance.now();
+    const before = newest.get(purpose);
+    // Needed: the one before is over, or its answer can have been lost with a process.
+    const isEarly = before !== undefined && before.usedUntil > at;
+    const isLost = kills.some((moment) => before !== undefined && moment >= before.at && moment <= at);
+    if (isEarly && !isLost)
+      wrong.push(`an exchange for ${purpose} ${Math.round(at - before.at)} ms after the one before, and nobody died`);
+    else ledger.check('no token is got while there is one, unless a process died that was getting it');
+    if (isEarly) ledger.find('exchanges made again after a kill');
+    const now: Exchanged = { at, usedUntil: Number.POSITIVE_INFINITY };
+    newest.set(purpose, now);
+    response.on('close', () => {
+      if (!response.writableFinished) ledger.find('exchanges that were cut off');
+    });
+    ledger.find('exchanges');
+    isAsked();
+    await pause((random() * EXCHANGE_MS) / 2);
+    const headers = Object.fromEntries(
+      ['authorization', 'content-type'].flatMap((name) => {
+        const value = request.headers[name];
+        return typeof value === 'string' ? [[name, value]] : [];
+      }),
+    );
+    const issued = performance.now();
+    const answer = await fetch((path === '/token' ? there.tokens : there.app) + path, {
+      method: 'POST',
+      headers,
+      body,
+    });
+    const text = await answer.text();
+    if (!answer.ok) wrong.push(`an exchange for ${purpose} is answered ${answer.status} ${text}`);
+    const { token, access_token: other } = JSON.parse(text);
+    await pause((random() * EXCHANGE_MS) / 2);
+    now.usedUntil = issued + USED_MS - (path === '/token' ? 0 : ROUNDED_MS);
+    // Of an App's token the five minutes of its life in which it is not used, and as long under way as one of a client has.
+    ends.set(token ?? other, performance.now() + LIFE_MS);
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+  };
+
+  world.upstream.answer = (request, response, body) => {
+    const path = request.url ?? '';
+    if (path === '/token' || path.endsWith('/access_tokens')) return void exchange(request, response, body);
+    const end = ends.get(/^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '');
+    if (end === undefined || end < performance.now())
+      wrong.push(`${request.method} ${path} ${end === undefined ? 'without a token' : 'with a token that is over'}`);
+    else ledger.check('a call has a token that is not over');
+    setTimeout(() => {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ bytes: body.length }));
+    }, random() * 20);
+  };
+
+  return {
+    pems: { app: app.pem, account: tokens.pem },
+    /** When processes were killed: before and after each. */
+    kills,
+    /** Resolves at the next exchange. */
+    moment: () => new Promise<void>((resolve) => (isAsked = resolve)),
+    /** Throws what did not hold. */
+    check: () => {
+      if (wrong.length > 0) throw new Error(`${wrong.length} did not hold: ${wrong.slice(0, 3).join('; ')}`);
+    },
+  };
+}
