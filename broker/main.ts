@@ -12,6 +12,7 @@ import { keepAuditPartitions } from './audit/keep-partitions.ts';
 import { type Recovery, startRecovery } from './audit/recovery.ts';
 import { type Pusher, startPusher } from './audit-push/pusher.ts';
 import { type Broker, proxyUrlOf } from './broker.ts';
+import { startAccessWatch } from './calls/access-watch.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { docsRoutes } from './docs/routes.ts';
@@ -81,6 +82,7 @@ type Open = {
   unwatch?: () => void;
   recovery?: Recovery;
   housekeeping?: { stop(): Promise<void> };
+  accessWatch?: { stop(): Promise<void> };
   sender?: Sender;
   sequencer?: Sequencer;
   pusher?: Pusher;
@@ -149,6 +151,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'writing what agents did': () => services.deeds.write(),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
+    open.accessWatch = startAccessWatch(services);
     open.sender = startSender(broker, services.changes);
     open.sequencer = startSequencer(broker, services.logHeads, makeWitnesses(broker), (...key) =>
       announceLogKey(services, ...key),
@@ -187,7 +190,8 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
       log.error({ err: error }, `${what} did not stop as it should`);
     }
   };
-  const { store, listener, broker, services, unwatch, recovery, housekeeping, sender, sequencer, pusher, local } = open;
+  const { store, listener, broker, services, unwatch, recovery, housekeeping, accessWatch, sender, sequencer } = open;
+  const { pusher, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = async () => {
     // With the way out closed, an approved call would come to its end without having been sent.
@@ -207,6 +211,7 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('replays', () => services?.replays.settled(SETTLE_MS));
   await step('the recorder', () => services?.recorder.settled(SETTLE_MS));
   await step('housekeeping', () => housekeeping?.stop());
+  await step('looking at calls under way', () => accessWatch?.stop());
   await step('recovery', () => recovery?.stop());
   await step('the receipt log', () => sequencer?.stop());
   await step('the recorder', () => services?.recorder.close());

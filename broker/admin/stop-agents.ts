@@ -6,7 +6,8 @@ import { ChangeRefused } from './refused.ts';
 
 /**
  * Stops all agents in force at the very next decision on every replica, also those that come later. Their own status stays what it
- * is, so that letting them go on gives back just what this took. What is under way goes on; what waits, waits.
+ * is, so that letting them go on gives back just what this took. What is under way is stopped by each replica (calls/access-watch.ts); what
+ * waits, waits.
  *
  * @param detail the owner's own words, which the agents read
  * @throws ChangeRefused when they are stopped already; AuditUnavailable, and then nothing is changed

@@ -1,6 +1,7 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
 import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
+import type { AccessEnded } from '../policy/access-ended.ts';
 import type { GitRef, Instant, Verdict } from '../policy/facts.ts';
 import type { Sentence } from '../sentences/part.ts';
 import type { Action } from '../wire/action.ts';
@@ -53,6 +54,8 @@ export type CallRecord = {
   readonly caller?: RecordedCaller | undefined;
   /** Id of the static key that the agent was authenticated by; undefined: it signed its token. */
   readonly staticKeyId?: string | undefined;
+  /** Why the agent was not given the answer, or not all of it, though the call was allowed when it began. */
+  readonly accessEnded?: AccessEnded | undefined;
   /** The trace that it is in; undefined: it is not traced. */
   readonly traceId?: string | undefined;
 };

@@ -207,10 +207,21 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller, staticKeyId, standing, traceId } = call;
+  const {
+    agent,
+    approval,
+    droppedHeaders,
+    refreshUnavailable,
+    git,
+    caller,
+    staticKeyId,
+    standing,
+    traceId,
+    accessEnded,
+  } = call;
   const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
   const isOwn = caller === undefined && staticKeyId === undefined && standing === undefined && traceId === undefined;
-  if (plain && isOwn && droppedHeaders.length === 0 && ended === undefined) return null;
+  if (plain && isOwn && accessEnded === undefined && droppedHeaders.length === 0 && ended === undefined) return null;
   return JSON.stringify({
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
     ...(approval && { approval: approval.provenance }),
@@ -221,6 +232,7 @@ function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | nu
     ...(standing && { standing_approval: standing }),
     ...(traceId !== undefined && { trace_id: traceId }),
     ...(git && pushFlags(git)),
+    ...(accessEnded && { ended: 'access_ended', ended_because: accessEnded.reason }),
     ...ended,
   });
 }

@@ -26,6 +26,7 @@ type Sent<Result = Concluded> = {
 /** What ends a call and is no failure of the platform. */
 const NO_FAILURES: ReadonlySet<string> = new Set([
   'client_closed',
+  'access_ended',
   'body_gone',
   'form_names_method',
   'redirect_refused',

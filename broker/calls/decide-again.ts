@@ -1,8 +1,9 @@
 /** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
 import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
+import { withoutBreakers } from '../policy/breaker.ts';
 import { decide } from '../policy/decide.ts';
-import type { Ask, Facts, StandingApproval } from '../policy/facts.ts';
+import type { Ask, StandingApproval } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { standsFor } from '../store/standing-approvals.ts';
 import { type Call, decidedBy } from './call.ts';
@@ -38,11 +39,4 @@ export async function decideAgain(
   if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId) return undefined;
   const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';
   return { kind: 'unreachable', code: 'token_unavailable', detail, sent: false };
-}
-
-/** Breakers are counted when a call begins; the trial call of a half-open one would be refused because of itself. */
-function withoutBreakers(facts: Facts): Facts {
-  const { agent } = facts;
-  const parent = agent.parent && { ...agent.parent, breakers: [] };
-  return { ...facts, agent: { ...agent, ...(parent && { parent }) }, breakers: [] };
 }

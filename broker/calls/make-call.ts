@@ -9,6 +9,7 @@ import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
+import { asStopped } from './access-watch.ts';
 import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall, isFailureOf } from './conclude.ts';
@@ -51,11 +52,20 @@ export async function makeCall(
     });
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
-    const { forwarded, ms, step } = await watch.forward(
+    const {
+      forwarded: sent,
+      ms,
+      step,
+    } = await watch.forward(
       (traceparent) => sendCall(services, { ...call, makeDurable, traceparent }, allowed),
       () => requestAttributes(call, connected.platform.manifest.base_url),
     );
-    const more = { ...(used && { standing: used }), ...(forwarded.refreshUnavailable && { refreshUnavailable: true }) };
+    const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);
+    const more = {
+      ...(used && { standing: used }),
+      ...(forwarded.refreshUnavailable && { refreshUnavailable: true }),
+      ...(accessEnded && { accessEnded }),
+    };
     const made = withRecord(call, more);
     if (forwarded.kind === 'denied_meanwhile') {
       const decided = withRecord(made, { decided: forwarded.decided });
@@ -84,6 +94,16 @@ export async function makeCall(
     else memory?.writeSoon();
     return recorded;
   };
+  // What a person approved is made, and nobody reads its answer meanwhile.
+  if (replay === undefined)
+    call.lease.allowed = {
+      agentId: call.who.agent.agent_id,
+      source: call.who.source,
+      platformId: ask.platformId,
+      scope: ask.scope,
+      ...(ask.connectionId !== undefined && { connectionId: ask.connectionId }),
+      through: connected.connection.id,
+    };
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
   const isStreamed = call.taker !== undefined && !isRead;
   const intent = intentRow(call.record, call.taker !== undefined);
@@ -111,6 +131,7 @@ const OURS = new Set([
   'busy',
   'closed',
   'client_closed',
+  'access_ended',
   'body_gone',
   'form_names_method',
 ]);

@@ -1,8 +1,10 @@
 /**
  * What the calls of one agent family (an agent with its children), and of all families together, may take of this process
  * (decisions, Streams and raw doors): calls to platforms at once, and bytes of answers in memory. Over it a call is refused
- * before a platform is asked; an answer that is on its way waits, and the platform with it.
+ * before a platform is asked; an answer that is on its way waits, and the platform with it. What holds something of it is what is under
+ * way, and can be stopped.
  */
+import type { Access, AccessEnded } from '../policy/access-ended.ts';
 
 const MIB = 1024 * 1024;
 
@@ -50,6 +52,13 @@ export class CallBudget {
   /** A lease of the family, which holds nothing yet. */
   lease(family: string): CallLease {
     return new CallLease(this, family, this.#leases++);
+  }
+
+  /** The leases of calls that began before this moment (of `performance.now()`), may be stopped, and were not. */
+  underWay(before: number): CallLease[] {
+    return [...this.#families.values()].flatMap(({ leases }) =>
+      leases.filter(({ since, allowed, stopped }) => since < before && allowed !== undefined && stopped === undefined),
+    );
   }
 
   /** For `CallLease` only: takes a call of the family. Undefined: there are too many, or too many bytes. */
@@ -119,9 +128,16 @@ const oldest = (leases: readonly CallLease[]): CallLease | undefined =>
     undefined,
   );
 
+/** What a call was allowed for, and whose it is: `agentId` as `agt_…`, `source` the address that it was asked from. */
+export type Allowed = Access & { agentId: string; source: string };
+
 /** What one call holds of the budget. Each of its parts is given back once, however often that is asked. */
 export class CallLease {
   readonly order: number;
+  /** When it began, of `performance.now()`. */
+  since = 0;
+  /** Of a call that is stopped once its agent lost the access. */
+  allowed: Allowed | undefined;
   readonly #budget: CallBudget;
   readonly #name: string;
   /** Once it has begun, and until it is released. */
@@ -129,6 +145,8 @@ export class CallLease {
   #isCalling = false;
   #isReleased = false;
   #bytes = 0;
+  #stopped: AccessEnded | undefined;
+  #ends: (() => void)[] | undefined;
 
   /** Use `CallBudget.lease`. */
   constructor(budget: CallBudget, name: string, order: number) {
@@ -142,6 +160,7 @@ export class CallLease {
     if (this.#family === undefined && !this.#isReleased) {
       this.#family = this.#budget.takeCall(this.#name, this);
       this.#isCalling = this.#family !== undefined;
+      this.since = performance.now();
     }
     return this.#isCalling;
   }
@@ -168,6 +187,29 @@ export class CallLease {
   /** Calls `resume` once when more may be read. */
   whenRoom(resume: () => void): void {
     this.#budget.wait(this, resume);
+  }
+
+  /** Why the call may not go on; undefined: it may. */
+  get stopped(): AccessEnded | undefined {
+    return this.#stopped;
+  }
+
+  /** Ends what is on its way for the call: nothing more of it is sent, or handed out. Only the first reason counts. */
+  stop(why: AccessEnded): void {
+    if (this.#stopped !== undefined || this.#isReleased) return;
+    this.#stopped = why;
+    for (const end of this.#ends?.splice(0) ?? []) end();
+  }
+
+  /** Calls `end` when the call is stopped. @returns forgets it */
+  whenStopped(end: () => void): () => void {
+    this.#ends ??= [];
+    const ends = this.#ends;
+    ends.push(end);
+    return () => {
+      const at = ends.indexOf(end);
+      if (at >= 0) ends.splice(at, 1);
+    };
   }
 
   /** Gives back all that it holds; it cannot be used again. */

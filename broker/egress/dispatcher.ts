@@ -61,7 +61,6 @@ export type OutboundOptions = {
 const MIB = 1024 * 1024;
 const ACCEPTED = 'gzip, br';
 const STREAM_TAKE_MS = 30_000;
-
 /** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
   const rules = readRules(options);
@@ -133,6 +132,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   /** The pool of a request that may be sent. */
   const admit = (request: OutboundRequest | StreamRequest): OriginPool | Unreachable => {
     if (closed) return unreachable('closed', false);
+    if (request.lease?.stopped) return unreachable('access_ended', false);
     const problem = requestProblem(request);
     if (problem !== undefined) return unreachable('bad_request', false, problem);
     const key = `${request.connectionKey ?? ''} ${request.url.origin}${request.publicOnly ? ' public' : ''}`;
@@ -173,11 +173,12 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     },
 
     async stream(request) {
+      const { left, lease } = request;
       const pool = admit(request);
       if (!(pool instanceof OriginPool)) return pool;
-      const { left } = request;
       if (left?.aborted) return unreachable('client_closed', false);
       const onLeft = () => exchange.fail('client_closed');
+      const forget = lease?.whenStopped(() => exchange.fail('access_ended'));
       const exchange = new StreamedExchange(
         optionsOf(request, 'identity'),
         request.family ?? '',
@@ -189,13 +190,14 @@ export function makeOutbound(options: OutboundOptions): Outbound {
             maxInflatedBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
           },
           search: request.search,
-          lease: request.lease,
+          lease,
         },
         performance.now(),
         () => pool.release(),
         () => {
           open.delete(exchange);
           left?.removeEventListener('abort', onLeft);
+          forget?.();
         },
       );
       left?.addEventListener('abort', onLeft);

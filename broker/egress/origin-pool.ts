@@ -27,6 +27,7 @@ const OURS = new Set<UnreachableCode>([
   'busy',
   'closed',
   'client_closed',
+  'access_ended',
   'too_large',
 ]);
 

@@ -4,10 +4,14 @@ import { createHash } from 'node:crypto';
 import { present } from '../policy/present.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
 
-/** How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. */
+/**
+ * How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. `access_ended`: the agent might
+ * not have begun it any more.
+ */
 export type StreamEnding =
   | 'complete'
   | 'client_closed'
+  | 'access_ended'
   | 'upstream_closed'
   | 'idle'
   | 'over_limit'
@@ -90,11 +94,11 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     this.#wakeTaker();
   }
 
-  /** Nothing more will come. What waits can still be taken, unless it was the taker who left. Only the first call counts. */
+  /** Nothing more will come. What waits can still be taken, unless the taker left or may take no more. Only the first call counts. */
   end(ended: StreamEnding): void {
     if (this.#ended !== undefined) return;
     this.#ended = ended;
-    if (ended === 'client_closed') this.#drop();
+    if (ended === 'client_closed' || ended === 'access_ended') this.#drop();
     this.#wakeTaker();
   }
 

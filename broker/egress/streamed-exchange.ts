@@ -56,6 +56,7 @@ const ENDINGS: Partial<Record<UnreachableCode, StreamEnding>> = {
   too_large: 'over_limit',
   closed: 'client_closed',
   client_closed: 'client_closed',
+  access_ended: 'access_ended',
 };
 
 export class StreamedExchange extends Exchange {

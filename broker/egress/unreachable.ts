@@ -25,6 +25,8 @@ const TEXTS = {
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
   client_closed: 'The client closed its connection before the upstream answered.',
+  access_ended:
+    'The agent lost its access while the call was under way: it was suspended or revoked, or its grant, platform or connection was.',
   form_names_method:
     'The body names a method in one of its fields, and was not sent to its end; the method of a call is that of its request.',
 } as const;

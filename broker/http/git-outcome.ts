@@ -1,12 +1,14 @@
 /** What became of a git request that was not passed on, as git shows it (specification, Governed git). */
 import type { NotPassedOn, Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { GitRef } from '../policy/facts.ts';
+import { toldOutcome } from './access-ended.ts';
 import { line } from './line.ts';
 import type { Reply } from './reply.ts';
 import { sentence } from './unready.ts';
 
 /** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. */
-export function gitOutcomeReply(outcome: Outcome, repository: string): Reply {
+export function gitOutcomeReply(ended: Outcome, repository: string): Reply {
+  const outcome = toldOutcome(ended);
   const { auditId } = outcome.call;
   const answer = (status: number, code: string, what: string, headers: Record<string, string> = {}) =>
     line(status, code, what, { 'X-Svc-Audit-Id': auditId, ...headers });

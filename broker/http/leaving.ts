@@ -19,6 +19,15 @@ export function linger(request: IncomingMessage, ms = LINGER_MS): void {
   }, ms).unref();
 }
 
+/**
+ * Breaks an answer off by a reset of its connection (RFC 9293 section 3.10.5), so that nobody takes it for whole: not even a client that takes
+ * the end of the connection for the end of the answer (HTTP/1.0). What is not on the wire yet is not sent.
+ */
+export function breakOff(response: ServerResponse): void {
+  response.socket?.resetAndDestroy();
+  response.destroy();
+}
+
 /** Aborts when the client leaves before its answer was written whole: to abort makes an error with its stack, for them alone. */
 export function leftEarly(response: ServerResponse): AbortSignal {
   const left = new AbortController();

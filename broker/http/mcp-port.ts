@@ -154,8 +154,9 @@ async function answerWithin(
   }
   if (reply.status === 429) logRefused(limits, route, reply, who, outer.source);
   // The client's answer is made of this one, and ends with its request.
-  if (reply.done && gone.aborted) reply.done();
-  else if (reply.done) gone.addEventListener('abort', reply.done, { once: true });
+  const { lease } = reply;
+  if (gone.aborted) lease?.release();
+  else if (lease) gone.addEventListener('abort', () => lease.release(), { once: true });
   const own = new Map(Object.entries(reply.headers ?? {}).map(([name, value]) => [name.toLowerCase(), `${value}`]));
   return {
     status: reply.status,

@@ -2,6 +2,7 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { familyOf } from '../calls/call.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
+import { toldOutcome } from './access-ended.ts';
 import { Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
@@ -16,7 +17,7 @@ export async function performCall({ services, who, correlationId }: Asked, reque
   const lease = services.budget.lease(familyOf(who));
   try {
     const reply = await performOnce({ services, who, correlationId }, { ...request, lease });
-    return { ...reply, done: () => lease.release() };
+    return { ...reply, lease };
   } catch (error) {
     lease.release();
     throw error;
@@ -24,10 +25,16 @@ export async function performCall({ services, who, correlationId }: Asked, reque
 }
 
 async function performOnce({ services, who, correlationId }: Asked, request: Unwaited): Promise<Reply> {
-  const done = await perform(services, who, request, (outcome) => outcomeReply({ services, correlationId }, outcome));
+  let refused: Reply | undefined;
+  const done = await perform(services, who, request, (outcome) => {
+    const told = toldOutcome(outcome);
+    if (told !== outcome) refused = outcomeReply({ services, correlationId }, told);
+    // What a repetition is answered by the same key, once it may be.
+    return outcomeReply({ services, correlationId }, outcome);
+  });
   switch (done.kind) {
     case 'answered':
-      return done.answer;
+      return refused ?? done.answer;
     case 'again':
       return { ...done.response, headers: { 'Idempotency-Replayed': 'true' } };
     case 'key_refused': {

@@ -1,7 +1,8 @@
 /** What a handler answers, and how it is written: one `writeHead`, one `end`. */
 import type { ServerResponse } from 'node:http';
+import type { CallLease } from '../egress/call-budget.ts';
 import { pacer } from '../runtime/pace.ts';
-import { leaving } from './leaving.ts';
+import { breakOff, leaving } from './leaving.ts';
 
 export type Reply = {
   status: number;
@@ -9,6 +10,8 @@ export type Reply = {
   headers?: Record<string, string | string[]>;
   /** Called once when the reply has been written, or nobody takes it any more. */
   done?: () => void;
+  /** Of a call: what it holds until the reply has been written, or nobody takes it any more. Once it is stopped, the rest is not sent. */
+  lease?: CallLease;
   /** Text as it goes out. Absent: no body. */
   body?: string | Buffer;
   /** `application/json; charset=utf-8` unless said otherwise. */
@@ -92,6 +95,11 @@ export function send(response: ServerResponse, reply: Reply, correlationId: stri
   } else if (reply.status !== 304 && reply.status !== 204) headers['Content-Length'] = 0;
   if (reply.headers) Object.assign(headers, reply.headers);
   if (reply.done) leaving(response, reply.done);
+  const { lease } = reply;
+  if (lease) {
+    lease.whenStopped(() => breakOff(response));
+    leaving(response, () => lease.release());
+  }
   response.writeHead(reply.status, headers);
   if (reply.stream && response.req.method !== 'HEAD') {
     response.flushHeaders();

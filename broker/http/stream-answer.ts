@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { StreamedPart } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
+import { breakOff } from './leaving.ts';
 
 /** What is held back, is so up to this, and written when it is on record. */
 const HELD_BACK_BYTES = 1024 * 1024;
@@ -10,7 +11,7 @@ const HELD_BACK_BYTES = 1024 * 1024;
 /** What is held back and not longer goes out in one write with its head, as text of one byte a character: two chunks cost more. */
 const ONE_WRITE_BYTES = 64 * 1024;
 
-/** Whoever asked has left. */
+/** Whoever asked has left, or may read no more. */
 class Left extends Error {}
 
 /** The beginning of an answer. */
@@ -37,6 +38,10 @@ export class AnswerWriter {
 
   constructor(answerFor: AnswerFor) {
     this.#for = answerFor;
+    const { response, lease } = answerFor;
+    lease.whenStopped(() => {
+      if (response.headersSent) breakOff(response);
+    });
   }
 
   /** As a StreamTaker: neither the end nor, of what is held back, anything is written. */
@@ -116,8 +121,8 @@ export class AnswerWriter {
 
   /** As fast as it is taken. */
   async #write(piece: Buffer): Promise<void> {
-    const { response } = this.#for;
-    if (response.destroyed) throw new Left();
+    const { response, lease } = this.#for;
+    if (response.destroyed || lease.stopped) throw new Left();
     if (response.write(piece)) return;
     await new Promise<void>((resolve, reject) => {
       const over = () => {

@@ -3,7 +3,7 @@
  * that one trial call passes, which closes it when it goes well and opens it again when it does not. Of wrong signatures and
  * malformed calls, a call that may be made is the trial itself. Strikes are counted by the store, in one statement.
  */
-import type { BreakerFacts, Instant } from './facts.ts';
+import type { BreakerFacts, Facts, Instant } from './facts.ts';
 
 export type BreakerCause = BreakerFacts['cause'];
 
@@ -43,4 +43,11 @@ export function refusesUntil({ openUntil, trialUntil }: BreakerFacts): Instant {
 /** Whether a breaker refuses a call now. The call that passes a half-open one must take the trial before it is sent. */
 export function refuses(breaker: BreakerFacts, now: Instant): boolean {
   return refusesUntil(breaker) > now;
+}
+
+/** Breakers are looked at when a call begins; later the trial call of a half-open one would be refused because of itself. */
+export function withoutBreakers(facts: Facts): Facts {
+  const { agent } = facts;
+  const parent = agent.parent && { ...agent.parent, breakers: [] };
+  return { ...facts, agent: { ...agent, ...(parent && { parent }) }, breakers: [] };
 }

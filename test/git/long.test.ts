@@ -1,22 +1,25 @@
 /** Long pushes and fetches: whole, many at once, and broken off by each of the three who take part. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { mayHaveActed } from '../../broker/audit/row.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { makeKeyPair } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { commandList, PROBE, ZERO } from '../world/git-bytes.ts';
+import { commandList, ZERO } from '../world/git-bytes.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
 import { listAuditRows } from '../world/rows.ts';
-import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { newFolder, ONE_STORE, postgresNote } from '../world/stores.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
 const MIB = 1024 * 1024;
+/** Two seconds, and what a loaded machine takes beside. */
+const SOON_MS = 3_500;
 const RESULT = { 'content-type': 'application/x-git-receive-pack-result' };
 const PUSHED = [{ ref: 'refs/heads/agent/x', action: 'create' }];
 
@@ -159,35 +162,69 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     await nothingIsLeft();
   });
 
-  test('an agent that is suspended in the middle of a clone: what was allowed goes on, the next request is refused', async () => {
-    const halfway = Promise.withResolvers<void>();
-    const go = Promise.withResolvers<void>();
-    const suspended = await given.organisation.agent({
-      keys: makeKeyPair(),
-      rules: ALLOW_ALL,
-      grants: { codehost: { scopeList: ['codehost:contents.read'] } },
-    });
-    given.host.answer = async (request, response) => {
-      if (request.method === 'GET')
-        return void response
-          .writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
-          .end(PROBE);
-      response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' });
-      response.write('0008half');
-      halfway.resolve();
-      await go.promise;
-      response.end('0008rest');
+  const suspend = (one: TestAgent) =>
+    given.organisation.ask('POST', `/owner/agents/${one.agentId}/suspend`, { reason: 'enough' });
+
+  test('MR-08 an agent that is suspended in the middle of a clone: git has nothing, and the code host is left', async () => {
+    given.host.repository('acme/large', { files: { 'random.txt': randomBytes(5 * MIB).toString('hex') } });
+    const suspended = await given.agent();
+    const begun = Promise.withResolvers<void>();
+    given.host.answer = (request, response) => {
+      if (request.method === 'GET') return false;
+      const write = response.write.bind(response) as (piece: Buffer) => boolean;
+      // A pipe full at a time: the pack takes some seconds.
+      response.write = ((piece: Buffer) => {
+        write(piece);
+        begun.resolve();
+        setTimeout(() => response.emit('drain'), 20);
+        return false;
+      }) as typeof response.write;
+      return false;
     };
-    const url = `${given.world.running.baseUrl}/git/acme/app`;
-    const headers = { authorization: `Basic ${btoa(`x:${suspended.token()}`)}` };
-    const type = { 'content-type': 'application/x-git-upload-pack-request' };
-    const fetching = fetch(`${url}/git-upload-pack`, { method: 'POST', headers: { ...headers, ...type }, body: PROBE });
-    await halfway.promise;
-    expect((await given.organisation.ask('POST', `/owner/agents/${suspended.agentId}/suspend`, {})).status).toBe(200);
-    go.resolve();
-    expect(await (await fetching).text()).toBe('0008half0008rest');
-    const next = await fetch(`${url}/info/refs?service=git-upload-pack`, { headers });
-    expect([next.status, await next.text()]).toEqual([403, expect.stringContaining('agent_halted')]);
+    const target = join(newFolder(), 'work');
+    const cloning = runGit(['clone', '-q', remoteOf(suspended, 'acme/large'), target]);
+    await begun.promise;
+    const began = performance.now();
+    expect((await suspend(suspended)).status).toBe(200);
+    const run = await cloning;
+    expect(performance.now() - began).toBeLessThan(SOON_MS);
+    expect([run.code, run.stderr]).toEqual([128, expect.stringMatching(/RPC failed|early EOF|unexpected disconnect/)]);
+    expect(existsSync(target)).toBe(false);
+    await expect.poll(() => given.host.connections()).toBe(0);
+    await nothingIsLeft();
+    const row = (await rows()).find(({ path }) => path?.endsWith('git-upload-pack'))!;
+    expect(row).toMatchObject({ result: 'allowed', reason: 'approved', upstream_status: 200 });
+    expect(flagsOf(row)).toMatchObject({ ended: 'access_ended', ended_because: 'agent_suspended' });
+    expect(flagsOf(row).answer_bytes).toBeGreaterThan(0);
+    const next = await runGit(['ls-remote', remoteOf(suspended, 'acme/large')]);
+    expect(next.stderr).toContain('agent_halted');
+  });
+
+  test('an agent that is suspended while its push waits for the code host, which may have changed the refs', async () => {
+    const suspended = await given.agent();
+    const folder = await clone(suspended, 'acme/app');
+    makeCommit(folder, 100_000);
+    const whole = Promise.withResolvers<void>();
+    given.host.answer = (request) => {
+      if (request.method === 'GET' || request.headers['content-length'] === '4') return false;
+      request.resume().on('end', () => whole.resolve());
+      return undefined;
+    };
+    const pushing = runGit(['push', remoteOf(suspended, 'acme/app'), 'HEAD:agent/x'], { folder });
+    await whole.promise;
+    const began = performance.now();
+    await suspend(suspended);
+    const run = await pushing;
+    expect(performance.now() - began).toBeLessThan(SOON_MS);
+    expect([run.code, run.stderr]).toEqual([1, expect.stringMatching(/agent_halted[\s\S]*may have been made/)]);
+    await expect.poll(() => given.host.connections()).toBe(0);
+    await nothingIsLeft();
+    const row = await rows().then((all) => all.find(({ path }) => path?.endsWith('git-receive-pack'))!);
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+    expect(mayHaveActed(row)).toBe(true);
+    const flags = { outcome: 'unknown', ended: 'access_ended', ended_because: 'agent_suspended', pushed_refs: PUSHED };
+    expect(flagsOf(row)).toMatchObject(flags);
+    expect((await evidenceOf(given.world, suspended, row.id)).payload.pushed_refs).toEqual(PUSHED);
   });
 
   test('an agent that is suspended while it still sends: nothing is sent on', async () => {

@@ -50,7 +50,7 @@ export function StopDialog({ stopped, admins, onClose, onDone }) {
 const Stopping = () => html`
   <ul class="says">
     <li>Every call of every agent is refused from the next one on, also of agents that come later.</li>
-    <li>Calls that have been sent to a platform already are not called back.</li>
+    <li>Answers that agents are reading are cut within two seconds. What a platform has been sent already is not called back.</li>
     <li>Held calls go on waiting; one that is approved meanwhile is not made.</li>
     <li>When you resume, agents that were suspended by themselves stay suspended.</li>
   </ul>

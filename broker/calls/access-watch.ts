@@ -1,0 +1,100 @@
+/** Stops calls under way whose agent might not begin them any more: within two seconds, on every replica. */
+import type { Uses } from '../broker.ts';
+import type { Allowed, CallBudget } from '../egress/call-budget.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import { type AccessEnded, accessEnded } from '../policy/access-ended.ts';
+import type { Instant } from '../policy/facts.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import type { Forwarded } from './forwarded.ts';
+
+type Services = Uses<'clock' | 'log' | 'storeOutage'> & {
+  budget: CallBudget;
+  facts: FactsReader;
+  loadFacts: FactsLoader;
+};
+
+const EVERY_MS = 1_000;
+/** Calls that are younger were decided just now. Most have ended before they are looked at, and cost nothing. */
+const YOUNG_MS = 500;
+
+/**
+ * Looks at all calls under way once a second. Their facts are kept by version, so that a look costs one small statement an organisation, and
+ * nothing while no call is as old as that. Notifications are not relied on: they are lost while a connection is. While the store does not
+ * answer, calls go on, and none can begin.
+ */
+export function startAccessWatch(services: Services): { stop(): Promise<void> } {
+  const { broker, budget } = services;
+  let looking: Promise<void> | undefined;
+  const look = async (): Promise<void> => {
+    // An agent's calls are looked at by one question.
+    const asked = new Map<string, ReturnType<FactsReader>>();
+    const facts: FactsReader = (...of) => {
+      const key = of.slice(0, 3).join(' ');
+      const rows = asked.get(key) ?? services.facts(...of);
+      asked.set(key, rows);
+      return rows;
+    };
+    const looks = budget.underWay(performance.now() - YOUNG_MS).map(async (lease) => {
+      const why = lease.allowed && (await whyEnded({ ...services, facts }, lease.allowed, broker.clock()));
+      if (why) lease.stop(why);
+    });
+    const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected');
+    // That the store is away was logged when it went.
+    if (failed && !broker.storeOutage.isLasting())
+      broker.log.error(
+        { err: (failed as PromiseRejectedResult).reason },
+        'calls under way could not be looked at; retrying',
+      );
+  };
+  const timer = setInterval(() => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+  }, EVERY_MS);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await looking;
+    },
+  };
+}
+
+const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };
+
+async function whyEnded(
+  { facts, loadFacts }: Services,
+  { agentId, source, ...access }: Allowed,
+  now: Instant,
+): Promise<AccessEnded | undefined> {
+  const rows = await facts(agentId, access.platformId, source);
+  if (rows.length === 0) return GONE;
+  return accessEnded((await loadFacts(rows, access.platformId, now)).facts, access, now);
+}
+
+/**
+ * What became of a call that was stopped while it was made. `accessEnded`: why its answer is not handed out, or not as a whole. What had ended
+ * otherwise before stays what it is.
+ *
+ * @param why of its lease; undefined: it was not stopped
+ */
+export function asStopped<Result extends Forwarded>(
+  forwarded: Result,
+  why: AccessEnded | undefined,
+): { forwarded: Result; accessEnded?: AccessEnded } {
+  if (why === undefined) return { forwarded };
+  switch (forwarded.kind) {
+    case 'answer':
+      return { forwarded, accessEnded: why };
+    case 'unreachable':
+      return forwarded.code === 'access_ended' ? { forwarded, accessEnded: why } : { forwarded };
+    case 'streamed': {
+      const { streamed } = forwarded;
+      // Whoever took it was cut off: with the end, or in the middle of what had come as a whole.
+      const isCut = ['complete', 'client_closed', 'access_ended'].includes(streamed.ended);
+      if (!isCut) return { forwarded };
+      return { forwarded: { ...forwarded, streamed: { ...streamed, ended: 'access_ended' } }, accessEnded: why };
+    }
+    default:
+      return { forwarded };
+  }
+}

@@ -1,0 +1,22 @@
+/** A call that was stopped because its agent lost the access: what the agent is told of it. */
+import { mayBeSent, type Outcome } from '../audit/outcome.ts';
+
+/** The outcome that the agent is answered: what is on record, or where it may not read that any more, the refusal that it would get now. */
+export function toldOutcome(outcome: Outcome): Outcome {
+  const { call } = outcome;
+  if (call.accessEnded === undefined) return outcome;
+  const { reason, detail, halt } = call.accessEnded;
+  if (reason === 'platform_not_connected') return { kind: 'not_connected', call };
+  const mayBeMade = mayBeSent(outcome) && call.asked.method !== 'GET' ? ', and may have been made' : '';
+  const verdict = {
+    kind: 'deny',
+    reason,
+    detail: `${detail}; the call was under way${mayBeMade}`,
+    evaluated: [],
+    notEvaluated: [],
+    matched: [],
+    conditional: false,
+    ...(halt && { halt }),
+  } as const;
+  return { kind: 'denied', verdict, call };
+}

@@ -1,0 +1,45 @@
+/** Whether a call under way may go on, though it was allowed when it began: what the agent was given may have been taken from it since. */
+import { effectiveGrant } from './attenuation.ts';
+import { withoutBreakers } from './breaker.ts';
+import type { AgentHalt, Ask, CheckName, DenyReason, Facts, Instant } from './facts.ts';
+import { questionOf } from './rules.ts';
+import { standingChecks } from './standing-checks.ts';
+
+/** What a call was asked and allowed for. `through`: the id of the connection that it goes through, whether it named one or not. */
+export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & { through: string };
+
+/** Why a call may not go on. `halt`: present when the agent itself is halted. */
+export type AccessEnded = {
+  reason: DenyReason | 'platform_not_connected';
+  /** One sentence for a person; may change between releases. */
+  detail: string;
+  halt?: AgentHalt;
+};
+
+/** Neither rules nor breakers: by those a call was judged when it began. */
+const LOOKED_AT: ReadonlySet<CheckName> = new Set<CheckName>(['status', 'grant', 'ttl', 'child_liveness', 'scope']);
+const CHECKS = standingChecks.filter(([name]) => LOOKED_AT.has(name));
+
+/**
+ * Why the agent could not begin such a call now: it or its parent is suspended, revoked or expired, all agents are stopped, its grant is
+ * gone, has expired or leaves the scope out, the platform is suspended, or the connection is gone. Undefined: it goes on. The checks are
+ * those of `decide`. Pure; never throws.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function accessEnded(given: Facts, access: Access, now: Instant): AccessEnded | undefined {
+  const facts = withoutBreakers(given);
+  const grant = effectiveGrant(facts, access);
+  const matter = { facts, now, question: questionOf(facts, access, now), grant };
+  for (const [, check] of CHECKS) {
+    const finding = check(matter);
+    if (finding.kind !== 'deny') continue;
+    const { reason, detail, halt } = finding;
+    return { reason, detail, ...(halt && { halt }) };
+  }
+  if ((grant?.connectionId ?? facts.platform?.defaultConnectionId) !== access.through)
+    return { reason: 'no_permission_record', detail: 'the grant leads to another connection now' };
+  // People bring their own tokens to such a platform.
+  if (facts.platform?.perPerson || grant?.connection?.status !== 'not_connected') return undefined;
+  return { reason: 'platform_not_connected', detail: 'the connection was disconnected' };
+}

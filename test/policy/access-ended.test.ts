@@ -1,0 +1,72 @@
+/** What takes an agent the access that a call under way was allowed by, and what does not. */
+import { describe, expect, test } from 'vitest';
+import { accessEnded } from '../../broker/policy/access-ended.ts';
+import { decide } from '../../broker/policy/decide.ts';
+import type { BreakerFacts, Facts } from '../../broker/policy/facts.ts';
+import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
+
+const ACCESS = { platformId: 'crm', scope: 'crm:contacts.read', through: 'conn-main' };
+const given = (changes: Partial<Facts> = {}) => facts({ policy: policyOf(ALLOW_ALL), ...changes });
+const platform = given().platform!;
+const OPEN: BreakerFacts = {
+  cause: 'breaker_api_error',
+  openedAt: NOW - 1,
+  openUntil: NOW + 60_000,
+  trialUntil: null,
+};
+const connected = (status: 'active' | 'reauth_needed' | 'not_connected') =>
+  grant({ connectionId: 'conn-main', connection: { label: 'main', status } });
+
+describe('a call under way', () => {
+  test.each<[string, Partial<Facts>, string]>([
+    ['a suspended agent', { agent: agent({ status: 'suspended' }) }, 'agent_suspended'],
+    ['a revoked agent', { agent: agent({ status: 'revoked' }) }, 'agent_revoked'],
+    ['an agent whose time is over', { agent: agent({ expiresAt: NOW }) }, 'agent_revoked'],
+    ['a suspended parent', { agent: agent({ parent: parent({ status: 'suspended' }) }) }, 'agent_suspended'],
+    ['a parent without the grant', { agent: agent({ parent: parent({ grants: [] }) }) }, 'scope_not_granted'],
+    [
+      'a parent whose grant is over',
+      { agent: agent({ parent: parent({ grants: [grant({ expiresAt: NOW })] }) }) },
+      'grant_expired',
+    ],
+    ['no grant', { grants: [] }, 'no_permission_record'],
+    ['a grant on another connection', { grants: [grant({ connectionId: 'conn-other' })] }, 'no_permission_record'],
+    ['no default connection', { platform: { ...platform, defaultConnectionId: null } }, 'no_permission_record'],
+    ['a grant that is over', { grants: [grant({ expiresAt: NOW })] }, 'grant_expired'],
+    ['a grant without the scope', { grants: [grant({ scopes: ['crm:contacts.write'] })] }, 'scope_not_granted'],
+    ['a suspended platform', { platform: { ...platform, suspended: true } }, 'platform_suspended'],
+    [
+      'another default connection',
+      { platform: { ...platform, defaultConnectionId: 'conn-2' } },
+      'no_permission_record',
+    ],
+    ['a connection without a credential', { grants: [connected('not_connected')] }, 'platform_not_connected'],
+  ])('ends by %s', (_, changes, reason) => {
+    expect(accessEnded(given(), ACCESS, NOW)).toBeUndefined();
+    const ended = accessEnded(given(changes), ACCESS, NOW);
+    expect(ended).toMatchObject({ reason, detail: expect.stringMatching(/^\S.+/) });
+    // A call through another connection could begin.
+    const isElsewhere = ['platform_not_connected', 'no_permission_record'].includes(reason);
+    if (!isElsewhere) expect(decide(given(changes), ACCESS, NOW)).toMatchObject({ kind: 'deny', reason });
+  });
+
+  test.each<[string, Partial<Facts>]>([
+    ['another policy', { policy: policyOf({ effect: 'deny' }) }],
+    ['a guardrail', { guardrails: guardrailsOf({ name: 'none', effect: 'deny' }) }],
+    ['an open breaker', { breakers: [OPEN] }],
+    ['an open breaker of the parent', { agent: agent({ parent: parent({ breakers: [OPEN] }) }) }],
+    ['a grant that needs an approval now', { grants: [grant({ requireApproval: true })] }],
+    ['a grant with a limit', { grants: [grant({ constraints: { repos: ['acme/app'] } })] }],
+    [
+      'another grant, of which the call made no use',
+      { grants: [grant(), grant({ id: 'g-2', connectionId: 'conn-main', scopes: [] })] },
+    ],
+    ['a credential that the platform refused', { grants: [connected('reauth_needed')] }],
+    [
+      'a connection to which people bring their own tokens',
+      { platform: { ...platform, perPerson: true }, grants: [connected('not_connected')] },
+    ],
+  ])('goes on after %s', (_, changes) => {
+    expect(accessEnded(given(changes), ACCESS, NOW)).toBeUndefined();
+  });
+});

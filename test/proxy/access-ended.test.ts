@@ -1,0 +1,389 @@
+/** Answers under way of an agent that loses its access: cut within two seconds, told apart from whole ones, and on record as that. */
+import { once } from 'node:events';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { startReplica } from '../world/replica.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+/** Two seconds, and what a loaded machine takes beside. */
+const SOON_MS = 3_500;
+const STREAM = '/proxy/demo-main/items/stream';
+
+type Reading = {
+  auditId: string;
+  text: () => string;
+  /** How it ended: the code of its error, or `whole`; and when. */
+  ended: Promise<{ how: string; at: number }>;
+};
+
+/** Begins to read, and answers after the first piece. */
+async function read(agent: TestAgent, path: string): Promise<Reading> {
+  const { hostname, port } = new URL(agent.baseUrl);
+  const headers = { authorization: `Bearer ${agent.token()}` };
+  const asking = http.request({ hostname, port, path, headers, agent: false }).end();
+  onTestFinished(() => void asking.destroy());
+  // Told to whoever reads the answer, too.
+  asking.on('error', () => {});
+  const [response] = (await once(asking, 'response')) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  let text = '';
+  response.on('data', (piece) => {
+    text += String(piece);
+  });
+  const ended = new Promise<{ how: string; at: number }>((resolve) => {
+    const over = (how: string) => resolve({ how, at: performance.now() });
+    response.on('end', () => over('whole'));
+    response.on('error', (error: NodeJS.ErrnoException) => over(error.code ?? error.message));
+  });
+  await once(response, 'data');
+  return { auditId: String(response.headers['x-svc-audit-id']), text: () => text, ended };
+}
+
+describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { timeout: 30_000 }, (store) => {
+  let world: World;
+  let address = '';
+  /** Streams that the platform answers now, by their paths. */
+  const answering = new Map<string, number>();
+  let answer: (request: IncomingMessage, response: ServerResponse) => void = () => {};
+  beforeAll(async () => {
+    const server = http.createServer((request, response) => {
+      const path = request.url ?? '';
+      if (!path.startsWith('/items/stream')) return answer(request, response);
+      answering.set(path, (answering.get(path) ?? 0) + 1);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const more = setInterval(() => response.write('data: more\n\n'), 20);
+      response.on('close', () => {
+        clearInterval(more);
+        answering.set(path, (answering.get(path) ?? 0) - 1);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address });
+    return () => {
+      server.closeAllConnections();
+      server.close();
+    };
+  });
+
+  async function demo(): Promise<{ organisation: Organisation; agent: TestAgent }> {
+    const organisation = await world.organisation({ rules: ALLOW_ALL });
+    await organisation.platform({ manifest: { base_url: `http://${address}` } });
+    return { organisation, agent: await organisation.agent({ rules: ALLOW_ALL }) };
+  }
+  const held = () => world.running.services.budget.held;
+  /** Calls that may be stopped, and were not. */
+  const underWay = () => world.running.services.budget.underWay(Number.POSITIVE_INFINITY).length;
+  const flagsOf = ({ flags }: { flags: string | null }) => JSON.parse(flags ?? '{}');
+  async function rowOf({ id }: Organisation, auditId: string) {
+    const rows = await listAuditRows(world.running.broker.store.db, id, { limit: 100 });
+    return rows.find((row) => row.id === auditId)!;
+  }
+  const suspend = (organisation: Organisation, agent: TestAgent) =>
+    organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'enough' });
+  const grantOf = (agent: TestAgent) => `/owner/agents/${agent.agentId}/grants/demo`;
+
+  test('whatever takes the access cuts its streams; those of others, and a policy that changes, do not', async () => {
+    const changes: Record<string, (organisation: Organisation, agent: TestAgent) => Promise<string>> = {
+      suspended: async (organisation, agent) => {
+        await suspend(organisation, agent);
+        return 'agent_suspended';
+      },
+      revoked: async (organisation, agent) => {
+        await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
+        return 'agent_revoked';
+      },
+      deleted: async (organisation, agent) => {
+        await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
+        expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/delete`, {})).status).toBe(200);
+        return 'agent_revoked';
+      },
+      'all stopped': async (organisation) => {
+        expect((await organisation.ask('POST', '/owner/agents/suspend-all', {})).status).toBe(200);
+        return 'agent_suspended';
+      },
+      'the platform suspended': async (organisation) => {
+        expect((await organisation.ask('POST', '/owner/platforms/demo/suspend')).status).toBe(200);
+        return 'platform_suspended';
+      },
+      'the grant removed': async (organisation, agent) => {
+        expect((await organisation.ask('DELETE', grantOf(agent))).status).toBeLessThan(300);
+        return 'no_permission_record';
+      },
+      'the connection removed': async (organisation) => {
+        const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+        expect((await organisation.ask('DELETE', `/owner/connections/${connections[0].id}`)).status).toBeLessThan(300);
+        return 'no_permission_record';
+      },
+      'the grant narrowed': async (organisation, agent) => {
+        const change = { scopes: ['demo:write'] };
+        expect((await organisation.ask('POST', grantOf(agent), change)).status).toBe(200);
+        return 'scope_not_granted';
+      },
+    };
+    const cut = Object.entries(changes).map(async ([name, change]) => {
+      const { organisation, agent } = await demo();
+      const neighbour = await organisation.agent({ rules: ALLOW_ALL });
+      const path = `${STREAM}-${name.replaceAll(' ', '-')}`;
+      const reading = await read(agent, path);
+      const other = await read(neighbour, `${STREAM}-neighbour`);
+      const reason = await change(organisation, agent);
+      const began = performance.now();
+      const { how, at } = await reading.ended;
+      expect([name, how]).toEqual([name, 'ECONNRESET']);
+      expect(at - began, name).toBeLessThan(SOON_MS);
+      await expect.poll(() => answering.get(path.slice('/proxy/demo-main'.length)), { timeout: 2_000 }).toBe(0);
+      await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
+      const row = await rowOf(organisation, reading.auditId);
+      expect(row).toMatchObject({ result: 'allowed', upstream_status: 200 });
+      const flags = flagsOf(row);
+      expect([name, flags.ended, flags.ended_because]).toEqual([name, 'access_ended', reason]);
+      expect(flags.answer_bytes).toBeGreaterThanOrEqual(reading.text().length);
+      if (name === 'suspended') await evidenceOf(world, agent, row.id);
+      if (['all stopped', 'the platform suspended', 'the connection removed'].includes(name)) return;
+      const soFar = other.text().length;
+      await expect.poll(() => other.text().length).toBeGreaterThan(soFar);
+    });
+
+    const { organisation, agent } = await demo();
+    const going = await read(agent, STREAM);
+    const policy = await organisation.policy([{ effect: 'deny' }]);
+    const changed = await organisation.ask('POST', `/owner/agents/${agent.agentId}/policy`, { policy });
+    expect(changed.status, changed.text).toBe(200);
+    await organisation.guardrails([{ name: 'none', effect: 'deny' }]);
+    await Promise.all(cut);
+    const soFar = going.text().length;
+    await expect.poll(() => going.text().length).toBeGreaterThan(soFar);
+    await suspend(organisation, agent);
+    expect((await going.ended).how).toBe('ECONNRESET');
+  });
+
+  test('the end of a grant, of an agent and of a parent is one, too', async () => {
+    const { organisation, agent: parent } = await demo();
+    const soon = world.running.broker.clock() + 3_000;
+    const grants = { demo: { scopeList: Object.keys(DEMO_SCOPES), expires_at: soon } };
+    const ending = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const child = await childOf(world, organisation, parent);
+    const mortal = await organisation.agent({ rules: ALLOW_ALL, agent: { expires_at: soon } });
+    const readings = await Promise.all([ending, mortal, child].map((one) => read(one, STREAM)));
+    await suspend(organisation, parent);
+    const ends = await Promise.all(readings.map(({ ended }) => ended));
+    expect(ends.map(({ how }) => how)).toEqual(Array(3).fill('ECONNRESET'));
+    const because = async ({ auditId }: Reading) => {
+      await expect.poll(async () => (await rowOf(organisation, auditId)).state).toBe('final');
+      return flagsOf(await rowOf(organisation, auditId)).ended_because;
+    };
+    expect(await Promise.all(readings.map(because))).toEqual(['grant_expired', 'agent_revoked', 'agent_suspended']);
+  });
+
+  test('a client that takes the end of the connection for the end of the answer is reset', async () => {
+    const { organisation, agent } = await demo();
+    const socket = connect(Number(new URL(agent.baseUrl).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.write(`GET ${STREAM} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer ${agent.token()}\r\n\r\n`);
+    const error = once(socket, 'error').catch((thrown) => [thrown]);
+    let text = '';
+    socket.on('data', (piece) => {
+      text += piece.toString();
+    });
+    await expect.poll(() => text).toContain('data: more');
+    expect(text.toLowerCase()).not.toContain('transfer-encoding');
+    await suspend(organisation, agent);
+    expect((await error)[0].code).toBe('ECONNRESET');
+  });
+
+  test('a client that takes nothing leaves nothing behind', async () => {
+    const { organisation, agent } = await demo();
+    answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': 64 * 1024 * 1024 });
+      const piece = Buffer.alloc(64 * 1024);
+      const fill = () => {
+        while (!response.destroyed && response.write(piece));
+      };
+      response.on('drain', fill);
+      fill();
+    };
+    const socket = connect(Number(new URL(agent.baseUrl).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    const path = '/proxy/demo-main/items/large';
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${agent.token()}\r\n\r\n`);
+    await expect.poll(() => held().bytes, { timeout: 5_000 }).toBeGreaterThan(100_000);
+    await suspend(organisation, agent);
+    await expect.poll(held, { timeout: SOON_MS }).toEqual({ calls: 0, bytes: 0 });
+    const [row] = (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 10 })).filter(
+      ({ kind }) => kind === 'action',
+    );
+    expect(flagsOf(row!)).toMatchObject({ ended: 'access_ended', ended_because: 'agent_suspended' });
+    expect(flagsOf(row!).answer_bytes).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  test('a request that is still sent, or not answered yet, is broken off, and refused as the next one will be', async () => {
+    const { organisation, agent } = await demo();
+    const begun = new Set<string>();
+    const broken: string[] = [];
+    answer = (request, response) => {
+      begun.add(request.method ?? '');
+      request.on('data', () => {});
+      response.on('close', () => broken.push(`${request.method} ${request.complete ? 'whole' : 'cut'}`));
+    };
+    const { hostname, port } = new URL(agent.baseUrl);
+    const asking = http.request({
+      hostname,
+      port,
+      path: '/proxy/demo-main/items',
+      method: 'POST',
+      headers: { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/octet-stream' },
+    });
+    onTestFinished(() => void asking.destroy());
+    asking.on('error', () => {});
+    const sending = setInterval(() => asking.write(Buffer.alloc(100_000)), 20);
+    onTestFinished(() => clearInterval(sending));
+    const waiting = fetch(`${agent.baseUrl}/proxy/demo-main/items/1`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    await expect.poll(() => begun.size, { timeout: 10_000 }).toBe(2);
+    expect(held().calls).toBe(2);
+    const answered = once(asking, 'response') as Promise<[IncomingMessage]>;
+    await suspend(organisation, agent);
+    const [response] = await answered;
+    clearInterval(sending);
+    const told = JSON.parse((await response.setEncoding('utf8').toArray()).join(''));
+    expect([response.statusCode, told.error, told.reason], told.detail).toEqual([
+      403,
+      'agent_halted',
+      'agent_suspended',
+    ]);
+    expect(told.detail).toContain('may have been made');
+    const got = await waiting;
+    expect([got.status, ((await got.json()) as { reason: string }).reason]).toEqual([403, 'agent_suspended']);
+    await expect.poll(() => broken.sort()).toEqual(['GET whole', 'POST cut']);
+    await expect.poll(held).toEqual({ calls: 0, bytes: 0 });
+    const row = await rowOf(organisation, told.audit_id);
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+    expect(flagsOf(row)).toMatchObject({
+      code: 'access_ended',
+      outcome: 'unknown',
+      ended: 'access_ended',
+      ended_because: 'agent_suspended',
+    });
+  });
+
+  test('POST /v1/actions: the call is made to its end and on record; its answer is not handed out until it may be', async () => {
+    const { organisation, agent } = await demo();
+    const responses: ServerResponse[] = [];
+    answer = (request, response) => {
+      request.resume();
+      response.setHeader('content-type', 'application/json');
+      responses.push(response);
+    };
+    const write = { platform: 'demo', scope: 'demo:write', method: 'POST', endpoint: '/items', data: { a: 1 } };
+    const headers = { 'idempotency-key': 'once', 'content-type': 'application/json' };
+    const ask = () => agent.request('POST', '/v1/actions', { body: JSON.stringify(write), headers });
+    const asked = ask();
+    await expect.poll(() => responses.length).toBe(1);
+    await suspend(organisation, agent);
+    await expect.poll(underWay, { timeout: SOON_MS }).toBe(0);
+    responses[0]!.end('{"secret":"of the platform"}');
+    const refused = await asked;
+    expect([refused.status, refused.body.error, refused.body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
+    expect(refused.text).not.toContain('of the platform');
+    const { row } = await evidenceOf(world, agent, refused.body.audit_id);
+    expect(row).toMatchObject({ result: 'allowed', upstream_status: 200 });
+    expect(flagsOf(row)).toMatchObject({ ended: 'access_ended', ended_because: 'agent_suspended' });
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    const again = await ask();
+    expect([again.status, again.body.data]).toEqual([200, { secret: 'of the platform' }]);
+    expect(responses).toHaveLength(1);
+    await expect.poll(held).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  test('a tool of /mcp: the same', async () => {
+    const { organisation } = await demo();
+    let response: ServerResponse | undefined;
+    answer = (_, asked) => {
+      response = asked;
+    };
+    const decision = { name: 'desktop', grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };
+    const client = new OAuthClient(world);
+    const { access_token: token } = await client.tokens(browserOf(world, organisation.owner), {}, decision);
+    const called = callMcp(world.running.baseUrl, token, {
+      method: 'tools/call',
+      params: {
+        name: 'read_platform',
+        arguments: { platform: 'demo', endpoint: '/items/1', scope: 'demo:read' },
+      },
+    });
+    await expect.poll(() => response).toBeDefined();
+    expect((await organisation.ask('POST', '/owner/agents/suspend-all', {})).status).toBe(200);
+    await expect.poll(underWay, { timeout: SOON_MS }).toBe(0);
+    response!.setHeader('content-type', 'application/json').end('{"secret":"of the platform"}');
+    const { text } = await called;
+    expect(text).toContain('agent_suspended');
+    expect(text).not.toContain('of the platform');
+  });
+
+  test('a hundred streams: a few statements a second; those of one agent are cut, and none of the others', async () => {
+    await expect.poll(held, { timeout: 5_000 }).toEqual({ calls: 0, bytes: 0 });
+    const { organisation, agent } = await demo();
+    const others = await Promise.all(Array.from({ length: 4 }, () => organisation.agent({ rules: ALLOW_ALL })));
+    const readings = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => read(at % 5 === 0 ? agent : others[at % 4]!, STREAM)),
+    );
+    const { store } = world.running.broker;
+    const { read: ask } = store;
+    const asked: string[] = [];
+    store.read = (statement, values) => {
+      asked.push(statement.name);
+      return ask.call(store, statement, values);
+    };
+    onTestFinished(() => {
+      store.read = ask;
+    });
+    await pause(3_000);
+    // All of them are looked at with a few small statements a second.
+    expect(asked.length, asked.join()).toBeLessThan(20);
+    // In full once an agent, since nothing changes.
+    expect(asked.filter((name) => !name.startsWith('fact_version')).length).toBeLessThanOrEqual(5);
+    await suspend(organisation, agent);
+    const mine = readings.filter((_, at) => at % 5 === 0);
+    const theirs = readings.filter((_, at) => at % 5 !== 0);
+    const ends = await Promise.all(mine.map(({ ended }) => ended));
+    expect(ends.map(({ how }) => how)).toEqual(mine.map(() => 'ECONNRESET'));
+    const before = theirs.map(({ text }) => text().length);
+    await pause(500);
+    for (const [at, { text }] of theirs.entries()) expect(text().length).toBeGreaterThan(before[at]!);
+    await expect.poll(() => held().calls, { timeout: 5_000 }).toBe(80);
+    await Promise.all(others.map((other) => suspend(organisation, other)));
+    await Promise.all(theirs.map(({ ended }) => ended));
+    await expect.poll(held).toEqual({ calls: 0, bytes: 0 });
+    expect(answering.get(STREAM.slice('/proxy/demo-main'.length))).toBe(0);
+  });
+
+  test.runIf(store === 'postgres')('MR-08 at another replica than the one that was told', async () => {
+    const { organisation, agent } = await demo();
+    const replica = await startReplica(world);
+    onTestFinished(() => replica.process.signal('SIGKILL'));
+    const reading = await read(replica.asks(agent), `${STREAM}-elsewhere`);
+    await pause(1_000);
+    await suspend(organisation, agent);
+    const began = performance.now();
+    const { how, at } = await reading.ended;
+    expect(how).toBe('ECONNRESET');
+    expect(at - began).toBeLessThan(SOON_MS);
+    await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
+    expect(flagsOf(await rowOf(organisation, reading.auditId))).toMatchObject({
+      ended: 'access_ended',
+      ended_because: 'agent_suspended',
+    });
+    await expect.poll(() => answering.get('/items/stream-elsewhere')).toBe(0);
+  });
+});
