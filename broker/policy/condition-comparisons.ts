@@ -82,9 +82,13 @@ function isWrittenAs(text: string, value: CelValue): boolean {
 }
 
 function isEqual(left: CelValue, right: CelValue, meter: Meter): boolean {
-  if (meter.isForm && typeof left !== typeof right) {
-    if (typeof left === 'string') return isWrittenAs(left, right);
-    if (typeof right === 'string') return isWrittenAs(right, left);
+  if (typeof left !== typeof right) {
+    if (meter.isForm && typeof left === 'string' && isWrittenAs(left, right)) return true;
+    if (meter.isForm && typeof right === 'string' && isWrittenAs(right, left)) return true;
+    if (isReadAs(left, right, meter) || isReadAs(right, left, meter)) {
+      if (!meter.loose) meter.isAmbiguous = true;
+      return meter.loose;
+    }
   }
   if (typeof left === 'string') {
     if (typeof right !== 'string' || left.length !== right.length) return false;
@@ -125,6 +129,29 @@ type Time = { $typeName: string; seconds: bigint; nanos: number };
 function timeOf(value: object): Time | undefined {
   const { message } = value as { message?: Partial<Time> };
   return message?.seconds === undefined ? undefined : (message as Time);
+}
+
+const TRUE = /^\s*(?:true|t|yes|y|on|1)\s*$/i;
+const FALSE = /^\s*(?:false|f|no|n|off|0)?\s*$/i;
+/** Longer texts are no numbers, and longer lists no single values. */
+const MOST_READ = 40;
+
+/**
+ * Whether lenient servers take one value for another of another type: `"true"` and `1` for true, `"1e3"` for 1000, as binders of Rails, PHP
+ * and Jackson do; a list for its member, as APIs do that take one or several.
+ */
+function isReadAs(written: CelValue, value: CelValue, meter: Meter): boolean {
+  if (isCelList(written)) {
+    if (typeof value === 'object' || written.size > MOST_READ) return false;
+    for (const member of written) if (isEqual(member, value, meter) || isReadAs(member, value, meter)) return true;
+    return false;
+  }
+  if (typeof value === 'boolean') {
+    const text = isNumber(written) ? String(written) : written;
+    return typeof text === 'string' && text.length <= MOST_READ && (value ? TRUE : FALSE).test(text);
+  }
+  if (typeof written !== 'string' || !isNumber(value)) return false;
+  return written.length <= MOST_READ && written.trim() !== '' && isSameScalar(Number(written), value);
 }
 
 function isEqualList(left: CelList, right: CelList, meter: Meter): boolean {

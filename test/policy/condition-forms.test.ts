@@ -29,7 +29,7 @@ describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body
     [`13 == ${place}`, '13', true],
     [`${place} == "13"`, '13', true],
     [`${place} != 13`, '12', true],
-    [`${place} == 13`, '0013', false],
+    [`${place} == 13`, '0014', false],
     [`${place} in [12, 13]`, '13', true],
   ])('%s of %s is %s', (source, text, value) => {
     expect(evaluate(source, amount(text))).toEqual({ ok: true, value });
@@ -43,7 +43,60 @@ describe.each(['request.body.amount', 'request.body.inner.amount', 'request.body
 
   test.each(['', 'much', '1e9', '0x10', ' 5', '5 ', '٥', '12345678901234567890'])('%j is no number', (text) => {
     expect(evaluate(`${place} > 1`, amount(text))).toMatchObject({ ok: false });
-    expect(evaluate(`${place} == 5`, amount(text))).toEqual({ ok: true, value: false });
+    expect(evaluate(`${place} == 5`, amount(text))).toMatchObject({ ok: true, value: false });
+  });
+});
+
+describe.each([
+  ['JSON', false],
+  ['a form', true],
+])('values of %s that lenient servers take for values of another type', (_, isForm) => {
+  test.each<[string, JsonObject['x']]>([
+    ['== true', 'TRUE'],
+    ['== true', 'on'],
+    ['== true', '1'],
+    ['== true', 1],
+    ['== false', '0'],
+    ['== false', 'no'],
+    ['== false', 0],
+    ['== 1000', '1e3'],
+    ['== 1000', ' 1000 '],
+    ['== 1000', '01000'],
+    ['in [999, 1000]', '+1000'],
+    ['== 255', '0xff'],
+    ['== "eve"', ['eve']],
+    ['== "eve"', ['ann', 'eve']],
+    ['== 7', ['7']],
+  ])('`%s` of %j: the stricter answer counts', (comparison, x) => {
+    const source = `request.body.x ${comparison}`;
+    expect(evaluate(source, { x } as JsonObject, isForm)).toEqual({
+      ok: true,
+      value: false,
+      loosely: { ok: true, value: true },
+    });
+    expect(evaluate(`!(${source})`, { x } as JsonObject, isForm)).toMatchObject({
+      ok: true,
+      value: true,
+      loosely: { ok: true, value: false },
+    });
+  });
+
+  test.each<[string, JsonObject['x']]>([
+    ['== true', 'truth'],
+    ['== true', 2],
+    ['== true', ['ann']],
+    ['== false', 'nothing'],
+    ['== 1000', '1000 EUR'],
+    ['== 0', ''],
+    ['== 0', ' '],
+    ['== "eve"', ['ann', { to: 'eve' }]],
+    ['== "eve"', { to: 'eve' }],
+    ['== ["eve"]', ['ann']],
+    ['== null', 'null'],
+    ['== "ann"', 'Ann'],
+    ['== 5', `${'0'.repeat(60)}5`],
+  ])('`%s` of %j has one reading', (comparison, x) => {
+    expect(evaluate(`request.body.x ${comparison}`, { x } as JsonObject, isForm)).toEqual({ ok: true, value: false });
   });
 });
 
@@ -61,7 +114,7 @@ test.each<[string, JsonObject['x'], string, boolean]>([
   for (const x of [value, text])
     expect(evaluate(`request.body.x ${comparison}`, { x } as JsonObject)).toEqual({ ok: true, value: result });
   if (typeof value !== 'string' && !comparison.includes('"'))
-    expect(evaluate(`request.body.x ${comparison.replace('!=', '==')}`, { x: text }, false)).toEqual({
+    expect(evaluate(`request.body.x ${comparison.replace('!=', '==')}`, { x: text }, false)).toMatchObject({
       ok: true,
       value: false,
     });
@@ -69,7 +122,7 @@ test.each<[string, JsonObject['x'], string, boolean]>([
 
 test('in JSON a text is never a number', () => {
   expect(evaluate('request.body.amount > 1', amount('5'), false)).toMatchObject({ ok: false });
-  expect(evaluate('request.body.amount == 5', amount('5'), false)).toEqual({ ok: true, value: false });
+  expect(evaluate('request.body.amount == 5', amount('5'), false)).toMatchObject({ ok: true, value: false });
 });
 
 describe.each([
