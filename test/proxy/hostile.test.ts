@@ -221,6 +221,14 @@ describe('bodies', () => {
     ['in another charset, in which it may be another', '{"to":"ann"}', 'application/json; charset=utf-7'],
     ['in a list', '[{"to":"eve"}]', 'application/json'],
     ['without a type', '{"to":"eve"}', ' '],
+    ['by the first of two types', '{"to":"eve"}', 'application/json, text/plain'],
+    ['by a type up to a blank', '{"to":"eve"}', 'application/json x'],
+    ['in a form by the first of two types', 'to=eve', 'application/x-www-form-urlencoded, text/plain'],
+    [
+      'in parts behind a boundary that Rack ends at its comma',
+      '--b,c\r\ncontent-disposition: form-data; name="x"\r\n\r\n\r\n--b\r\ncontent-disposition: form-data; name="to"\r\n\r\neve\r\n--b--\r\n\r\n--b,c--\r\n',
+      'multipart/form-data; boundary="b,c"',
+    ],
     ['in a form', 'to=eve', 'application/x-www-form-urlencoded'],
     ['twice in a form', 'to=ann&to=eve', 'application/x-www-form-urlencoded'],
     ['in a form, with stray brackets', 'to=ann&to[=eve', 'application/x-www-form-urlencoded'],
@@ -380,7 +388,7 @@ describe('bodies', () => {
     ],
     ['JSON by a type that has it in it, as Laravel looks for it', '{"_method":"DELETE"}', 'text/plain; a=/json'],
     ['JSON with an escaped name', '{"a":{"b":["}"]},"_meth\\u006fd":"delete"}', 'text/plain, application/json'],
-  ])('%s that names another method is refused', async (_, body, type) => {
+  ])('HD-06 %s that names another method is refused', async (_, body, type) => {
     const before = world.upstream.seen.length;
     const answer = await write(body, type, ALLOW_ALL);
     expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining('names a method') } });
@@ -426,6 +434,61 @@ describe('bodies', () => {
     const page = '<form><input name="_method" value="DELETE"></form>';
     const body = part('Content-Disposition: form-data; name="page"; filename="a.html"', page);
     expect(await write(body, PARTS, ALLOW_ALL)).toMatchObject({ status: 200 });
+  });
+
+  describe('a mutation does not pass as a query', () => {
+    let reader: TestAgent;
+    beforeAll(async () => {
+      const scopes = { 'graph:read': ['query *'], 'graph:write': ['mutation *'] };
+      await organisation.platform({ id: 'graph', manifest: { kind: 'graphql', scopes } });
+      reader = await organisation.agent({ rules: ALLOW_ALL, grants: { graph: { scopeList: ['graph:read'] } } });
+    });
+    const post = (body: string | Buffer, headers: Record<string, string> = {}, query = '') =>
+      rawClient(() => reader)('POST', `/proxy/graph-main${query}`, {
+        body,
+        headers: { 'content-type': 'application/json', ...headers },
+      });
+    const READS = '{"query":"{ viewer { id } }"}';
+    const WRITES = '{"query":"mutation { wipe }"}';
+
+    test('its twin', async () => {
+      expect((await post(READS)).status).toBe(200);
+      expect((await post(WRITES)).status).toBe(403);
+    });
+
+    test.each<[string, string | Buffer, Record<string, string>?, string?]>([
+      ['as the document alone', 'mutation { wipe }', { 'content-type': 'application/graphql' }],
+      ['in a form', 'query=mutation%7Bwipe%7D', { 'content-type': 'application/x-www-form-urlencoded' }],
+      ['in a list', `[${READS},${WRITES}]`],
+      ['in a text', WRITES, { 'content-type': 'text/plain' }],
+      ['without a type', WRITES, { 'content-type': ' ' }],
+      ['by the first of two types', WRITES, { 'content-type': 'application/json, text/plain' }],
+      ['in another charset', Buffer.from(WRITES, 'utf16le'), { 'content-type': 'application/json; charset=utf-16' }],
+      ['in a coding', gzipSync(WRITES), { 'content-encoding': 'gzip' }],
+      ['behind a byte order mark', `\uFEFF${WRITES}`],
+      ['twice', '{"query":"{ viewer { id } }","query":"mutation { wipe }"}'],
+      ['in the query, too', READS, {}, '?query=mutation%7Bwipe%7D'],
+      ['by its hash', '{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"ab"}}}'],
+      [
+        'in parts',
+        '--b\r\ncontent-disposition: form-data; name="operations"\r\n\r\n{"query":"mutation { wipe }"}\r\n--b--\r\n',
+        { 'content-type': 'multipart/form-data; boundary=b' },
+      ],
+      ['in a long body', `{"query":"{ viewer { id } }${' '.repeat(1_100_000)}"}`],
+    ])('%s', async (_, body, headers, query) => {
+      const before = world.upstream.seen.length;
+      const { status } = await post(body, headers, query);
+      expect([400, 403, 413]).toContain(status);
+      expect(world.upstream.seen.length).toBe(before);
+      await world.forgive();
+    });
+
+    test('by GET', async () => {
+      const before = world.upstream.seen.length;
+      const answer = await rawClient(() => reader)('GET', '/proxy/graph-main?query=mutation%7Bwipe%7D');
+      expect(answer.status).toBe(403);
+      expect(world.upstream.seen.length).toBe(before);
+    });
   });
 
   test('a body that breaks off is not sent, and is on record', async () => {
