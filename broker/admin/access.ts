@@ -1,7 +1,8 @@
 /** Why an agent cannot use a scope now: by the decision for calls, and by the connection that they would use. */
 
+import type { Uses } from '../broker.ts';
 import { connectionLack } from '../calls/connect.ts';
-import { connectionOf } from '../facts/connection-facts.ts';
+import { connectionOf, type Usability, usabilityOf } from '../facts/connection-facts.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { accessTo } from '../policy/access.ts';
 import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
@@ -9,6 +10,7 @@ import { decide } from '../policy/decide.ts';
 import { didYouMean } from '../policy/did-you-mean.ts';
 import type { Ask, DenyReason, Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
+import { listConnections } from '../store/connections.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
@@ -24,6 +26,9 @@ export type Standing =
 
 type Rows = readonly FactsRow[];
 
+/** Facts, and the connections that a first grant could lead to. */
+type Known = LoadedFacts & { grantable: readonly Usability[] };
+
 /**
  * Whether an agent lacks a scope, and whether its owners could grant it. Without a scope: the best result of any scope of the
  * platform.
@@ -31,7 +36,7 @@ type Rows = readonly FactsRow[];
  * @param rows the facts about the agent and that platform
  */
 export async function standingOf(
-  services: { loadFacts: FactsLoader },
+  services: Uses<'store'> & { loadFacts: FactsLoader },
   rows: Rows,
   asked: { platformId: string; scope: string | undefined },
   now: Instant,
@@ -40,20 +45,37 @@ export async function standingOf(
   const loaded = await services.loadFacts(rows, platformId, now);
   const { platform } = loaded.facts;
   if (!platform) return { kind: 'unknown_platform' };
-  if (scope === undefined) return standingOnPlatform(loaded, rows, platformId, now);
-  const standing = standingOfScope(loaded, rows, { platformId, scope }, now);
+  const known = { ...loaded, grantable: await grantableConnections(services, rows, platformId) };
+  if (scope === undefined) return standingOnPlatform(known, platformId, now);
+  const standing = standingOfScope(known, { platformId, scope }, now);
   if (standing.kind !== 'refused' || platform.rules.scopes.has(scope)) return standing;
   const detail = `${standing.detail}.${didYouMean(scope, platform.rules.scopes.keys())}`;
   return { kind: 'refused', detail: detail.replace(/\.$/, '') };
 }
 
+/**
+ * The platform's default connection, else each that it has: where none is the default, the owner says which one the grant is for.
+ * Of an agent without a grant there the rows tell of the default one.
+ */
+async function grantableConnections(
+  { broker }: Uses<'store'>,
+  rows: Rows,
+  platformId: string,
+): Promise<readonly Usability[]> {
+  const row = present(rows[0], 'agent');
+  const connection = connectionOf(row);
+  if (connection !== undefined) return [connection];
+  const all = await listConnections(broker.store.db, row.organisation_id);
+  return all.filter((one) => one.platform_id === platformId).map(usabilityOf);
+}
+
 /** If a call has to name a connection: the best result of any connection. */
-function standingOfScope(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
-  const { platform, grants } = loaded.facts;
+function standingOfScope(known: Known, ask: Ask, now: Instant): Standing {
+  const { platform, grants } = known.facts;
   const choices = connectionChoices(grants, ask, present(platform, 'platform').defaultConnectionId);
-  if (choices.length === 0) return standingThrough(loaded, rows, ask, now);
+  if (choices.length === 0) return standingThrough(known, ask, now);
   const standings = choices.map(({ connectionId, connection }): Standing => {
-    const standing = standingThrough(loaded, rows, { ...ask, connectionId: present(connectionId, 'connection') }, now);
+    const standing = standingThrough(known, { ...ask, connectionId: present(connectionId, 'connection') }, now);
     if (standing.kind !== 'usable') return standing;
     const name = connection ? `${connectionId} (${connection.label})` : connectionId;
     return { kind: 'usable', detail: `${standing.detail}, with connection_id ${name}` };
@@ -62,11 +84,11 @@ function standingOfScope(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant
 }
 
 /** What the decision says, and whether its connection is there for it. An owner can change either. */
-function standingThrough(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
+function standingThrough(known: Known, ask: Ask, now: Instant): Standing {
   const { platformId } = ask;
-  const access = accessTo(loaded.facts, ask, now);
+  const access = accessTo(known.facts, ask, now);
   if (access.kind === 'refused') return access;
-  const lack = lackOf(loaded, rows, ask);
+  const lack = lackOf(known, ask);
   if (lack === 'platform_not_connected')
     return { kind: 'missing', reason: 'not_connected', detail: `no connection of ${platformId} can be used` };
   if (access.kind === 'missing' || lack === undefined) return access;
@@ -104,15 +126,15 @@ function bestOf<T extends Standing>(standings: readonly T[]): T {
   return present(standings.toSorted((a, b) => rank(a) - rank(b))[0], 'standing');
 }
 
-function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string, now: Instant): Standing {
-  const { facts } = loaded;
+function standingOnPlatform(known: Known, platformId: string, now: Instant): Standing {
+  const { facts } = known;
   const scopes = new Set([
     ...present(facts.platform, 'platform').rules.scopes.keys(),
     ...facts.grants.flatMap((grant) => grant.scopes),
   ]);
   const all = [...scopes].map((scope) => ({
     scope,
-    ...standingOfScope(loaded, rows, { platformId, scope }, now),
+    ...standingOfScope(known, { platformId, scope }, now),
   }));
   if (all.length === 0) return { kind: 'refused', detail: `${platformId} has no scope that could be granted` };
   const best = bestOf(all);
@@ -122,14 +144,18 @@ function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string,
 }
 
 /** On a platform with tokens per person, the shared connection is not relevant. */
-function lackOf({ facts, platform, connections }: LoadedFacts, rows: Rows, ask: Ask) {
+function lackOf({ facts, platform, connections, grantable }: Known, ask: Ask) {
   const { manifest } = present(platform, 'platform');
   if (manifest.per_person?.enabled) return undefined;
   const grant = effectiveGrant(facts, ask);
-  // Of an agent without a grant there the rows tell of the default connection.
-  const connection = grant === undefined ? connectionOf(present(rows[0], 'agent')) : connections.get(grant.id);
-  return connectionLack(manifest, connection, ask.scope);
+  if (grant !== undefined) return connectionLack(manifest, connections.get(grant.id), ask.scope);
+  const lacks = grantable.map((connection) => connectionLack(manifest, connection, ask.scope));
+  if (lacks.includes(undefined)) return undefined;
+  return LACKS.find((lack) => lacks.includes(lack)) ?? 'platform_not_connected';
 }
+
+/** What is soonest put right, first. */
+const LACKS = ['needs_consent', 'platform_reauth_needed'] as const;
 
 /** What keeps a granted scope from being used still, as far as it is an owner's to change. */
 export type Remaining = {
@@ -152,7 +178,7 @@ export async function whatRemains(
     const ask = { platformId, scope, ...(connectionId !== null && { connectionId }) };
     const verdict = decide({ ...loaded.facts, breakers: [] }, ask, now);
     if (verdict.kind === 'deny') return [{ reason: verdict.reason, detail: `${scope}: ${verdict.detail}.` }];
-    const reason = lackOf(loaded, rows, ask);
+    const reason = lackOf({ ...loaded, grantable: [] }, ask);
     if (reason === undefined) return [];
     return [{ reason, detail: toConnect(reason, platformId, scope) }];
   });

@@ -29,7 +29,7 @@ export async function askAccess(
   };
   const pending = await findOpenRequest(broker.store.db, asked, now);
   if (pending) return { kind: 'pending', request: pending };
-  const standing = await standingOf({ loadFacts }, rows, { platformId, scope }, now);
+  const standing = await standingOf({ broker, loadFacts }, rows, { platformId, scope }, now);
   if (standing.kind !== 'missing') return standing;
   return await openAccessRequest(broker, changes, asked, {
     reasonCode: standing.reason,

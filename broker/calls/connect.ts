@@ -3,7 +3,7 @@
 import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { Broker, Uses } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
-import type { ConnectionFacts } from '../facts/connection-facts.ts';
+import type { ConnectionFacts, Usability } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { PerPerson } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -83,7 +83,7 @@ export async function connect(
 /** What keeps a scope from being used through a connection, as far as shows without opening its credential. */
 export function connectionLack(
   manifest: Manifest,
-  connection: ConnectionFacts | undefined,
+  connection: Usability | undefined,
   scope: string,
 ): 'platform_not_connected' | 'needs_consent' | 'platform_reauth_needed' | undefined {
   if (!connection?.credential) return 'platform_not_connected';

@@ -1,5 +1,6 @@
 /** What calls know of a connection. */
 import type { FactsRow } from '../store/facts-columns.ts';
+import type { ConnectionTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 
 /** The connection that a grant leads to. */
@@ -16,6 +17,9 @@ export type ConnectionFacts = {
   personTokens?: string;
 };
 
+/** As far as it shows what a connection can be used for, without opening its credential. */
+export type Usability = Pick<ConnectionFacts, 'status' | 'credential' | 'upstreamScopes'>;
+
 /** The connection of a row: the one that its grant names, or the platform's default one. */
 export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
   if (row.connection_id === null || row.connection_status === null) return undefined;
@@ -24,10 +28,15 @@ export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
     label: row.connection_label ?? '',
     status: row.connection_status,
     credential: row.connection_credential,
-    upstreamScopes:
-      row.connection_upstream_scopes === null
-        ? null
-        : readStored(Texts, row.connection_upstream_scopes, 'scopes of a connection'),
+    upstreamScopes: readUpstreamScopes(row.connection_upstream_scopes),
     idleMs: row.connection_idle_ms,
   };
 }
+
+/** What a stored connection can be used for. */
+export function usabilityOf({ status, credential, upstream_scopes }: ConnectionTable): Usability {
+  return { status, credential, upstreamScopes: readUpstreamScopes(upstream_scopes) };
+}
+
+const readUpstreamScopes = (stored: string | null): readonly string[] | null =>
+  stored === null ? null : readStored(Texts, stored, 'scopes of a connection');

@@ -140,6 +140,12 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       await organisation.connection(id, { secret: null });
       return place;
     };
+    /** Two connections, of which none is the default. */
+    const connectedTwice = async (id: string, secret: { secret?: null } = {}): Promise<Place> => {
+      const place = await here(id, { secret: null });
+      for (let i = 0; i < 2; i++) await organisation.connection(id, { isDefault: false, ...secret });
+      return place;
+    };
     /** The platform answered a call with 401. */
     const refusedAt = async (id: string): Promise<Place> => {
       const place = await here(id);
@@ -212,6 +218,27 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
       [
         'a scope, without a grant and a connection',
         () => here('c1', { secret: null }),
+        { grant: null },
+        'demo:write',
+        'not_connected',
+      ],
+      [
+        'a scope, without a grant, where no connection is the default',
+        () => connectedTwice('e1'),
+        { grant: null },
+        'demo:write',
+        'not_granted',
+      ],
+      [
+        'the platform, without a grant, where no connection is the default',
+        () => connectedTwice('e2'),
+        { grant: null },
+        null,
+        'not_granted',
+      ],
+      [
+        'a scope, without a grant, where no connection has a credential',
+        () => connectedTwice('e3', { secret: null }),
         { grant: null },
         'demo:write',
         'not_connected',
