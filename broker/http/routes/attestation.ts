@@ -33,7 +33,11 @@ export const attestation = route({
   capability: 'attestation.discovery',
   summary: 'How an MCP server verifies who is calling it.',
   answers: {
-    200: { description: 'Where attestations are found, and by which keys they are signed.', schema: Attestation },
+    200: {
+      description: 'Where attestations are found, and by which keys they are signed.',
+      schema: Attestation,
+      headers: ['Cache-Control'],
+    },
   },
   errors: [],
   handle: async ({ services: { broker } }) =>

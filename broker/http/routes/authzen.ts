@@ -124,6 +124,7 @@ export const authzenConfiguration = route({
           access_evaluations_endpoint: z.url(),
         })
         .meta({ id: 'AuthzenConfiguration' }),
+      headers: ['Cache-Control'],
     },
   },
   errors: [],

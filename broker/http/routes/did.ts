@@ -10,6 +10,8 @@ import { type Context, route } from '../route.ts';
 
 const TYPE = 'application/did+json';
 const CACHING = { 'Cache-Control': 'public, max-age=60' };
+const CACHED = ['ETag', 'Cache-Control'] as const;
+const UNCHANGED = { description: 'It is what the ETag says.', headers: CACHED };
 
 const Method = z.object({
   id: z.string(),
@@ -50,8 +52,8 @@ export const rootDid = route({
   capability: 'did.root',
   summary: "The broker's own DID document.",
   answers: {
-    200: { description: 'The document, with the root key.', schema: Document, type: TYPE },
-    304: 'It is what the ETag says.',
+    200: { description: 'The document, with the root key.', schema: Document, type: TYPE, headers: CACHED },
+    304: UNCHANGED,
   },
   errors: ['not_found', 'rate_limited'],
   handle: async (context) => {
@@ -73,9 +75,9 @@ export const agentDid = route({
   summary: "An agent's DID document, where its organisation publishes them.",
   params: { agentId: z.string().regex(AGENT_ID_PATTERN).describe('its agent id') },
   answers: {
-    200: { description: 'The document.', schema: Document, type: TYPE },
-    304: 'It is what the ETag says.',
-    410: { description: 'The agent is revoked.', schema: Deactivated, type: TYPE },
+    200: { description: 'The document.', schema: Document, type: TYPE, headers: CACHED },
+    304: UNCHANGED,
+    410: { description: 'The agent is revoked.', schema: Deactivated, type: TYPE, headers: ['Cache-Control'] },
   },
   errors: ['not_found', 'rate_limited'],
   handle: async (context) => {
