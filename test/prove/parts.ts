@@ -74,7 +74,7 @@ export const PARTS: readonly Part[] = [
   ),
   kill(
     'exchanges',
-    'Tokens of Apps, clients and service accounts that last seconds, on PostgreSQL for two replicas, of which one or both are killed: no exchange more than needed, no token after its end, and no call waits for a dead process longer than 8 s',
+    'Tokens of Apps, clients and service accounts that last seconds, on PostgreSQL for two replicas, of which one or both are killed: no exchange more than needed, no token after its end, and calls wait for a dead process for 3 s at most',
   ),
   kill('applies', 'Governance files, one after the other: a file is in force as a whole'),
   kill('rotations', 'Every key of the broker is rotated in turn: what was sealed opens, what was signed verifies'),

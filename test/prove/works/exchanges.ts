@@ -27,16 +27,15 @@ const EXCHANGE_MS = 300;
 const MOMENT_MS = USED_MS + 1_000;
 const LONGEST_WORK_MS = 1_500;
 const BOTH = 0.25;
-/** How long a call waits for the claim of a process that is no more, and what it takes besides. */
-const CLAIM_MS = 3_000;
-const BESIDES_MS = 5_000;
+/** How long the claim of a process that is no more keeps others waiting: longer than by the lease, the clock of this process being another. */
+const CLAIM_MS = 3_000 + 100;
 
 /** Of one purpose: when the newest exchange came, and until when at least the token of it is used. */
 type Exchanged = { at: number; usedUntil: number };
 
 /** Cuts so many times. The first place is where the world's broker was, and is asked what the invariants want to know. */
 export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: number): Promise<void> {
-  const { random, ledger, spawn, store, world } = scene;
+  const { random, ledger, reader, spawn, store, world } = scene;
   const server = await startIssuer(scene);
   const agent = await agentOf(scene, server.pems);
   await world.running.stop();
@@ -51,13 +50,14 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
     const there = new TestAgent({ ...agent, baseUrl: places[worker % places.length]!.url });
     const answer = await there.act(call);
     const took = performance.now() - began;
-    if (answer.status !== 200) throw new Error(`${item} is answered ${answer.status} ${answer.text} after ${took} ms`);
     ledger.most('longest call, ms', took);
-    if (took > CLAIM_MS + BESIDES_MS) throw new Error(`${item} took ${Math.round(took)} ms`);
-    ledger.check(`a call waits 8 s at most for the exchange of a process that is no more`);
     invariants.answered(item, answer);
+    // Of a machine that is too busy to record in time.
+    if (answer.status === 503) ledger.find(`answers of 503 ${answer.body.error}`);
+    else if (answer.status !== 200)
+      throw new Error(`${item} is answered ${answer.status} ${answer.text} after ${Math.round(took)} ms`);
     await pause(random() * 20);
-    return true;
+    return answer.status === 200;
   });
   for (let cut = 0; cut < cuts; cut++) {
     work.resume();
@@ -70,6 +70,13 @@ export async function cutExchanges(scene: Scene, invariants: Invariants, cuts: n
     await Promise.all(killed.map((at) => kill(running[at]!)));
     server.kills.push(performance.now());
     ledger.cuts++;
+    for (const { claim_until: until } of await reader.rows(
+      'select claim_until from upstream_tokens where claim is not null',
+    )) {
+      const left = Number(until) - Date.now();
+      if (left > CLAIM_MS) throw new Error(`calls have to wait ${left} ms for a process that may be dead`);
+      ledger.check('calls wait 3 s at most for the exchange of a process that is no more');
+    }
     // The other one goes on, with calls that need what the dead one was getting.
     await pause(random() * LONGEST_WORK_MS);
     for (const at of killed) running[at] = await start(at);
