@@ -28,6 +28,8 @@ export type Broker = {
   /** The store's time. */
   clock: () => Instant;
   storeClock: StoreClock;
+  /** When the store was restored last from a backup after which calls may have been made; undefined: never. */
+  keysRestoredAt: Instant | undefined;
   log: Log;
   metrics: Metrics;
   tracing: Tracing;

@@ -28,12 +28,18 @@ export type Restored = {
 };
 
 /**
- * Restores a backup into an empty place, or with `replace` (SQLite) into the place of a store, which is kept beside it. Everything is
- * checked first. Throws, in words; then nothing is changed.
+ * Restores a backup into an empty place, or with `replace` (SQLite) into the place of a store, which is kept beside it. `nothingSince`: no call
+ * was made after the backup. Everything is checked first. Throws, in words; then nothing is changed.
  */
 export async function restoreBackup(
   file: string,
-  { config, log, programs, replace }: { config: Config; log: Log; programs: PostgresPrograms; replace: boolean },
+  {
+    config,
+    log,
+    programs,
+    replace,
+    nothingSince,
+  }: { config: Config; log: Log; programs: PostgresPrograms; replace: boolean; nothingSince: boolean },
 ): Promise<Restored> {
   const manifest = await readChecked(file, config);
   const number = rememberNext(config, manifest, log);
@@ -45,7 +51,7 @@ export async function restoreBackup(
     const store = openPlainStore(config, log);
     try {
       await loadDump(url, file, manifest.rows, programs, () => markRestore(store.db));
-      await settle(store, { madeAt, number });
+      await settle(store, { madeAt, number, nothingSince });
     } finally {
       await store.close();
     }
@@ -63,7 +69,7 @@ export async function restoreBackup(
     copyFileSync(file, join(next, 'broker.db'), constants.COPYFILE_FICLONE);
     const store = openSqlite(next);
     try {
-      await settle(store, { madeAt, number });
+      await settle(store, { madeAt, number, nothingSince });
     } finally {
       await store.close();
     }
@@ -83,7 +89,15 @@ export async function restoreBackup(
  * Treats the store that is in place as restored: one that was brought back by other means, as a snapshot of a disk or of a database.
  * Throws, in words, when a broker runs on it, or when it is of another master key; then nothing is changed.
  */
-export async function restoreInPlace({ config, log }: { config: Config; log: Log }): Promise<Restored> {
+export async function restoreInPlace({
+  config,
+  log,
+  nothingSince,
+}: {
+  config: Config;
+  log: Log;
+  nothingSince: boolean;
+}): Promise<Restored> {
   const store = openPlainStore(config, log);
   try {
     if (!(await isMigrated(store)) || !(await hasMasterKey(store)))
@@ -93,7 +107,7 @@ export async function restoreInPlace({ config, log }: { config: Config; log: Log
     const found = await findGeneration(store.db);
     const seen = { store_id: found?.storeId ?? null, generation: found?.number ?? 0 };
     const number = rememberNext(config, seen, log);
-    await settle(store, { madeAt: null, number });
+    await settle(store, { madeAt: null, number, nothingSince });
     return { made_at: null, generation: number, replaced: null };
   } finally {
     await store.close();
@@ -136,11 +150,14 @@ function rememberNext(
   return number;
 }
 
-async function settle(store: Store, { madeAt, number }: { madeAt: number | null; number: number }): Promise<void> {
+async function settle(
+  store: Store,
+  { number, ...backup }: { madeAt: number | null; nothingSince: boolean; number: number },
+): Promise<void> {
   await migrate(store, readBuild().version);
   const now = store.dialect === 'postgres' ? await postgresTime(store.db) : Date.now();
   await store.db.transaction().execute(async (tx) => {
-    await endWhatWaited(tx, { now: Math.floor(now), madeAt });
+    await endWhatWaited(tx, { now: Math.floor(now), ...backup });
     await settleGeneration(tx, number);
     if (store.dialect === 'postgres') await unmarkRestore(tx);
   });

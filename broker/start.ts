@@ -27,6 +27,7 @@ import { openRateCounts } from './rate-counts.ts';
 import { findNewerMigrations, isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { settingsThatLoseCommits } from './store/postgres-durability.ts';
+import { findKeysRestored } from './store/restored.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -160,6 +161,7 @@ export async function startBroker(
     fleetRun: await joinFleet(store, log, { instanceId, release: readBuild().version }, clock()),
     clock,
     storeClock,
+    keysRestoredAt: await findKeysRestored(store.db),
     log,
     metrics,
     tracing: await startTracing(options, metrics, instanceId),

@@ -5,7 +5,7 @@ import { CommandFailed, WrongUsage } from '../failure.ts';
 import { postgresPrograms } from '../postgres-programs.ts';
 import { PROGRAM } from '../program-name.ts';
 
-type Options = { inPlace?: boolean; replace?: boolean; json?: boolean };
+type Options = { inPlace?: boolean; nothingSince?: boolean; replace?: boolean; json?: boolean };
 type ReviewOptions = ConnectionOptions & { end?: boolean; reason?: string; json?: boolean };
 
 export function addRestoreCommands(program: Command): void {
@@ -14,6 +14,7 @@ export function addRestoreCommands(program: Command): void {
     .description('restore a backup: ends what waited in it, and makes no calls until an admin has reviewed it')
     .argument('[file]', 'the backup, with its manifest beside it')
     .option('--in-place', 'treat the store that is in place as restored: it was brought back by other means')
+    .option('--nothing-since', 'no call was made after the backup: each Idempotency-Key can be used at once')
     .option('--replace', 'put it in the place of a SQLite store, which is kept beside it')
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {
@@ -24,7 +25,8 @@ export function addRestoreCommands(program: Command): void {
       const { restoreBackup, restoreInPlace } = await import('../../broker/restore.ts');
       const { startFault } = await import('../../broker/start-fault.ts');
       const config = readConfig(process.env);
-      const with_ = { config, log: makeLog(config.logLevel) };
+      const nothingSince = options.nothingSince ?? false;
+      const with_ = { config, log: makeLog(config.logLevel), nothingSince };
       const restored = await (file === undefined
         ? restoreInPlace(with_)
         : restoreBackup(resolve(file), { ...with_, programs: postgresPrograms, replace: options.replace ?? false })

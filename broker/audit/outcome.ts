@@ -113,7 +113,8 @@ type End =
         | 'not_found'
         | 'method_not_allowed'
         | 'payload_too_large'
-        | 'git_request_too_large';
+        | 'git_request_too_large'
+        | 'idempotency_outcome_unknown';
       detail: string;
     }
   | { kind: 'inactive'; detail: string }

@@ -17,7 +17,7 @@ import type { McpSessions } from './mcp-sessions.ts';
 import type { ToolChecks } from './tool-checks.ts';
 
 export type CallServices = Changing &
-  Uses<'config' | 'did' | 'metrics' | 'tracing' | 'vault' | 'keys' | 'outbound'> & {
+  Uses<'config' | 'did' | 'keysRestoredAt' | 'metrics' | 'tracing' | 'vault' | 'keys' | 'outbound'> & {
     /** Facts that no token asks for: of replays, and of questions about another; of any agent, children included. */
     facts: FactsReader;
     /** Calls at once, and bytes of their answers. */

@@ -18,7 +18,8 @@ import {
 import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
 
-const LIFETIME_MS = 24 * 3600 * 1000;
+/** How long the answer to a key is known. */
+export const LIFETIME_MS = 24 * 3600 * 1000;
 /**
  * Longer than any call goes without a row: twice the 120 s that an upstream has (it may refuse a token), and a refresh between
  * the two. A claim without a row after that is one that its process could not release. Those of dead processes are released by

@@ -25,17 +25,19 @@ export type Malformed = {
     | 'method_not_allowed'
     | 'payload_too_large'
     | 'git_request_too_large'
+    | 'idempotency_outcome_unknown'
     | 'request_cut'
     | 'too_many_calls';
   detail: string;
 };
 
-/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken, and another method, are well-formed. */
+/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken, another method, and a key of before a restore, are well-formed. */
 const NO_FAULT = new Set<string>([
   'request_cut',
   'too_many_calls',
   'payload_too_large',
   'git_request_too_large',
+  'idempotency_outcome_unknown',
   'method_not_allowed',
 ]);
 

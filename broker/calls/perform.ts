@@ -22,6 +22,7 @@ import { joinFor } from './held-raw.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
+import { unknownKey } from './restored-keys.ts';
 import { inSession } from './session-marker.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
@@ -115,6 +116,12 @@ export async function perform<Answer extends StoredResponse>(
   const person = await personNamed(options.identify);
   const once = { ...action, ...(person !== undefined && { caller: person }) };
   const isRead = git ? isReadStep(git.step) : action.method === 'GET';
+  const unknown = isRead ? undefined : unknownKey(services.broker.keysRestoredAt, key.value, now);
+  if (unknown !== undefined) {
+    const code = 'idempotency_outcome_unknown';
+    const { value } = await recordMalformed(services, who, { body: action, code, detail: unknown }, correlationId);
+    return { kind: 'key_refused', code, detail: unknown, auditId: value.call.auditId };
+  }
   return await onceForKey(services, who, key.value, { request: once, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };

@@ -1,19 +1,24 @@
 /** What a restore ends: all that was pending or good for once, because it may have been decided or used since the backup. */
 import type { StoreRestored } from '../policy/store-restored.ts';
 import { retireLogKeys } from './log-keys.ts';
+import { putKeysRestored } from './restored.ts';
 import type { Db } from './store.ts';
 
 type Ended = StoreRestored['ended'];
 
 /**
  * Ends it in all organisations, and makes each of them wait for a review. `now`: by the store's clock, in milliseconds; `madeAt`: when the
- * backup was made.
+ * backup was made; `nothingSince`: no call was made after it.
  */
-export async function endWhatWaited(tx: Db, { now, madeAt }: { now: number; madeAt: number | null }): Promise<void> {
+export async function endWhatWaited(
+  tx: Db,
+  { now, madeAt, nothingSince }: { now: number; madeAt: number | null; nothingSince: boolean },
+): Promise<void> {
   const ended = await countWaiting(tx, now);
   await endPending(tx, now);
   await endOneTime(tx, now);
   await forgetRepeats(tx);
+  if (!nothingSince) await putKeysRestored(tx, now);
   await endSessions(tx, now);
   await endNotices(tx);
   for (const { id } of await tx.selectFrom('organisations').select('id').execute()) {

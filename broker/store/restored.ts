@@ -1,5 +1,6 @@
 /** Whether a restored store was reviewed. */
 import { StoreRestored } from '../policy/store-restored.ts';
+import { findMeta, putMeta } from './meta.ts';
 import type { Db } from './store.ts';
 import { readStored } from './stored-json.ts';
 
@@ -32,3 +33,14 @@ export async function putRestored(
     .executeTakeFirst();
   return changed !== undefined;
 }
+
+const KEYS_RESTORED = 'keys_restored_at';
+
+/** When the store was restored last, in milliseconds since the epoch, without knowing the Idempotency-Keys that were used since the backup; or undefined. */
+export async function findKeysRestored(db: Db): Promise<number | undefined> {
+  const stored = await findMeta(db, KEYS_RESTORED);
+  return stored === undefined ? undefined : Number(stored);
+}
+
+/** `now`: by the store's clock, in milliseconds since the epoch. */
+export const putKeysRestored = (db: Db, now: number): Promise<void> => putMeta(db, KEYS_RESTORED, String(now));

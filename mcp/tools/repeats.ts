@@ -67,7 +67,13 @@ function sorted(value: unknown): string {
     .join(',')}}`;
 }
 
-export const newRepeat = (reason: string | undefined): Repeat => ({ key: `mcp-${randomUUID()}`, reason });
+export const newRepeat = (reason: string | undefined): Repeat => ({ key: `mcp-${uuidv7()}`, reason });
+
+/** RFC 9562 section 5.7: by its time a broker that was restored from a backup knows that the call is new. */
+function uuidv7(): string {
+  const time = Date.now().toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+}
 
 export type RepeatsInMemory = Repeats & {
   /** Copies an entry from another store. */

@@ -19,7 +19,7 @@ describe.skipIf(withoutChromium)(
       const agent = await organisation.agent({ name: 'worker' });
       const { db } = world.running.broker.store;
       const now = Date.now();
-      await db.transaction().execute((tx) => endWhatWaited(tx, { now, madeAt: now - 3_600_000 }));
+      await db.transaction().execute((tx) => endWhatWaited(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
       expect((await agent.act(READ)).status).toBe(503);
       const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
       await viewer.until(`document.querySelector('#store-restored') !== null`);

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { decideHeldCall } from '../../broker/store/approvals.ts';
 import { markRestore } from '../../broker/store/generation.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
@@ -229,6 +230,18 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     const rows = (await asOwner(token, 'GET', '/owner/audit?reason=restore_reviewed')).body.rows;
     expect(rows).toHaveLength(1);
   });
+
+  test('a key that was used after the backup is refused after the review, and its call is not made a second time', async () => {
+    world.upstream.seen.length = 0;
+    const answer = await agent!.act(CHANGE, { 'idempotency-key': then.key });
+    expect([answer.status, answer.body.error], answer.text).toEqual([409, 'idempotency_outcome_unknown']);
+    expect(world.upstream.seen).toEqual([]);
+    // Made by a clock that is a minute further, as if the review had taken so long.
+    const since = { 'idempotency-key': uuidv7(Date.now() + 60_000) };
+    expect((await agent!.act(CHANGE, since)).status).toBe(200);
+    expect((await agent!.act(CHANGE, since)).headers.get('idempotency-replayed')).toBe('true');
+    expect(world.upstream.seen).toHaveLength(1);
+  });
 });
 
 describe.each(STORES)(`ST-07 a store that is older than it was, on %s${postgresNote}`, (store) => {
@@ -369,9 +382,14 @@ describe('agent-broker restore', () => {
     const place = await empty();
     await run(place, 'restore', file);
     expect(await refused(place, 'restore', file)).toContain('add --replace');
+    const keysOf = () => query(place, `select value from meta where name = 'keys_restored_at'`);
+    expect(await keysOf()).toHaveLength(1);
+    await run(place, 'restore', file, '--replace', '--nothing-since');
+    expect(await keysOf(), 'no key is doubtful').toEqual([]);
     expect(await run(place, 'restore', file, '--replace')).toContain('The store that was there is in');
     expect(readdirSync(place.AGENT_BROKER_DATA!).filter((name) => name.startsWith('store'))).toEqual([
       'store',
+      expect.stringMatching(/^store\.replaced-\d+$/),
       expect.stringMatching(/^store\.replaced-\d+$/),
     ]);
     await started(place);

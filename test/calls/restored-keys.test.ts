@@ -1,0 +1,72 @@
+/** Idempotency-Keys in a store that was restored, and does not know those that were used after the backup. */
+import { describe, expect, test } from 'vitest';
+import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
+import { putKeysRestored } from '../../broker/store/restored.ts';
+import { newRepeat } from '../../mcp/tools/repeats.ts';
+import { auditIdOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { HOUR_MS } from '../world/times.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const WRITE = { ...READ, method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
+const scopes = { 'demo:read': ['GET /items'], 'demo:write': ['PATCH /items'] };
+const keyed = (key: string) => ({ 'idempotency-key': key });
+
+describe.each(STORES)(`ST-07 Idempotency-Keys after a restore on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { scopes } }));
+  const restored = async (at: number) => {
+    await putKeysRestored(world.running.broker.store.db, at);
+    await world.restart();
+  };
+
+  test('one that may have been used after the backup is refused, on record, and nothing is sent', async () => {
+    await restored(Date.now() - HOUR_MS);
+    const agent = await organisation.agent();
+    const made = [uuidv4(), 'refund-7', uuidv7(Date.now() - 2 * HOUR_MS), `${uuidv7(Date.now())}-1`];
+    for (const key of made) {
+      const answer = await withoutCalls(world, () => agent.act(WRITE, keyed(key)));
+      expectEnvelope(answer, 409, 'idempotency_outcome_unknown');
+      const { platform, consent_requested, message, detail } = answer.body;
+      expect([platform, consent_requested, message]).toEqual(['demo', false, detail]);
+      expect(detail).toContain('may have been made');
+      expect(detail).toContain('UUID of version 7');
+      const receipt = await agent.get(`/v1/audit/${auditIdOf(answer)}/receipt`);
+      expect(receipt.status, receipt.text).toBe(200);
+    }
+    // It is no fault of the agent: it goes on.
+    expect((await agent.act(WRITE)).status).toBe(200);
+    const read = await agent.act(READ, keyed('refund-7'));
+    expect(read.status, read.text).toBe(200);
+  });
+
+  test('one that was made since is that of a new call, and answers a repetition', async () => {
+    await restored(Date.now() - HOUR_MS);
+    const agent = await organisation.agent();
+    // The last as tools of MCP make them.
+    for (const key of [uuidv7(Date.now()), `refund-${uuidv7(Date.now()).toUpperCase()}`, newRepeat(undefined).key]) {
+      world.upstream.seen.length = 0;
+      const first = await agent.act(WRITE, keyed(key));
+      const again = await agent.act(WRITE, keyed(key));
+      expect([first.status, again.status, again.text], first.text).toEqual([200, 200, first.text]);
+      expect(again.headers.get('idempotency-replayed')).toBe('true');
+      expect(world.upstream.seen).toHaveLength(1);
+    }
+  });
+
+  test('one of a clock that is ahead may have been used before', async () => {
+    await restored(Date.now() - 10_000);
+    const agent = await organisation.agent();
+    const answer = await withoutCalls(world, () => agent.act(WRITE, keyed(uuidv7(Date.now()))));
+    expectEnvelope(answer, 409, 'idempotency_outcome_unknown');
+  });
+
+  test('after 24 hours every key is taken', async () => {
+    await restored(Date.now() - 24 * HOUR_MS + 60_000);
+    const agent = await organisation.agent();
+    expect((await agent.act(WRITE, keyed('refund-8'))).status).toBe(409);
+    await restored(Date.now() - 24 * HOUR_MS);
+    expect((await agent.act(WRITE, keyed('refund-8'))).status).toBe(200);
+  });
+});
