@@ -212,7 +212,8 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
     };
     // If each that waits asked once in its 50 s, there would be 120. Ten a second are asked whoever waits: by leases, the outbox of
     // notices, the receipt log and recovery; the chores of each minute may fall into one of two.
-    const windows = [await inThreeSeconds(), await inThreeSeconds()];
+    const windows = [await inThreeSeconds()];
+    if (windows[0]! >= 60) windows.push(await inThreeSeconds());
     expect(Math.min(...windows), `statements in 3 s: ${windows}`).toBeLessThan(60);
     const counted = statements.count();
     await agent.get(`/v1/approvals/${first}`);

@@ -91,14 +91,15 @@ describe('no condition takes more than 30 ms of the thread', () => {
             NOW,
           ),
         );
-      // Of the thread alone, for others run beside it; several at a time, for the clock of a thread is coarse.
-      const rounds = Array.from({ length: 3 }, () => {
+      // Of the thread alone, for others run beside it; several at a time, for the clock of a thread is coarse. The shortest of three rounds.
+      let shortest = Number.POSITIVE_INFINITY;
+      for (let round = 0; round < 3 && shortest >= MOST_MS; round++) {
         const before = process.threadCpuUsage();
         for (let i = 0; i < 3; i++) evaluate();
         const { user, system } = process.threadCpuUsage(before);
-        return (user + system) / 3 / 1000;
-      });
-      expect(Math.min(...rounds), `${n} members`).toBeLessThan(MOST_MS);
+        shortest = Math.min(shortest, (user + system) / 3 / 1000);
+      }
+      expect(shortest, `${n} members`).toBeLessThan(MOST_MS);
     }
   });
 });

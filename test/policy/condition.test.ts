@@ -295,9 +295,10 @@ describe('DOS-06 and DOS-07: no condition stalls the broker', () => {
   };
   const COSTLY = { ok: false, error: expect.stringMatching(/costs too much|too long|looks for at most/) };
   const timed = (source: string) => {
-    const started = performance.now();
+    const before = process.threadCpuUsage();
     const result = evaluate(source, { body: hostile });
-    return { result, ms: performance.now() - started };
+    const { user, system } = process.threadCpuUsage(before);
+    return { result, ms: (user + system) / 1000 };
   };
 
   test.each([
@@ -319,7 +320,7 @@ describe('DOS-06 and DOS-07: no condition stalls the broker', () => {
   ])('%s', (source, expected) => {
     const runs = [timed(source), timed(source), timed(source)];
     for (const { result } of runs) expect(result).toEqual(expected);
-    // The best of three: other processes of a busy machine are not what is measured.
+    // The best of three, in processor time of this thread: other processes of a busy machine are not what is measured.
     expect(Math.min(...runs.map(({ ms }) => ms))).toBeLessThan(250);
   });
 
