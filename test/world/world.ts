@@ -106,7 +106,7 @@ export async function startWorld(
     AGENT_BROKER_DATA: data,
     AGENT_BROKER_ALLOW_PRIVATE: upstream.address,
     AGENT_BROKER_LIMIT_FACTOR: '1000',
-    // Test files run beside each other on one server, which takes a hundred connections.
+    // Test files run beside each other on one server, which takes a hundred connections; that of `.ci/run` takes two hundred.
     ...(store === 'postgres' && { DATABASE_URL: await newMigratedDatabase(), DATABASE_CONNECTIONS: '8' }),
     ...environment,
   };
