@@ -9,13 +9,16 @@ const UNSTORABLE = 'must not contain NUL characters or unpaired surrogates';
 export const text = (max: number) => z.string().max(max).refine(storable, UNSTORABLE);
 
 export const CallerIdentity = z
-  .union([
-    z.strictObject({ assertion: text(8192).min(1).describe('JWT from an issuer that the organisation trusts') }),
-    z.strictObject({
-      source: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'must match ^[a-z0-9][a-z0-9_.-]{0,31}$'),
-      id: text(256).min(1),
-    }),
-  ])
+  .union(
+    [
+      z.strictObject({ assertion: text(8192).min(1).describe('JWT from an issuer that the organisation trusts') }),
+      z.strictObject({
+        source: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'must match ^[a-z0-9][a-z0-9_.-]{0,31}$'),
+        id: text(256).min(1),
+      }),
+    ],
+    'send {"assertion": …}, or {"source": …, "id": …}',
+  )
   .describe('whose own upstream token to use, on platforms that hold one per person');
 
 /**

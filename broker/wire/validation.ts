@@ -2,6 +2,8 @@ import type { z } from 'zod';
 import { present } from '../policy/present.ts';
 
 const MOST_NAMED = 200;
+/** What JSON calls the library's types. */
+const TYPES: Record<string, string> = { record: 'object', int: 'whole number' };
 
 /** One sentence about the first thing that is wrong with a body: the field, and what belongs there. */
 export function firstProblem(error: z.ZodError): string {
@@ -17,7 +19,8 @@ export function firstProblem(error: z.ZodError): string {
 function inWords({ code, message }: z.core.$ZodIssue): string {
   const [, expected, received] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   if (code !== 'invalid_type' || expected === undefined) return message;
-  const wanted = `${/^[aeio]/.test(expected) ? 'an' : 'a'} ${expected}`;
+  const type = TYPES[expected] ?? expected;
+  const wanted = `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type}`;
   return received === 'undefined' ? `is missing: send ${wanted}` : `must be ${wanted}, not ${received}`;
 }
 

@@ -55,7 +55,12 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 400 on %s${postgresNote}`, (s
       'connection_id',
     ],
     ['a header whose value is a number', json('"headers":{"a":1}'), 'headers.a'],
-    ['a caller that is both', json('"caller":{"assertion":"x","source":"slack","id":"1"}'), 'caller'],
+    [
+      'a caller that is both',
+      json('"caller":{"assertion":"x","source":"slack","id":"1"}'),
+      'caller: send {"assertion": …}, or {"source": …, "id": …}.',
+    ],
+    ['a caller that is null', json('"caller":null'), 'caller: send {"assertion": …}, or {"source": …, "id": …}.'],
     ['CA-01 a source with a space', json('"caller":{"source":"a b","id":"1"}'), 'caller'],
     ['CA-08 an empty id', json('"caller":{"source":"slack","id":""}'), 'caller'],
     ['a name of a million characters', json(`"${'n'.repeat(900_000)}":1`), 'unknown field'],
