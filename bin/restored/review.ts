@@ -47,7 +47,7 @@ export async function printReview(options: Options): Promise<void> {
       passkeys.map((one) => [
         line`${one.owner ?? '-'}`,
         line`${one.device_name}`,
-        line`${one.status}`,
+        line`${one.status}${one.counter_unknown ? ', its counter is of then' : ''}`,
         when(one.last_used_at),
       ]),
     ),

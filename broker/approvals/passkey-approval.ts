@@ -10,7 +10,7 @@ import type { PasskeyTable } from '../store/schema.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
 import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
-import { disableCloned } from './passkey-counter.ts';
+import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
 import { requestOptions } from './passkey-options.ts';
 import { type Asserted, type AssertionRefused, verifyAssertion } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
@@ -118,9 +118,10 @@ async function decide(
     // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.
     async (tx) => await usePasskey(tx, passkey, { counter, at: services.broker.clock(), agentUuid: approval.agent_id }),
   );
+  const event = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: approval.id };
+  if (decided.kind === 'decided') await noteRestoredCounter(services, passkey, counter, event, ids);
   if (decided.kind === 'changed') return unverified('The challenge is not one for this request.');
   if (decided.kind !== 'undone') return decided;
-  const event = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: approval.id };
   return (await disableCloned(services, passkey, counter, event, ids))
     ? { kind: 'counter_regression' }
     : unverified(NO_PASSKEY);

@@ -145,6 +145,7 @@ const decoy = (credentialId: string): PasskeyTable => ({
   credential_id: credentialId,
   public_key: NOBODYS_KEY,
   counter: 0,
+  restored_counter: null,
   transports: '[]',
   device_name: '',
   aaguid: NOBODY,

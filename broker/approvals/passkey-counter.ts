@@ -1,8 +1,9 @@
-/** What becomes of a passkey whose signature counter did not increase. */
+/** What becomes of a passkey whose signature counter did not increase, or cannot be compared with all that it had. */
+import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { type AuditEvent, eventRow } from '../audit/event-row.ts';
 import type { Recording } from '../audit/recorder.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { disableRegressed } from '../store/passkeys.ts';
+import { clearRestoredCounter, disableRegressed } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 
@@ -44,4 +45,46 @@ export async function disableCloned(
   if (recorded instanceof RolledBack) return false;
   broker.log.warn({ security: true, passkey: passkey.id, owner: passkey.owner_id }, detail);
   return true;
+}
+
+/**
+ * Puts on record that a passkey was used for the first time since the store was restored: its counter is higher than that of the backup, so it was
+ * taken (WebAuthn section 7.2), and whether it is one that a copy has had cannot be told. To be called once it was used; what cannot be recorded now
+ * is with the next use.
+ */
+export async function noteRestoredCounter(
+  { broker, recorder }: Recording,
+  passkey: PasskeyTable,
+  counter: number,
+  about: Pick<AuditEvent, 'agent' | 'approvalId'>,
+  { correlationId }: { correlationId: string },
+): Promise<void> {
+  const { id, owner_id: owner, credential_id, device_name, restored_counter: stored_counter } = passkey;
+  if (stored_counter === null) return;
+  const now = broker.clock();
+  const row = eventRow({
+    auditId: uuidv7(now),
+    correlationId,
+    createdAt: now,
+    instanceId: broker.instanceId,
+    organisationId: passkey.organisation_id,
+    reason: 'passkey_counter_restored',
+    detail:
+      'A passkey was used for the first time since the store was restored. Its signature counter is higher than in the backup; whether a copy of it was used in between cannot be told.',
+    ...about,
+  });
+  try {
+    await recorder.record<undefined, 'noted'>({
+      row,
+      value: undefined,
+      together: async (tx) => {
+        if (!(await clearRestoredCounter(tx, passkey))) return rollback('noted');
+        return {
+          flags: { passkey: { id, owner, credential_id, device_name, stored_counter, reported_counter: counter } },
+        };
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof AuditUnavailable)) throw error;
+  }
 }

@@ -11,7 +11,7 @@ import { type Decided, decideHeldIf } from './decide.ts';
 import { type PreparedStanding, prepareStanding } from './make-standing.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
 import { judgeChallenge } from './passkey-challenge.ts';
-import { disableCloned } from './passkey-counter.ts';
+import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
 import type { AssertionRefused } from './passkey-verify.ts';
 import type { Replays } from './replay.ts';
 import { type AskedStanding, hashOfAsked } from './standing-asked.ts';
@@ -100,10 +100,13 @@ export async function decideByPasskey(
     // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.
     async (tx) => await usePasskey(tx, passkey, { counter: asserted.counter, at: broker.clock(), may: 'decide' }),
   );
-  if (decided.kind === 'decided') return { ...decided, owner };
+  const about = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: id };
+  if (decided.kind === 'decided') {
+    await noteRestoredCounter(services, passkey, asserted.counter, about, ids);
+    return { ...decided, owner };
+  }
   if (decided.kind === 'changed') return unverified(NOT_FOR_THIS);
   if (decided.kind !== 'undone') return decided;
-  const about = { agent: { id: approval.agent_id, agent_id: approval.agent_public_id }, approvalId: id };
   return (await disableCloned(services, passkey, asserted.counter, about, ids))
     ? { kind: 'counter_regression' }
     : unverified(NOT_VERIFIED);

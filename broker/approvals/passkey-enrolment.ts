@@ -75,6 +75,7 @@ export async function enrolPasskey(
     id: uuidv4(),
     owner_id: owner.id,
     ...verified.credential,
+    restored_counter: null,
     transports: JSON.stringify([...new Set(response.response.transports ?? [])]),
     discoverable: discoverability(response),
     device_name: deviceName,

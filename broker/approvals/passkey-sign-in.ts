@@ -10,7 +10,7 @@ import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import { useChallenge } from '../store/used-challenges.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';
 import { CHALLENGE_LIFETIME_MS, judgeChallenge, NOBODY } from './passkey-challenge.ts';
-import { disableCloned } from './passkey-counter.ts';
+import { disableCloned, noteRestoredCounter } from './passkey-counter.ts';
 import type { AssertionRefused } from './passkey-verify.ts';
 
 export type SignedIn = { kind: 'signed_in'; owner: OwnerTable } | AssertionRefused;
@@ -38,7 +38,10 @@ export async function signInByPasskey(
     if (!(await useChallenge(tx, once))) return rollback('challenge_expired' as const);
     return (await usePasskey(tx, passkey, { counter, at, may: 'sign_in' })) ? undefined : rollback('unusable' as const);
   });
-  if (!(used instanceof RolledBack)) return { kind: 'signed_in', owner };
+  if (!(used instanceof RolledBack)) {
+    await noteRestoredCounter(services, passkey, counter, {}, ids);
+    return { kind: 'signed_in', owner };
+  }
   if (used.reason === 'challenge_expired') return { kind: 'challenge_expired' };
   return (await disableCloned(services, passkey, counter, {}, ids))
     ? { kind: 'counter_regression' }

@@ -33,7 +33,7 @@ const BY_RESULT: Readonly<Record<string, { status: Named; action: Named; disposi
 };
 /** Events that somebody should look at. */
 const WORTH_A_LOOK =
-  /^(?:passkey_counter_regression|button_refused|breaker_opened|mcp_tools_changed|store_restored|log_key_announced|all_agents_stopped|outcome_unknown)$/;
+  /^(?:passkey_counter_regression|passkey_counter_restored|button_refused|breaker_opened|mcp_tools_changed|store_restored|log_key_announced|all_agents_stopped|outcome_unknown)$/;
 
 /** What a column of JSON holds; nothing where it is null or was altered. */
 function opened(text: string | null): Json {

@@ -1,6 +1,7 @@
 /** What a restore ends: all that was pending or good for once, because it may have been decided or used since the backup. */
 import type { StoreRestored } from '../policy/store-restored.ts';
 import { retireLogKeys } from './log-keys.ts';
+import { markRestoredCounters } from './passkeys.ts';
 import { putKeysRestored } from './restored.ts';
 import type { Db } from './store.ts';
 
@@ -20,6 +21,7 @@ export async function endWhatWaited(
   await forgetRepeats(tx);
   if (!nothingSince) await putKeysRestored(tx, now);
   await endSessions(tx, now);
+  await markRestoredCounters(tx);
   await endNotices(tx);
   for (const { id } of await tx.selectFrom('organisations').select('id').execute()) {
     const restored: StoreRestored = { at: now, madeAt, ended: ended(id), noted: false };

@@ -48,6 +48,7 @@ import { agentsOwnersAndLabels } from './migrations/0053-agents-owners-and-label
 import { logBatches } from './migrations/0054-log-batches.ts';
 import { idempotencyInstances } from './migrations/0055-idempotency-instances.ts';
 import { platformEntries } from './migrations/0056-platform-entries.ts';
+import { restoredCounters } from './migrations/0057-restored-counters.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -111,6 +112,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0054-log-batches': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => logBatches(db, dialect) },
   '0055-idempotency-instances': { readableBy: '0.1.0', up: idempotencyInstances },
   '0056-platform-entries': { readableBy: '0.1.0', up: platformEntries },
+  '0057-restored-counters': { readableBy: '0.1.0', up: restoredCounters },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

@@ -159,6 +159,27 @@ export async function disableRegressed(
     .executeTakeFirst();
 }
 
+/** Marks all that keep a counter: those that they had after the backup are not known. */
+export async function markRestoredCounters(tx: Db): Promise<void> {
+  await tx
+    .updateTable('passkeys')
+    .set((eb) => ({ restored_counter: eb.ref('counter') }))
+    .where('counter', '>', 0)
+    .execute();
+}
+
+/** Takes the mark away. False: another process was first. */
+export async function clearRestoredCounter(db: Db, passkey: PasskeyRef): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('passkeys')
+    .set({ restored_counter: null })
+    .where('organisation_id', '=', passkey.organisation_id)
+    .where('id', '=', passkey.id)
+    .where('restored_counter', 'is not', null)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
 /** Renames an owner's passkey. Returns the updated row; undefined: the owner has none with this id. */
 export async function renamePasskey(
   db: Db,

@@ -7,7 +7,10 @@ export type Review = {
   agents: (Pick<AgentTable, 'id' | 'agent_id' | 'name' | 'status' | 'parent_id'> & { owner_email: string | null })[];
   grants: ReviewedGrant[];
   owners: Pick<OwnerTable, 'id' | 'email' | 'role'>[];
-  passkeys: (Pick<PasskeyTable, 'id' | 'device_name' | 'status' | 'created_at' | 'last_used_at'> & {
+  passkeys: (Pick<
+    PasskeyTable,
+    'id' | 'device_name' | 'status' | 'created_at' | 'last_used_at' | 'restored_counter'
+  > & {
     owner_email: string | null;
   })[];
   static_keys: (Pick<StaticKeyTable, 'id' | 'label' | 'expires_at'> & { agent_public_id: string })[];
@@ -54,6 +57,7 @@ export async function readReview(db: Db, organisationId: string, now: number): P
         j.onRef('o.organisation_id', '=', 'k.organisation_id').onRef('o.id', '=', 'k.owner_id'),
       )
       .select(['k.id', 'k.device_name', 'k.status', 'k.created_at', 'k.last_used_at', 'o.email as owner_email'])
+      .select('k.restored_counter')
       .where('k.organisation_id', '=', organisationId)
       .where('k.status', '<>', 'removed')
       .orderBy('k.created_at')

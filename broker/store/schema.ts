@@ -385,6 +385,8 @@ export type PasskeyTable = {
   /** COSE key. */
   public_key: Uint8Array;
   counter: number;
+  /** As a restored backup had it, until it is used since; null: it was not restored, keeps no counter, or was used. */
+  restored_counter: number | null;
   /** JSON: a list of WebAuthn's transports. */
   transports: string;
   device_name: string;

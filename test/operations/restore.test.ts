@@ -16,6 +16,8 @@ import { ROOT } from '../world/checkout.ts';
 import { runCommand } from '../world/command.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { approveWith, enrol, signInWith } from '../world/passkeys.ts';
+import type { Authenticator } from '../world/software-authenticator.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -88,6 +90,8 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
   let restored: Environment;
   /** Of before the backup, used or ended after it. */
   let then: { held: string; session: string; link: string; refresh: string; key: string; bearer: string };
+  /** Its counter is 5 in the backup, and 9 after its last use. */
+  let passkey: Authenticator;
   let restoreMs = 0;
 
   const asOwner = (token: string, method: string, path: string, body?: unknown): Promise<Answer> =>
@@ -122,6 +126,8 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
       key: 'a-key-of-after-the-backup',
     };
 
+    passkey = await enrol(world, organisation);
+    expect((await signInWith(world, passkey, { counter: 5 })).status).toBe(200);
     // A backup under load.
     const folder = newFolder();
     let done = false;
@@ -140,6 +146,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect((await signIn(then.link)).status).toBe(200);
     expect((await asOwner(then.session, 'POST', '/owner/sign-out')).status).toBeLessThan(300);
     expect((await client.refresh(then.refresh)).status).toBe(200);
+    expect((await signInWith(world, passkey, { counter: 9 })).status).toBe(200);
     await world.running.stop();
     world.upstream.seen.length = 0;
 
@@ -210,6 +217,7 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     ]);
     expect(body.agents[2].grants).toMatchObject([{ platform: 'demo', scopes: Object.keys(DEMO_SCOPES) }]);
     expect(body.owners).toMatchObject([{ email: organisation.owner.email, role: 'admin' }]);
+    expect(body.passkeys).toMatchObject([{ device_name: 'Phone', status: 'active', counter_unknown: true }]);
     const printed = await run(restored, ...STEPS[2]!, '--email', organisation.owner.email);
     expect(printed).toMatch(/suspended-later +active/);
     const rows = (await asOwner(token, 'GET', '/owner/audit?reason=store_restored')).body.rows;
@@ -229,6 +237,23 @@ describe.each(STORES)(`the drill on %s${postgresNote}`, (store) => {
     expect((await asOwner(token, 'GET', '/owner/restored')).body.restored).toBeNull();
     const rows = (await asOwner(token, 'GET', '/owner/audit?reason=restore_reviewed')).body.rows;
     expect(rows).toHaveLength(1);
+  });
+
+  test('a passkey of then decides, which is on record once; from then on a copy is noticed', async () => {
+    const token = (await owner(restored)).trim();
+    const events = async (reason: string) =>
+      (await asOwner(token, 'GET', `/owner/audit?reason=${reason}`)).body.rows as Record<string, unknown>[];
+    const approve = async (counter: number) =>
+      await approveWith(world, (await agent!.act(HELD)).body.approval_id, passkey, { counter });
+    expect((await approve(10)).status).toBe(200);
+    expect((await approve(11)).status).toBe(200);
+    const [noted, ...more] = await events('passkey_counter_restored');
+    expect(more).toEqual([]);
+    expect(noted).toMatchObject({ flags: { passkey: { stored_counter: 5, reported_counter: 10 } } });
+    expect((await asOwner(token, 'GET', '/owner/restored')).body.passkeys).toMatchObject([{ counter_unknown: false }]);
+    const copied = await approve(8);
+    expect([copied.status, copied.body.error], copied.text).toEqual([400, 'counter_regression']);
+    expect(await events('passkey_counter_regression')).toHaveLength(1);
   });
 
   test('a key that was used after the backup is refused after the review, and its call is not made a second time', async () => {

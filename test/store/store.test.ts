@@ -87,6 +87,7 @@ const MIGRATIONS = [
   '0054-log-batches',
   '0055-idempotency-instances',
   '0056-platform-entries',
+  '0057-restored-counters',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -97,8 +97,10 @@ const agentRow = (
 `;
 const ownerRow = (/** @type {RestoredReview['owners'][number]} */ { email, role }) =>
   html`<p><span class="theirs">${visibleLine(email)}</span> <span class="quiet small">${role}</span></p>`;
-const passkeyRow = (/** @type {RestoredReview['passkeys'][number]} */ { owner, device_name, status, last_used_at }) =>
-  html`<p><span class="theirs">${visibleLine(device_name)}</span> <span class="quiet small theirs">${status}${owner && `, of ${visibleLine(owner)}`}${last_used_at && html`, used <${Ago} at=${last_used_at} />`}</span></p>`;
+const passkeyRow = (
+  /** @type {RestoredReview['passkeys'][number]} */ { owner, device_name, status, last_used_at, counter_unknown },
+) =>
+  html`<p><span class="theirs">${visibleLine(device_name)}</span> <span class="quiet small theirs">${status}${counter_unknown && ', its counter is of then'}${owner && `, of ${visibleLine(owner)}`}${last_used_at && html`, used <${Ago} at=${last_used_at} />`}</span></p>`;
 const keyRow = (/** @type {RestoredReview['static_keys'][number]} */ { agent_id, label, expires_at }) =>
   html`<p><span class="theirs">${visibleLine(label)}</span> <span class="quiet small">of <${Link} to=${pageOf(agent_id)}>${agent_id}<//>, until ${exactly(expires_at)}</span></p>`;
 const tokenRow = (

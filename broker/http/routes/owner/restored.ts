@@ -38,6 +38,11 @@ const ReviewShown = z
         status: z.string(),
         created_at: time,
         last_used_at: time.nullable(),
+        counter_unknown: z
+          .boolean()
+          .describe(
+            'it counts its signatures and was not used since the restore: a copy that was used after the backup is not noticed at its first use',
+          ),
       }),
     ),
     static_keys: z.array(z.object({ id: z.guid(), agent_id: z.string(), label: z.string(), expires_at: time })),
@@ -74,11 +79,12 @@ function shown(review: Reviewed): Omit<z.output<typeof ReviewShown>, 'restored'>
       })),
     })),
     owners: review.owners,
-    passkeys: review.passkeys.map(({ owner_email: owner, created_at, last_used_at, ...passkey }) => ({
+    passkeys: review.passkeys.map(({ owner_email: owner, created_at, last_used_at, restored_counter, ...passkey }) => ({
       ...passkey,
       owner,
       created_at: at(created_at),
       last_used_at: orNull(last_used_at),
+      counter_unknown: restored_counter !== null,
     })),
     static_keys: review.static_keys.map(({ id, agent_public_id, label, expires_at }) => ({
       id,
