@@ -402,7 +402,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
   describe('the publish gate', () => {
     const BOTH = [AUTHORIZATION, RECOGNITION] as const;
 
-    test('unknown, unpublished and foreign are one answer, in body and in headers', async () => {
+    test('AZ-05 unknown, unpublished and foreign are one answer, in body and in headers', async () => {
       const dead = await unpublished.agent({ agent: { status: 'deleted' } });
       const waiting = await unpublished.agent({ agent: { status: 'pending' } });
       for (const path of BOTH) {
@@ -423,7 +423,7 @@ describe.each(ONE_STORE)(`TRQP on %s${postgresNote}`, (store) => {
       }
     });
 
-    test('unknown and unpublished are the same work: one and the same statement', async () => {
+    test('AZ-05 unknown and unpublished are the same work: one and the same statement', async () => {
       const { store: opened } = world.running.broker;
       const { read } = opened;
       const statements = async (of: { agentId: string }, path: string) => {
