@@ -8,9 +8,17 @@ const METHOD = /^\s{0,9}(?:get|head|post|put|patch|delete|options|trace|connect)
 /** Whether the value of such a member is a method. */
 export const isMethodText = (text: string): boolean => METHOD.test(text);
 
-const STRUCTURE = /["{}[\]:,]/g;
-const IN_TEXT = /["\\]/g;
-/** In characters. Longer ones are neither such a name nor a method. */
+const codeOf = (character: string): number => character.charCodeAt(0);
+const QUOTE = codeOf('"');
+const BACKSLASH = codeOf('\\');
+const COMMA = codeOf(',');
+const COLON = codeOf(':');
+const OPEN = codeOf('{');
+const OPEN_LIST = codeOf('[');
+const CLOSE = codeOf('}');
+const CLOSE_LIST = codeOf(']');
+const SPACE = codeOf(' ');
+/** In bytes. Longer ones are neither such a name nor a method. */
 const MOST_TEXT = 1024;
 
 /** Of the members of the object that a body is, those of the objects in it left out. */
@@ -19,30 +27,34 @@ export class JsonSearch {
   #isObject: boolean | undefined;
   #depth = 0;
   #isName = true;
+  /** As it is written. */
   #name: string | undefined;
   #inText = false;
   #isEscaped = false;
-  /** As much of a text as has come; undefined: it does not count. */
-  #text: string | undefined;
+  /** As much of a text at the top as came in earlier pieces; undefined: it is too long to count. */
+  #text: string | undefined = '';
 
   /** @returns the name of such a member, once its value has come */
   push(piece: Uint8Array): string | undefined {
-    const json = Buffer.from(piece.buffer, piece.byteOffset, piece.length).toString('latin1');
-    this.#isObject ??= /\S/.exec(json) ? /^\s*\{/.test(json) : undefined;
-    for (let at = 0; this.#isObject && at < json.length; ) {
-      if (this.#isEscaped) {
-        this.#keep(json.charAt(at++));
-        this.#isEscaped = false;
-      }
-      const pattern = this.#inText ? IN_TEXT : STRUCTURE;
-      pattern.lastIndex = at;
-      const end = pattern.exec(json)?.index ?? json.length;
-      if (this.#inText) this.#keep(json.slice(at, end));
-      if (end === json.length) return undefined;
-      const found = this.#inText ? this.#endText(json.charAt(end)) : this.#step(json.charAt(end));
-      if (found !== undefined) return found;
-      at = end + 1;
+    const json = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+    let begun = 0;
+    for (let at = 0; at < json.length && this.#isObject !== false; at++) {
+      const code = json[at] ?? 0;
+      if (this.#inText) {
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (code === BACKSLASH) this.#isEscaped = true;
+        else if (code === QUOTE) {
+          this.#inText = false;
+          const found = this.#depth === 1 ? this.#endText(json, begun, at) : undefined;
+          if (found !== undefined) return found;
+        }
+      } else if (code === QUOTE) {
+        this.#inText = true;
+        this.#isObject ??= false;
+        begun = at + 1;
+      } else if (code > SPACE) this.#step(code);
     }
+    if (this.#inText && this.#depth === 1) this.#keep(json, begun, json.length);
     return undefined;
   }
 
@@ -50,40 +62,40 @@ export class JsonSearch {
     return undefined;
   }
 
-  #keep(text: string): void {
-    if (this.#text !== undefined) this.#text = this.#text.length > MOST_TEXT ? undefined : this.#text + text;
+  #keep(json: Buffer, from: number, to: number): void {
+    if (this.#text === undefined) return;
+    const isLong = this.#text.length + to - from > MOST_TEXT;
+    this.#text = isLong ? undefined : this.#text + json.toString('latin1', from, to);
   }
 
-  #endText(character: string): string | undefined {
-    if (character === '\\') {
-      this.#keep(character);
-      this.#isEscaped = true;
-      return undefined;
-    }
-    this.#inText = false;
-    const text = this.#text === undefined ? undefined : unescaped(this.#text);
-    if (this.#depth !== 1) return undefined;
+  #endText(json: Buffer, from: number, to: number): string | undefined {
+    this.#keep(json, from, to);
+    const text = this.#text;
+    this.#text = '';
     if (this.#isName) this.#name = text;
-    else if (this.#name !== undefined && text !== undefined && isMethodText(text) && namesMethod(this.#name))
-      return this.#name;
-    return undefined;
+    if (this.#isName || text === undefined || this.#name === undefined || !isMethodText(unescaped(text)))
+      return undefined;
+    const name = unescaped(this.#name);
+    return namesMethod(name) ? name : undefined;
   }
 
-  #step(character: string): undefined {
-    if (character === '"') {
-      this.#inText = true;
-      this.#text = this.#depth === 1 ? '' : undefined;
-    } else if (character === '{' || character === '[') this.#depth++;
-    else if (character === '}' || character === ']') this.#isObject = --this.#depth > 0;
-    else if (this.#depth === 1) this.#isName = character === ',';
+  #step(code: number): void {
+    this.#isObject ??= code === OPEN;
+    if (code === OPEN || code === OPEN_LIST) this.#depth++;
+    else if (code === CLOSE || code === CLOSE_LIST) this.#isObject = --this.#depth > 0;
+    else if (this.#depth === 1 && code === COMMA) this.#isName = true;
+    else if (this.#depth === 1 && code === COLON) this.#isName = false;
   }
 }
 
-/** Undefined: it is no text of JSON. */
-function unescaped(text: string): string | undefined {
+const PLAIN = /^[ -[\]-~]*$/;
+
+/** Empty where it is no text of JSON. */
+function unescaped(text: string): string {
+  if (PLAIN.test(text)) return text;
   try {
     return JSON.parse(`"${Buffer.from(text, 'latin1').toString('utf8')}"`);
   } catch {
-    return undefined;
+    return '';
   }
 }
