@@ -30,7 +30,7 @@ export default defineConfig({
     hookTimeout: process.env.CI ? 60_000 : 30_000,
     expect: { poll: { timeout: 10_000 } },
     // Test files start real servers of their own and wait a lot. Four of them fill two cores beside whatever else a developer does; in CI four left a third
-    // of them idle.
-    maxWorkers: process.env.CI ? 6 : 4,
+    // of both idle. Each worker more imports everything once more, five seconds of processor time (VITEST_MAX_WORKERS says another number).
+    maxWorkers: process.env.CI ? 5 : 4,
   },
 });
