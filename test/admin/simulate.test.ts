@@ -28,7 +28,9 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     const { db, dialect } = world.running.broker.store;
     const tables = await db.introspection.getTables();
     const found = [];
-    for (const { name } of tables.filter((table) => !/^(instances|leases|log_\w+|receipt_logs)$/.test(table.name))) {
+    for (const { name } of tables.filter(
+      (table) => !/^(instances|leases|meta|activity_\w+|log_\w+|receipt_logs)$/.test(table.name),
+    )) {
       const { rows } = await sql`select * from ${sql.table(name)} order by 1, 2`.execute(db);
       found.push([name, rows]);
     }
