@@ -73,7 +73,9 @@ describe.each(ONE_STORE)(`a grant with refs, on %s${postgresNote}`, (store) => {
       await passes(agent, issue({ assignees: ['ann'] }));
       const access = request('collaborators.write', `PUT ${R}/collaborators/ann`, { permission: 'push' });
       expect(await refused(agent, access, [])).toMatch(/may push to any branch/);
-      await passes(agent, request('collaborators.write', `DELETE ${R}/collaborators/ann`));
+      const taken = request('collaborators.write', `DELETE ${R}/collaborators/ann`);
+      expect(await refused(agent, taken, [])).toMatch(/whose review a rule requires/);
+      await passes(agent, request('collaborators.write', `DELETE ${R}/invitations/1`));
       const advisory = (fork: boolean) =>
         request('security.write', `POST ${R}/security-advisories`, { summary: 'x', start_private_fork: fork });
       expect(await refused(agent, advisory(true), [])).toMatch(/a new repository begins/);

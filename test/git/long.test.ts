@@ -166,23 +166,28 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     given.organisation.ask('POST', `/owner/agents/${one.agentId}/suspend`, { reason: 'enough' });
 
   test('MR-08 an agent that is suspended in the middle of a clone: git has nothing, and the code host is left', async () => {
-    given.host.repository('acme/large', { files: { 'random.txt': randomBytes(5 * MIB).toString('hex') } });
+    // Another name at each attempt: its content is another one, too.
+    const large = `acme/large-${randomBytes(4).toString('hex')}`;
+    given.host.repository(large, { files: { 'random.txt': randomBytes(5 * MIB).toString('hex') } });
     const suspended = await given.agent();
     const begun = Promise.withResolvers<void>();
+    let written = 0;
     given.host.answer = (request, response) => {
       if (request.method === 'GET') return false;
       const write = response.write.bind(response) as (piece: Buffer) => boolean;
-      // A pipe full at a time: the pack takes some seconds.
+      // A pipe full at a time: the pack takes eight seconds.
       response.write = ((piece: Buffer) => {
         write(piece);
-        begun.resolve();
-        setTimeout(() => response.emit('drain'), 20);
+        written += piece.length;
+        // Of the pack, and not of the refs that are listed before.
+        if (written > 256 * 1024) begun.resolve();
+        setTimeout(() => response.emit('drain'), 100);
         return false;
       }) as typeof response.write;
       return false;
     };
     const target = join(newFolder(), 'work');
-    const cloning = runGit(['clone', '-q', remoteOf(suspended, 'acme/large'), target]);
+    const cloning = runGit(['clone', '-q', remoteOf(suspended, large), target]);
     await begun.promise;
     const began = performance.now();
     expect((await suspend(suspended)).status).toBe(200);
@@ -196,7 +201,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     expect(row).toMatchObject({ result: 'allowed', reason: 'approved', upstream_status: 200 });
     expect(flagsOf(row)).toMatchObject({ ended: 'access_ended', ended_because: 'agent_suspended' });
     expect(flagsOf(row).answer_bytes).toBeGreaterThan(0);
-    const next = await runGit(['ls-remote', remoteOf(suspended, 'acme/large')]);
+    const next = await runGit(['ls-remote', remoteOf(suspended, large)]);
     expect(next.stderr).toContain('agent_halted');
   });
 
