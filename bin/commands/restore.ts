@@ -14,7 +14,7 @@ export function addRestoreCommands(program: Command): void {
     .description('restore a backup: ends what waited in it, and makes no calls until an admin has reviewed it')
     .argument('[file]', 'the backup, with its manifest beside it')
     .option('--in-place', 'treat the store that is in place as restored: it was brought back by other means')
-    .option('--nothing-since', 'no call was made after the backup: each Idempotency-Key can be used at once')
+    .option('--nothing-since', 'no call was made after the backup: every Idempotency-Key is accepted immediately')
     .option('--replace', 'put it in the place of a SQLite store, which is kept beside it')
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {

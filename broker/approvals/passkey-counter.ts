@@ -19,27 +19,14 @@ export async function disableCloned(
   about: Pick<AuditEvent, 'agent' | 'approvalId'>,
   { correlationId }: { correlationId: string },
 ): Promise<boolean> {
-  const now = broker.clock();
   const detail = 'The signature counter of a passkey did not increase: it may have been cloned, and was disabled.';
-  const row = eventRow({
-    auditId: uuidv7(now),
-    correlationId,
-    createdAt: now,
-    instanceId: broker.instanceId,
-    organisationId: passkey.organisation_id,
-    reason: 'passkey_counter_regression',
-    detail,
-    ...about,
-  });
   const recorded = await recorder.record<undefined, 'not_regressed'>({
-    row,
+    row: counterRow(broker, passkey, { reason: 'passkey_counter_regression', detail, correlationId, ...about }),
     value: undefined,
     together: async (tx) => {
       const disabled = await disableRegressed(tx, passkey, counter);
       if (!disabled) return rollback('not_regressed');
-      const { id, owner_id: owner, credential_id, device_name, counter: stored_counter } = disabled;
-      const passkeyFacts = { id, owner, credential_id, device_name, stored_counter, reported_counter: counter };
-      return { flags: { passkey: passkeyFacts } };
+      return { flags: { passkey: counterFacts(disabled, disabled.counter, counter) } };
     },
   });
   if (recorded instanceof RolledBack) return false;
@@ -59,32 +46,41 @@ export async function noteRestoredCounter(
   about: Pick<AuditEvent, 'agent' | 'approvalId'>,
   { correlationId }: { correlationId: string },
 ): Promise<void> {
-  const { id, owner_id: owner, credential_id, device_name, restored_counter: stored_counter } = passkey;
-  if (stored_counter === null) return;
-  const now = broker.clock();
-  const row = eventRow({
-    auditId: uuidv7(now),
-    correlationId,
-    createdAt: now,
-    instanceId: broker.instanceId,
-    organisationId: passkey.organisation_id,
-    reason: 'passkey_counter_restored',
-    detail:
-      'A passkey was used for the first time since the store was restored. Its signature counter is higher than in the backup; whether a copy of it was used in between cannot be told.',
-    ...about,
-  });
+  const { restored_counter: stored } = passkey;
+  if (stored === null) return;
+  const detail =
+    'A passkey was used for the first time since the store was restored. Its signature counter is higher than in the backup; whether a copy of it was used in between cannot be told.';
   try {
     await recorder.record<undefined, 'noted'>({
-      row,
+      row: counterRow(broker, passkey, { reason: 'passkey_counter_restored', detail, correlationId, ...about }),
       value: undefined,
       together: async (tx) => {
         if (!(await clearRestoredCounter(tx, passkey))) return rollback('noted');
-        return {
-          flags: { passkey: { id, owner, credential_id, device_name, stored_counter, reported_counter: counter } },
-        };
+        return { flags: { passkey: counterFacts(passkey, stored, counter) } };
       },
     });
   } catch (error) {
     if (!(error instanceof AuditUnavailable)) throw error;
   }
 }
+
+const counterRow = (
+  broker: Recording['broker'],
+  passkey: PasskeyTable,
+  event: Pick<AuditEvent, 'reason' | 'detail' | 'correlationId' | 'agent' | 'approvalId'>,
+) => {
+  const now = broker.clock();
+  return eventRow({
+    auditId: uuidv7(now),
+    createdAt: now,
+    instanceId: broker.instanceId,
+    organisationId: passkey.organisation_id,
+    ...event,
+  });
+};
+
+const counterFacts = (
+  { id, owner_id: owner, credential_id, device_name }: PasskeyTable,
+  stored_counter: number,
+  reported_counter: number,
+) => ({ id, owner, credential_id, device_name, stored_counter, reported_counter });

@@ -5,7 +5,6 @@ import type { FactsLoader } from '../facts/facts.ts';
 import { type AccessEnded, accessEnded } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import type { Forwarded } from './forwarded.ts';
 
 type Services = Uses<'clock' | 'log' | 'storeOutage'> & {
   budget: CallBudget;
@@ -69,32 +68,4 @@ async function whyEnded(
   const rows = await facts(agentId, access.platformId, source);
   if (rows.length === 0) return GONE;
   return accessEnded((await loadFacts(rows, access.platformId, now)).facts, access, now);
-}
-
-/**
- * What became of a call that was stopped while it was made. `accessEnded`: why its answer is not handed out, or not as a whole. What had ended
- * otherwise before stays what it is.
- *
- * @param why of its lease; undefined: it was not stopped
- */
-export function asStopped<Result extends Forwarded>(
-  forwarded: Result,
-  why: AccessEnded | undefined,
-): { forwarded: Result; accessEnded?: AccessEnded } {
-  if (why === undefined) return { forwarded };
-  switch (forwarded.kind) {
-    case 'answer':
-      return { forwarded, accessEnded: why };
-    case 'unreachable':
-      return forwarded.code === 'access_ended' ? { forwarded, accessEnded: why } : { forwarded };
-    case 'streamed': {
-      const { streamed } = forwarded;
-      // Whoever took it was cut off: with the end, or in the middle of what had come as a whole.
-      const isCut = ['complete', 'client_closed', 'access_ended'].includes(streamed.ended);
-      if (!isCut) return { forwarded };
-      return { forwarded: { ...forwarded, streamed: { ...streamed, ended: 'access_ended' } }, accessEnded: why };
-    }
-    default:
-      return { forwarded };
-  }
 }

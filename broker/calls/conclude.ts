@@ -3,6 +3,7 @@ import type { Outcome } from '../audit/outcome.ts';
 import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
+import { ENDED_HERE } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import { setCredentialStatus } from '../store/connections.ts';
@@ -25,8 +26,7 @@ type Sent<Result = Concluded> = {
 
 /** What ends a call and is no failure of the platform. */
 const NO_FAILURES: ReadonlySet<string> = new Set([
-  'client_closed',
-  'access_ended',
+  ...ENDED_HERE,
   'body_gone',
   'form_names_method',
   'redirect_refused',

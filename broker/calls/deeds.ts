@@ -1,7 +1,7 @@
 /**
  * What agents did before: asked where a rule wants to know (`first_time`), and remembered of every call that was sent. With the row of
- * the call where a rule asked or a person approved, so that nobody is asked twice; soon after it elsewhere, many at once: after a start
- * everything that an agent does is new to this process, and a transaction for each would hold up all other calls.
+ * the call where a rule asked or a person approved, so that nobody is asked twice; elsewhere in batches soon after it: to a process that has
+ * just started everything that agents do is new, and a transaction for each would delay all other calls.
  */
 import { createHash } from 'node:crypto';
 import { mayBeSent, type Outcome } from '../audit/outcome.ts';
@@ -19,19 +19,19 @@ import type { Db } from '../store/store.ts';
 
 /** About 20 MB when it is full; what is not in here is asked of the store, or stored once more. */
 const REMEMBERED = 100_000;
-/** How long deeds of which no rule asked wait for others to be written with. */
-const TOGETHER_MS = 200;
+/** How long a batch of deeds that no rule asked about is filled before it is written. */
+const BATCH_MS = 200;
 /** Rows in one statement. */
-const AT_ONCE = 500;
-/** So many may wait while the store is away; a deed beyond them is remembered the next time. */
-const MOST_WAITING = 50_000;
+const BATCH_ROWS = 500;
+/** Rows kept while the store is unavailable; a deed beyond them is stored the next time. */
+const MOST_PENDING = 50_000;
 
 export type AgentDeeds = {
   /** The ask with what its agent does for the first time, where a rule of these facts wants to know. */
   withFirstTimes<A extends Ask>(facts: LoadedFacts['facts'], ask: A): Promise<A>;
   /** What is to be remembered of a call that ended; undefined: all of it is known, or it was not sent. */
   toRemember(outcome: Outcome, agentId: string, deeds: () => Deeds): Memory | undefined;
-  /** Writes what waits for others. Throws when the store is away: then it is kept for the next time. */
+  /** Writes the pending batch. Throws when the store is unavailable: then it is kept for the next time. */
   write(): Promise<void>;
 };
 
@@ -51,20 +51,20 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
   };
 
   /** By agent and hash: one statement cannot write a row twice. */
-  let waiting = new Map<string, AgentDeedTable>();
+  let pending = new Map<string, AgentDeedTable>();
   let timer: NodeJS.Timeout | undefined;
 
   const write = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
-    const entries = [...waiting];
-    waiting = new Map();
-    for (let at = 0; at < entries.length; at += AT_ONCE) {
-      const rows = entries.slice(at, at + AT_ONCE).map(([, row]) => row);
+    const entries = [...pending];
+    pending = new Map();
+    for (let at = 0; at < entries.length; at += BATCH_ROWS) {
+      const rows = entries.slice(at, at + BATCH_ROWS).map(([, row]) => row);
       try {
         await putEach(store.db, rows, (error) => log.error({ err: error }, 'what an agent did cannot be stored'));
       } catch (error) {
-        waiting = new Map([...entries.slice(at), ...waiting]);
+        pending = new Map([...entries.slice(at), ...pending]);
         throw error;
       }
     }
@@ -72,10 +72,10 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
   const writeSoon = (rows: readonly AgentDeedTable[]): void => {
     for (const row of rows) {
       const key = `${row.agent_id} ${row.hash}`;
-      if (waiting.size < MOST_WAITING && waiting.get(key)?.changed !== 1) waiting.set(key, row);
+      if (pending.size < MOST_PENDING && pending.get(key)?.changed !== 1) pending.set(key, row);
     }
     // A failure is repeated, and logged, by housekeeping.
-    timer ??= setTimeout(() => void write().catch(() => {}), TOGETHER_MS).unref();
+    timer ??= setTimeout(() => void write().catch(() => {}), BATCH_MS).unref();
   };
 
   const lookUp = async (organisationId: string, agentId: string, deeds: readonly Deed[]): Promise<void> => {

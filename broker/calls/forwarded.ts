@@ -3,6 +3,7 @@ import type { Decided, NotPassedOn } from '../audit/outcome.ts';
 import type { ReadAnswer } from '../egress/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
 import type { Transferred } from '../egress/streamed-body.ts';
+import type { AccessEnded } from '../policy/access-ended.ts';
 import type { Verdict } from '../policy/facts.ts';
 import type { Streamed } from './streamed.ts';
 
@@ -47,3 +48,31 @@ export type Concluded = Exclude<Forwarded, { kind: 'quarantined' | 'denied_meanw
 
 export const isConcluded = (forwarded: Forwarded): forwarded is Concluded =>
   forwarded.kind !== 'quarantined' && forwarded.kind !== 'denied_meanwhile';
+
+/**
+ * What became of a call that was stopped while it was made. `accessEnded`: why its answer is not handed out, or not as a whole. What had ended
+ * otherwise before stays what it is.
+ *
+ * @param why of its lease; undefined: it was not stopped
+ */
+export function asStopped<Result extends Forwarded>(
+  forwarded: Result,
+  why: AccessEnded | undefined,
+): { forwarded: Result; accessEnded?: AccessEnded } {
+  if (why === undefined) return { forwarded };
+  switch (forwarded.kind) {
+    case 'answer':
+      return { forwarded, accessEnded: why };
+    case 'unreachable':
+      return forwarded.code === 'access_ended' ? { forwarded, accessEnded: why } : { forwarded };
+    case 'streamed': {
+      const { streamed } = forwarded;
+      // Whoever took it was cut off: with the end, or in the middle of what had come as a whole.
+      const isCut = ['complete', 'client_closed', 'access_ended'].includes(streamed.ended);
+      if (!isCut) return { forwarded };
+      return { forwarded: { ...forwarded, streamed: { ...streamed, ended: 'access_ended' } }, accessEnded: why };
+    }
+    default:
+      return { forwarded };
+  }
+}

@@ -5,15 +5,16 @@ import { type CallRecord, mayBeSent, type Outcome } from '../audit/outcome.ts';
 import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
 import { NothingLeft } from '../audit/superseded.ts';
+import { ENDED_HERE } from '../egress/unreachable.ts';
 import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
-import { asStopped } from './access-watch.ts';
 import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall, isFailureOf } from './conclude.ts';
 import type { Connected } from './connect.ts';
+import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
@@ -125,13 +126,11 @@ export async function makeCall(
 }
 
 /** What kept the broker, or its client, from having an answer says nothing about the platform. */
-const OURS = new Set([
+const OURS: ReadonlySet<string> = new Set([
+  ...ENDED_HERE,
   'bad_request',
   'address_refused',
   'busy',
-  'closed',
-  'client_closed',
-  'access_ended',
   'body_gone',
   'form_names_method',
 ]);

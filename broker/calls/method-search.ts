@@ -1,6 +1,6 @@
 /**
  * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), in a body as it comes:
- * its names as any reader may find them, also those of a form that is not read because two readers may differ. Linear in the body.
+ * field names in every way in which a server may read them, also in a form that is not judged because servers read it differently. Linear in the body.
  */
 import { namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject } from '../policy/facts.ts';

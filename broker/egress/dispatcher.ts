@@ -58,15 +58,15 @@ export type OutboundOptions = {
   watch?: (origin: string) => OutageWatch;
 } & Partial<ExchangeLimits>;
 
-const MIB = 1024 * 1024;
 const ACCEPTED = 'gzip, br';
 const STREAM_TAKE_MS = 30_000;
+
 /** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
   const rules = readRules(options);
   const publicRules: TargetRules = { ...rules, allowPrivate: new Set() };
   const limits: ExchangeLimits = {
-    maxResponseBytes: options.maxResponseBytes ?? 10 * MIB,
+    maxResponseBytes: options.maxResponseBytes ?? 10 * 1024 * 1024,
     idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
     totalTimeoutMs: options.totalTimeoutMs ?? 120_000,
   };

@@ -5,7 +5,7 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import { type ConnectorOptions, makeConnector } from './connector.ts';
 import type { Exchange } from './exchange.ts';
 import { FairQueue } from './fair-queue.ts';
-import type { Unreachable, UnreachableCode } from './unreachable.ts';
+import { ENDED_HERE, type Unreachable, type UnreachableCode } from './unreachable.ts';
 
 export type OriginPoolOptions = ConnectorOptions & {
   /** Maximum of concurrent connections. */
@@ -21,15 +21,7 @@ export type OriginPoolOptions = ConnectorOptions & {
 /** Notified of each call that the origin answered, and of each that failed. */
 export type OutageWatch = { failed(error: unknown): void; worked(): void };
 
-const OURS = new Set<UnreachableCode>([
-  'bad_request',
-  'address_refused',
-  'busy',
-  'closed',
-  'client_closed',
-  'access_ended',
-  'too_large',
-]);
+const OURS = new Set<UnreachableCode>([...ENDED_HERE, 'bad_request', 'address_refused', 'busy', 'too_large']);
 
 /**
  * Calls are queued here and not in undici: one that timed out while waiting is dropped, where undici would open a

@@ -4,7 +4,7 @@
  */
 import type { ResponseHeaders } from './exchange.ts';
 import type { RequestHead } from './outbound-request.ts';
-import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
+import { ENDED_HERE, type Unreachable, unreachable } from './unreachable.ts';
 
 /** `baseUrl`: of the platform. `named`: other origins that its manifest names, which the operator may have listed though private. */
 export type FollowRule = {
@@ -89,14 +89,11 @@ const headersFor = ({ headers }: RequestHead, rule: FollowRule): Record<string, 
     Object.entries(headers).filter(([name, value]) => SENT_ON.has(name) && !rule.holdsCredential(value)),
   );
 
-/** What says nothing about the target. */
-const OURS: ReadonlySet<UnreachableCode> = new Set<UnreachableCode>(['client_closed', 'closed', 'access_ended']);
-
 /** A failure at the target of a redirect. The platform itself was reached. */
 function ofTarget({ code, detail, cause }: Unreachable, host: string): Unreachable {
   if (code === 'address_refused' || code === 'bad_request') return unreachable('redirect_refused', true, cause);
   const said = { ...unreachable(code, true, cause), detail: `The platform redirected this read to ${host}. ${detail}` };
-  return OURS.has(code) ? unreachable(code, true, cause) : said;
+  return ENDED_HERE.some((one) => one === code) ? unreachable(code, true, cause) : said;
 }
 
 const isUnreachable = (answer: { kind: string }): answer is Unreachable => answer.kind === 'unreachable';

@@ -33,6 +33,9 @@ const TEXTS = {
 
 export type UnreachableCode = keyof typeof TEXTS;
 
+/** The client left, the broker stopped, or the agent lost its access: no failure of the platform. */
+export const ENDED_HERE = ['client_closed', 'closed', 'access_ended'] as const satisfies readonly UnreachableCode[];
+
 export type Unreachable = {
   kind: 'unreachable';
   code: UnreachableCode;

@@ -155,9 +155,11 @@ function queryError(query: string): string | undefined {
 /** Whether a server that takes methods from parameters may take one from a parameter or form field of this name. */
 export function namesMethod(name: string): boolean {
   // PHP ends a name at a NUL (`php_register_variable_ex`).
-  const [before = ''] = name.split('\0', 1);
-  return [...new Set([name, before])].some((text) => parameterNames(text).some((one) => METHOD_NAMES.has(one)));
+  const nul = name.indexOf('\0');
+  return hasMethodName(name) || (nul >= 0 && hasMethodName(name.slice(0, nul)));
 }
+
+const hasMethodName = (name: string): boolean => parameterNames(name).some((one) => METHOD_NAMES.has(one));
 
 /** `auth[token]` names a credential as much as `token` does. */
 function namesCredential(name: string): boolean {

@@ -539,7 +539,7 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       );
       expect(statusesOf(answers)).toEqual([200, 200, 403, 400, 200]);
       expect(given.host.seen.map(({ headers }) => headers['content-length']).toSorted()).toEqual(['127', '127', '4']);
-      // They are read at once, and answered in order.
+      // Read immediately, answered in order.
       expect(
         (await rows())
           .slice(0, 5)
