@@ -174,16 +174,23 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
     let written = 0;
     given.host.answer = (request, response) => {
       if (request.method === 'GET') return false;
+      // After the beginning of the pack (and not of the refs that are listed before) a piece a second, and never its end.
       const write = response.write.bind(response) as (piece: Buffer) => boolean;
-      // A pipe full at a time: the pack takes eight seconds.
+      const later: Buffer[] = [];
+      const timer = setInterval(() => {
+        const piece = later.shift();
+        if (piece) write(piece);
+      }, 1_000);
+      response.once('close', () => clearInterval(timer));
       response.write = ((piece: Buffer) => {
-        write(piece);
         written += piece.length;
-        // Of the pack, and not of the refs that are listed before.
-        if (written > 256 * 1024) begun.resolve();
-        setTimeout(() => response.emit('drain'), 100);
-        return false;
+        if (written <= 256 * 1024) return write(piece);
+        later.push(piece);
+        begun.resolve();
+        return true;
       }) as typeof response.write;
+      const end = response.end.bind(response);
+      response.end = (() => (later.length === 0 ? end() : response)) as typeof response.end;
       return false;
     };
     const target = join(newFolder(), 'work');

@@ -13,11 +13,21 @@ test('tests that passed at the second attempt are listed with why they failed at
       file,
       fullName: 'calls > late',
       state: 'passed',
-      attempts: [failed('expected 401 to be 200\n- 401\n+ 200'), passed],
+      attempts: [failed('expected 401 to be 200\n\n- 401\n+ 200'), passed],
+    },
+    {
+      file,
+      fullName: 'a property',
+      state: 'passed',
+      attempts: [failed('Property failed\n{ seed: 1 }\n\nHint'), passed],
     },
     { file, fullName: 'never', state: 'failed', attempts: [failed('no'), failed('no')] },
     { file, fullName: 'not run', state: 'skipped', attempts: [] },
     { file, fullName: 'without a word', state: 'passed', attempts: [failed(), passed] },
   ]);
-  expect(lines).toEqual([`${file} > calls > late: expected 401 to be 200`, `${file} > without a word: `]);
+  expect(lines).toEqual([
+    `${file} > calls > late: expected 401 to be 200`,
+    `${file} > a property: Property failed { seed: 1 }`,
+    `${file} > without a word: `,
+  ]);
 });

@@ -6,7 +6,8 @@ import { machineMs } from '../world/longest-turn.ts';
 import { agent, call, NOW } from './world.ts';
 
 /** Milliseconds of the thread that the dearest evaluation may take; on a slow machine half of what `machineMs` says. */
-const MOST_MS = Math.max(30, machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`)) / 2);
+const mostMs = () => Math.max(30, machineMs(Array.from({ length: 5_000 }, (_, i) => `${i} ${'a\n'.repeat(225)}`)) / 2);
+const MOST_MS = mostMs();
 
 const LONG = 480_000;
 const long = 'a'.repeat(LONG);
@@ -91,15 +92,18 @@ describe('no condition takes more than 30 ms of the thread', () => {
             NOW,
           ),
         );
-      // Of the thread alone, for others run beside it; several at a time, for the clock of a thread is coarse. The shortest of three rounds.
+      // Of the thread alone, for others run beside it; several at a time, for the clock of a thread is coarse. The shortest of five rounds;
+      // a machine that got slower since, because others use its caches and memory, is measured again.
       let shortest = Number.POSITIVE_INFINITY;
-      for (let round = 0; round < 3 && shortest >= MOST_MS; round++) {
+      let most = MOST_MS;
+      for (let round = 0; round < 5 && shortest >= most; round++) {
+        if (round > 0) most = Math.max(most, mostMs());
         const before = process.threadCpuUsage();
         for (let i = 0; i < 3; i++) evaluate();
         const { user, system } = process.threadCpuUsage(before);
         shortest = Math.min(shortest, (user + system) / 3 / 1000);
       }
-      expect(shortest, `${n} members`).toBeLessThan(MOST_MS);
+      expect(shortest, `${n} members`).toBeLessThan(most);
     }
   });
 });

@@ -13,14 +13,17 @@ type Tried = {
   attempts: readonly { state: string; messages: readonly string[] }[];
 };
 
+/** Characters of a reason. */
+const MOST_SHOWN = 1_000;
+
 /** A line for each test that passed, but not at once: its file, its name, and why it failed at first. */
 export function secondAttemptsIn(tests: Iterable<Tried>): string[] {
   return [...tests].flatMap(({ file, fullName, state, attempts }) => {
     const failed = attempts.find((attempt) => attempt.state === 'failed');
     if (state !== 'passed' || !failed) return [];
-    // Only the first line: what follows is the difference between two values.
-    const [reason = ''] = (failed.messages[0] ?? '').split('\n');
-    return [`${file} > ${fullName}: ${reason}`];
+    // Only the first paragraph: what follows is the difference between two values, or advice. Of a property it has the seed and the counterexample.
+    const [reason = ''] = (failed.messages[0] ?? '').split('\n\n');
+    return [`${file} > ${fullName}: ${reason.replaceAll('\n', ' ').slice(0, MOST_SHOWN)}`];
   });
 }
 
