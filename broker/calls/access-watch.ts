@@ -2,11 +2,12 @@
 import type { Uses } from '../broker.ts';
 import type { Allowed, CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
-import { type AccessEnded, accessEnded } from '../policy/access-ended.ts';
+import { type AccessEnded, accessEnded, credentialEnded } from '../policy/access-ended.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
+import { liveCredentials } from '../store/live-credentials.ts';
 
-type Services = Uses<'clock' | 'log' | 'storeOutage'> & {
+type Services = Uses<'clock' | 'log' | 'store' | 'storeOutage'> & {
   budget: CallBudget;
   facts: FactsReader;
   loadFacts: FactsLoader;
@@ -18,7 +19,7 @@ const YOUNG_MS = 500;
 
 /**
  * Looks at all calls under way once a second. Their facts are kept by version, so that a look costs one small statement an organisation, and
- * nothing while no call is as old as that. Notifications are not relied on: they are lost while a connection is. While the store does not
+ * nothing while no call is as old as that; what they came with beside a signed token costs one statement for each kind. Notifications are not relied on: they are lost while a connection is. While the store does not
  * answer, calls go on, and none can begin.
  */
 export function startAccessWatch(services: Services): { stop(): Promise<void> } {
@@ -33,10 +34,22 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
       asked.set(key, rows);
       return rows;
     };
-    const looks = budget.underWay(performance.now() - YOUNG_MS).map(async (lease) => {
-      const why = lease.allowed && (await whyEnded({ ...services, facts }, lease.allowed, broker.clock()));
+    const leases = budget.underWay(performance.now() - YOUNG_MS);
+    const live = liveCredentials(
+      broker.store.db,
+      leases.flatMap(({ allowed }) => allowed?.lent ?? []),
+      broker.clock(),
+    );
+    const looks = leases.map(async (lease) => {
+      const { allowed } = lease;
+      if (allowed === undefined) return;
+      const why =
+        (await whyEnded({ ...services, facts }, allowed, broker.clock())) ??
+        (allowed.lent.length > 0 && (await credentialsEnded(allowed, live)));
       if (why) lease.stop(why);
     });
+    // Of calls without any nobody awaits it.
+    live.catch(() => {});
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected');
     // That the store is away was logged when it went.
     if (failed && !broker.storeOutage.isLasting())
@@ -56,6 +69,14 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
       await looking;
     },
   };
+}
+
+async function credentialsEnded(
+  { lent }: Allowed,
+  live: Promise<ReadonlySet<string>>,
+): Promise<AccessEnded | undefined> {
+  const ids = await live;
+  return credentialEnded(lent, ({ id }) => !ids.has(id));
 }
 
 const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };

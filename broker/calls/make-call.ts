@@ -6,6 +6,7 @@ import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
 import { NothingLeft } from '../audit/superseded.ts';
 import { ENDED_HERE } from '../egress/unreachable.ts';
+import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
@@ -28,6 +29,12 @@ type Cleared = {
   trials: Parameters<typeof concludeCall>[2]['trials'];
   replay: Replay | undefined;
 };
+
+const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): LentCredential[] => [
+  ...(who.staticKey ? [{ kind: 'static_key', id: who.staticKey.id } as const] : []),
+  ...(who.access ? [{ kind: 'mcp_authorisation', id: who.access.authorisationId } as const] : []),
+  ...(connection.personTokens !== undefined ? [{ kind: 'person_tokens', id: connection.personTokens } as const] : []),
+];
 
 /**
  * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval. `nothing_left`:
@@ -104,6 +111,7 @@ export async function makeCall(
       scope: ask.scope,
       ...(ask.connectionId !== undefined && { connectionId: ask.connectionId }),
       through: connected.connection.id,
+      lent: lentCredentials(call, connected),
     };
   const isRead = call.git ? isReadStep(call.git.step) : call.raw && call.action.method === 'GET';
   const isStreamed = call.taker !== undefined && !isRead;

@@ -4,7 +4,7 @@
  * before a platform is asked; an answer that is on its way waits, and the platform with it. What holds something of it is what is under
  * way, and can be stopped.
  */
-import type { Access, AccessEnded } from '../policy/access-ended.ts';
+import type { Access, AccessEnded, LentCredential } from '../policy/access-ended.ts';
 
 const MIB = 1024 * 1024;
 
@@ -129,7 +129,7 @@ const oldest = (leases: readonly CallLease[]): CallLease | undefined =>
   );
 
 /** What a call was allowed for, and whose it is: `agentId` as `agt_…`, `source` the address that it was asked from. */
-export type Allowed = Access & { agentId: string; source: string };
+export type Allowed = Access & { agentId: string; source: string; lent: readonly LentCredential[] };
 
 /** What one call holds of the budget. Each of its parts is given back once, however often that is asked. */
 export class CallLease {

@@ -8,9 +8,15 @@ import { standingChecks } from './standing-checks.ts';
 /** What a call was asked and allowed for. `through`: the id of the connection that it goes through, whether it named one or not. */
 export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & { through: string };
 
+/**
+ * What a call came with or goes out with that can be taken away while its agent keeps the grant: a static key, the authorisation of an MCP client,
+ * the tokens of the person whom it is for.
+ */
+export type LentCredential = { kind: 'static_key' | 'mcp_authorisation' | 'person_tokens'; id: string };
+
 /** Why a call may not go on. `halt`: present when the agent itself is halted. */
 export type AccessEnded = {
-  reason: DenyReason | 'platform_not_connected';
+  reason: DenyReason | 'platform_not_connected' | `${LentCredential['kind']}_ended`;
   /** One sentence for a person; may change between releases. */
   detail: string;
   halt?: AgentHalt;
@@ -42,4 +48,22 @@ export function accessEnded(given: Facts, access: Access, now: Instant): AccessE
   // People bring their own tokens to such a platform.
   if (facts.platform?.perPerson || grant?.connection?.status !== 'not_connected') return undefined;
   return { reason: 'platform_not_connected', detail: 'the connection was disconnected' };
+}
+
+const WORDS: Record<LentCredential['kind'], string> = {
+  static_key: 'the static key of the call was revoked or has expired',
+  mcp_authorisation: 'the access of this MCP client was revoked or has expired',
+  person_tokens: 'the person whom the call is for has disconnected',
+};
+
+export const isOfLent = (reason: AccessEnded['reason']): reason is `${LentCredential['kind']}_ended` =>
+  Object.keys(WORDS).some((kind) => reason === `${kind}_ended`);
+
+/** Why a call may not go on whose credential `isEnded` finds ended: the first of them. Undefined: it goes on. */
+export function credentialEnded(
+  lent: readonly LentCredential[],
+  isEnded: (credential: LentCredential) => boolean,
+): AccessEnded | undefined {
+  const ended = lent.find(isEnded);
+  return ended && { reason: `${ended.kind}_ended`, detail: WORDS[ended.kind] };
 }

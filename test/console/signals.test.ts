@@ -150,6 +150,13 @@ describe.skipIf(withoutChromium)(
         page.value(`import('/console/activity/words.js').then(({ reasonInWords, actorOf }) => reasonInWords({
           reason: 'approved', flags: { approval: { decided_by: 'o1', how: '${how}' } } }, actorOf({ flags: { approval: { decided_by: 'o1', how: '${how}' } } }, new Map([['o1', 'ann@acme.example']]))))`);
       expect(await reason('passkey')).toBe('approved by ann@acme.example, with a passkey');
+      const ended = (because: string) =>
+        page.value(`import('/console/activity/words.js').then(({ reasonInWords }) => reasonInWords({
+          reason: 'approved', flags: { ended: 'access_ended', ended_because: '${because}' } }, undefined))`);
+      expect(await ended('agent_suspended')).toBe('a rule allows it; ended under way: the agent is suspended');
+      expect(await ended('static_key_ended')).toBe(
+        'a rule allows it; ended under way: its static key was revoked or has expired',
+      );
     });
 
     test('what the broker refuses and what a person denies have two names, and a row names who did it', async () => {

@@ -72,6 +72,31 @@ describe.each(ONE_STORE)(`people at once on %s${postgresNote}`, (store) => {
       expect(server.served).toEqual([]);
     });
 
+    test('of a call whose answer takes long: what the platform still answers is not handed out', async () => {
+      const gate = Promise.withResolvers<void>();
+      const arrived = Promise.withResolvers<void>();
+      server.instead = (path) => (path === '/api/items' ? { status: 200, body: '{"who":"ann"}' } : undefined);
+      server.before = async (path) => {
+        if (path !== '/api/items') return;
+        arrived.resolve();
+        await gate.promise;
+      };
+      const calling = act(ANN);
+      await arrived.promise;
+      const { budget } = world.running.services;
+      await expect.poll(() => budget.underWay(Number.POSITIVE_INFINITY).length).toBe(1);
+      await end();
+      await expect.poll(() => budget.underWay(Number.POSITIVE_INFINITY).length, { timeout: 3_500 }).toBe(0);
+      gate.resolve();
+      const answer = await calling;
+      expect([answer.status, answer.body.reason, answer.body.detail], answer.text).toEqual([
+        403,
+        'no_permission_record',
+        expect.stringContaining('the person whom the call is for has disconnected'),
+      ]);
+      expect(answer.text).not.toContain('"who"');
+    });
+
     test('of a call that waits for a new token: that one is revoked, and nothing is sent', async () => {
       await outlivePerson(world, organisation, 'ann@docs.example');
       let release = () => {};

@@ -26,9 +26,9 @@ type Reading = {
 };
 
 /** Begins to read, and answers after the first piece. */
-async function read(agent: TestAgent, path: string): Promise<Reading> {
+async function read(agent: TestAgent, path: string, bearer = agent.token()): Promise<Reading> {
   const { hostname, port } = new URL(agent.baseUrl);
-  const headers = { authorization: `Bearer ${agent.token()}` };
+  const headers = { authorization: `Bearer ${bearer}` };
   const asking = http.request({ hostname, port, path, headers, agent: false }).end();
   onTestFinished(() => void asking.destroy());
   // Told to whoever reads the answer, too.
@@ -306,7 +306,48 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
     await expect.poll(held).toEqual({ calls: 0, bytes: 0 });
   });
 
-  test('a tool of /mcp: the same', async () => {
+  test('a static key that is revoked or expires: its streams, and not those of the agent itself', async () => {
+    const { organisation, agent } = await demo();
+    const issue = async (wanted: object = {}) => {
+      const asked = { label: 'old client', connection: 'demo-main', ...wanted };
+      const made = await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, asked);
+      expect(made.status, made.text).toBe(200);
+      return made.body as { id: string; key: string };
+    };
+    const [revoked, expiring, kept] = [await issue(), await issue({ expires_in_seconds: 3600 }), await issue()];
+    const [one, two, three] = await Promise.all(
+      [revoked, expiring, kept].map(({ key }, i) => read(agent, `${STREAM}-key${i}`, key)),
+    );
+    const signed = await read(agent, `${STREAM}-signed`);
+    const ended = async (reading: Reading) => {
+      const began = performance.now();
+      const { how, at } = await reading.ended;
+      expect(how).toBe('ECONNRESET');
+      expect(at - began).toBeLessThan(SOON_MS);
+      await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
+      expect(flagsOf(await rowOf(organisation, reading.auditId))).toMatchObject({
+        ended: 'access_ended',
+        ended_because: 'static_key_ended',
+      });
+    };
+    const path = `/owner/agents/${agent.agentId}/static-keys/${revoked.id}`;
+    expect((await organisation.ask('DELETE', path)).status).toBeLessThan(300);
+    await ended(one!);
+    const { db } = world.running.broker.store;
+    await db.updateTable('static_keys').set({ expires_at: 1 }).where('id', '=', expiring.id).execute();
+    await ended(two!);
+    for (const reading of [three!, signed]) {
+      const soFar = reading.text().length;
+      await expect.poll(() => reading.text().length).toBeGreaterThan(soFar);
+    }
+    await suspend(organisation, agent);
+    await Promise.all([three!.ended, signed.ended]);
+  });
+
+  test.each([
+    ['a tool of /mcp: the same', '/owner/agents/suspend-all', 'agent_suspended'],
+    ['a tool of an MCP client whose access is revoked', '/owner/mcp-authorisations/', 'no_permission_record'],
+  ])('%s', async (_, ending, reason) => {
     const { organisation } = await demo();
     let response: ServerResponse | undefined;
     answer = (_, asked) => {
@@ -323,11 +364,15 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
       },
     });
     await expect.poll(() => response).toBeDefined();
-    expect((await organisation.ask('POST', '/owner/agents/suspend-all', {})).status).toBe(200);
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    const end = ending.endsWith('/')
+      ? organisation.ask('DELETE', `${ending}${authorisations[0].id}`)
+      : organisation.ask('POST', ending, {});
+    expect((await end).status).toBeLessThan(300);
     await expect.poll(underWay, { timeout: SOON_MS }).toBe(0);
     response!.setHeader('content-type', 'application/json').end('{"secret":"of the platform"}');
     const { text } = await called;
-    expect(text).toContain('agent_suspended');
+    expect(text).toContain(reason);
     expect(text).not.toContain('of the platform');
   });
 

@@ -157,9 +157,23 @@ export const readable = (/** @type {string} */ code) => code.replaceAll('_', ' '
  * @param {string | undefined} actor
  */
 export function reasonInWords({ reason, flags }, actor) {
-  if (reason === 'approved' && flags?.approval) return `approved by ${actor ?? 'an owner'}`;
-  return REASONS[reason] ?? readable(reason);
+  const why =
+    reason === 'approved' && flags?.approval
+      ? `approved by ${actor ?? 'an owner'}`
+      : (REASONS[reason] ?? readable(reason));
+  const because = flags?.ended_because;
+  return typeof because === 'string'
+    ? `${why}; ended under way: ${ENDED[because] ?? REASONS[because] ?? readable(because)}`
+    : why;
 }
+
+/** Why a call was ended under way, beside reasons to refuse it. @type {Partial<Record<string, string>>} */
+const ENDED = {
+  platform_not_connected: 'the connection was disconnected',
+  static_key_ended: 'its static key was revoked or has expired',
+  mcp_authorisation_ended: 'the access of the MCP client was revoked or has expired',
+  person_tokens_ended: 'the person disconnected',
+};
 
 /**
  * Method and path of a call, as far as they were read: of one that is malformed they may not be.
