@@ -1,18 +1,16 @@
 /** `expires` of a grant: a time span that begins when it is applied, or a moment. */
 import type { Instant } from '../policy/facts.ts';
+import { parseDateTime } from '../wire/date-time.ts';
 
 export type Expiry = { kind: 'after'; milliseconds: number } | { kind: 'at'; moment: Instant };
 
 const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SPAN = /^([1-9][0-9]{0,5})([mhd])$/;
-/** RFC 3339 section 5.6, with the offset that makes it one moment everywhere. */
-const MOMENT =
-  /^(\d{4})-(\d{2})-(\d{2})[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const LONGEST_SPAN = 3650 * UNITS.d;
 
 /** What an editor checks by; `parseExpiry` looks closer. */
 export const EXPIRY_PATTERN =
-  /^(?:[1-9][0-9]{0,5}[mhd]|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2}))$/;
+  /^(?:[1-9][0-9]{0,5}[mhd]|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2}))$/;
 
 export const EXPIRY_FORMS =
   'write a time span such as "30d", "12h" or "45m" (at most 3650d), or a moment such as "2027-01-31T18:00:00Z"';
@@ -24,12 +22,8 @@ export function parseExpiry(text: string): Expiry | undefined {
     const milliseconds = Number(count) * UNITS[unit as keyof typeof UNITS];
     return milliseconds <= LONGEST_SPAN ? { kind: 'after', milliseconds } : undefined;
   }
-  const [, year, month, day] = MOMENT.exec(text) ?? [];
-  if (year === undefined) return undefined;
-  // JavaScript takes the 30th of February for the 2nd of March.
-  const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
-  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
-  return { kind: 'at', moment: Date.parse(text.toUpperCase()) };
+  const moment = parseDateTime(text);
+  return moment === undefined ? undefined : { kind: 'at', moment };
 }
 
 /** When a span that ends at `end` began; undefined of a text that is no span. */

@@ -1,5 +1,7 @@
 /** What stands after `?` in one of our own addresses. */
 import { z } from 'zod';
+import { present } from '../policy/present.ts';
+import { DateTime, parseDateTime } from '../wire/date-time.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
 
@@ -53,10 +55,7 @@ export const uuid = (what: string) =>
 
 /** A moment (RFC 3339), as milliseconds since the epoch. */
 export const moment = (what: string) =>
-  z.iso
-    .datetime({ offset: true, error: 'a moment such as 2026-11-20T08:00:00Z' })
-    .transform((text) => Date.parse(text))
-    .describe(what);
+  DateTime.transform((text) => present(parseDateTime(text), 'moment')).describe(what);
 
 /** How many of a list to answer. */
 export const pageSize = (most: number, usual: number) =>

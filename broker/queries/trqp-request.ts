@@ -1,6 +1,7 @@
 /** Request bodies of the Trust Registry Query Protocol v2.0 (specification, TRQP request). */
 import { z } from 'zod';
 import { text } from '../wire/action.ts';
+import { DateTime } from '../wire/date-time.ts';
 import { readAuthority, readEntity } from './identifiers.ts';
 
 /** Maximum length of a SPIFFE id (SPIFFE ID, section 2.3). */
@@ -10,10 +11,7 @@ const AUTHORITY = 'must be did:web:<host>, or did:web:<host>:orgs:<organisation 
 const name = text(1024).min(1);
 
 const AuthorizationContext = z.looseObject({
-  time: z.iso
-    .datetime({ offset: true, error: 'must be a date and time as in RFC 3339: 2026-01-31T12:00:00Z' })
-    .optional()
-    .describe('echoed; only now is evaluated'),
+  time: DateTime.optional().describe('echoed; only now is evaluated'),
   connection_id: z
     .guid()
     .transform((id) => id.toLowerCase())

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../../policy/facts.ts';
 import { authorization, recognition } from '../../queries/trqp.ts';
 import { TrqpAuthorizationQuery, TrqpRecognitionQuery } from '../../queries/trqp-request.ts';
+import { DateTime, parseDateTime } from '../../wire/date-time.ts';
 import { Refusal } from '../errors.ts';
 import { instant } from '../instant.ts';
 import type { Limit } from '../rate-limits.ts';
@@ -18,7 +19,7 @@ const base = {
   authority_id: z.string(),
   action: z.string(),
   resource: z.string(),
-  time_requested: z.iso.datetime({ offset: true }),
+  time_requested: DateTime,
   time_evaluated: z.iso.datetime(),
 };
 const time_requested_ignored = z
@@ -110,7 +111,7 @@ function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefi
       { headers: { 'WWW-Authenticate': 'Bearer' } },
     );
   const { context: more, ...rest } = told;
-  const skewed = context?.time !== undefined && Math.abs(Date.parse(context.time) - now) > MOST_SKEW_MS;
+  const skewed = context?.time !== undefined && Math.abs((parseDateTime(context.time) ?? now) - now) > MOST_SKEW_MS;
   const time = instant(now);
   return json(200, {
     ...asked,

@@ -1,0 +1,32 @@
+/** Moments as they come from outside: the date-time of RFC 3339, section 5.6. */
+import { z } from 'zod';
+import type { Instant } from '../policy/facts.ts';
+
+const DATE_TIME =
+  /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
+const DAY_MS = 86_400_000;
+
+/**
+ * A date-time as milliseconds since the epoch, or undefined for a text that is none (a 30th of February, one without an offset). `t` and `z` may be
+ * small letters (section 5.6). A leap second, which the epoch has not, is the first moment after it; it is at the end of a month in UTC
+ * (section 5.7).
+ */
+export function parseDateTime(text: string): Instant | undefined {
+  const [, year, month, day, second] = DATE_TIME.exec(text) ?? [];
+  if (year === undefined) return undefined;
+  // JavaScript takes the 30th of February for the 2nd of March, and the years 0 to 99 for those of the last century.
+  const date = new Date(0);
+  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
+  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
+  const upper = text.toUpperCase();
+  if (second !== '60') return Date.parse(upper);
+  const after = Math.floor(Date.parse(upper.replace(':60', ':59')) / 1000) * 1000 + 1000;
+  return after % DAY_MS === 0 && new Date(after).getUTCDate() === 1 ? after : undefined;
+}
+
+/** A text that `parseDateTime` reads. */
+export const DateTime = z
+  .string()
+  .max(64)
+  .refine((text) => parseDateTime(text) !== undefined, 'must be a date and time as in RFC 3339: 2026-01-31T12:00:00Z')
+  .meta({ format: 'date-time' });
