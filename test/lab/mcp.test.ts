@@ -86,6 +86,11 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
   });
 });
 
+test('curl, which takes any type, is answered', async () => {
+  expect((await post(call('echo', { text: 'a' }), { accept: '*/*' })).status).toBe(200);
+  expect((await post(call('echo', { text: 'a' }), { accept: 'application/json' })).status).toBe(406);
+});
+
 describe('what is no request', () => {
   test.each(['GET', 'DELETE', 'PUT'])('%s is 405, with what is allowed', async (method) => {
     const answer = await send(address(), { method, headers: { accept: 'text/event-stream' } });
