@@ -15,6 +15,7 @@ const long = 'a'.repeat(LONG);
 const bodyOf = (n: number, member: (i: number) => unknown, more: object = {}): JsonObject =>
   JSON.parse(JSON.stringify({ l: Array.from({ length: n }, (_, i) => member(i)), ...more }));
 const texts = (n: number) => bodyOf(n, (i) => i, { a: long, b: long, c: `${long.slice(1)}b` });
+const emoji = (n: number) => bodyOf(n, (i) => i, { a: '😀'.repeat(LONG / 4), b: 'b' });
 const words = (n: number) => bodyOf(n, (i) => `t${i}`);
 const times = (n: number) => bodyOf(n, () => ({ at: '2026-01-15T12:00:00Z' }));
 const wide = (n: number) =>
@@ -47,6 +48,7 @@ const CONDITIONS: readonly [string, (n: number) => JsonObject][] = [
   [held(`!x.contains("b${'a'.repeat(60)}")`), texts],
   [held('!x.matches("(a|b)*c")'), texts],
   [held('size(x) > 1'), texts],
+  [held('size(x) > 1'), emoji],
   [held('x + y != "b"'), texts],
   [held('int(x) == 1'), texts],
   ['request.body.l.exists(i, timestamp(i) == now)', words],
