@@ -100,6 +100,8 @@ if (import.meta.main) {
  * Answers the files that the JavaScript was made of.
  */
 export async function writePrograms(out: string, more: Readonly<Record<string, string>> = {}): Promise<string[]> {
+  // In a process of its own: it loads modules of the broker, which find packages by their names, as vitest's loader cannot.
+  execFileSync(process.execPath, [join(ROOT, 'build-console.ts'), join(out, 'broker/console/bundle')]);
   // The console's pages are files, not modules.
   for (const pages of ['broker/console/static', 'broker/docs/static'])
     cpSync(join(ROOT, pages), join(out, pages), { recursive: true });

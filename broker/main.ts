@@ -14,14 +14,10 @@ import { type Pusher, startPusher } from './audit-push/pusher.ts';
 import { type Broker, proxyUrlOf } from './broker.ts';
 import { startAccessWatch } from './calls/access-watch.ts';
 import type { Config } from './config.ts';
-import { consoleRoutes } from './console/routes.ts';
-import { docsRoutes } from './docs/routes.ts';
 import { addGauges } from './gauges.ts';
 import { generationChore, nextGeneration } from './generation.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { makeApp } from './http/app.ts';
-import type { Route } from './http/route.ts';
-import { ROUTES } from './http/routes.ts';
 import { type Listener, openListener, ownAddresses } from './listener.ts';
 import { type Log, makeLog } from './log.ts';
 import { type Sender, startSender } from './notify/sender.ts';
@@ -31,6 +27,7 @@ import { type Sequencer, startSequencer } from './receipt-log/sequencer.ts';
 import { makeWitnesses } from './receipt-log/witnesses.ts';
 import { runFile } from './run-file.ts';
 import { pause } from './runtime/waits.ts';
+import { servedRoutes } from './served-routes.ts';
 import { makeServices, type Services } from './services.ts';
 import { openStore, startBroker } from './start.ts';
 import { startFault } from './start-fault.ts';
@@ -65,6 +62,8 @@ export type ServeOptions = {
   choresMs?: number;
   /** For how long, in milliseconds, it still takes calls when it is stopped, so that balancers see that it stops. */
   drainMs?: number;
+  /** The folder of the console's bundle, where it is not the build's own. */
+  consoleBundle?: string;
   /** Aborted: it is to stop. A start ends after the step that it is at, and throws the reason. */
   interrupt?: AbortSignal;
 };
@@ -88,9 +87,6 @@ type Open = {
   pusher?: Pusher;
   local?: { remove(): void };
 };
-
-/** Everything that a broker answers to. */
-export const servedRoutes = (): readonly Route[] => [...ROUTES, ...consoleRoutes(), ...docsRoutes(ROUTES)];
 
 /** Starts the broker. Throws, with everything closed again, when it cannot. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
@@ -158,7 +154,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     );
     open.pusher = startPusher(broker);
     open.local = writeRunFile(config, listener.localUrl, services);
-    listener.serve(makeApp(services, servedRoutes()));
+    listener.serve(makeApp(services, servedRoutes(options.consoleBundle)));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
     let stopping: Promise<void> | undefined;
     const stop = () => {

@@ -43,7 +43,13 @@ const FLOORS = [
 ] as const;
 
 /** Files of broker/ that start and stop everything, and so stand above all rooms. */
-const TOP = ['broker/main.ts', 'broker/gauges.ts', 'broker/first-start.ts', 'broker/sandbox.ts'];
+const TOP = [
+  'broker/main.ts',
+  'broker/served-routes.ts',
+  'broker/gauges.ts',
+  'broker/first-start.ts',
+  'broker/sandbox.ts',
+];
 
 /** What a text is made readable with is one module for browsers, terminals and sentences. It imports nothing. */
 const SHARED = 'broker/console/static/visible.js';

@@ -1,6 +1,6 @@
 /** The owner's web pages: files. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { extname, join, relative, sep } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Served } from '../http/page.ts';
 import { present } from '../policy/present.ts';
@@ -52,28 +52,60 @@ const TYPES: Record<string, string> = {
 
 const STATIC = new URL('./static/', import.meta.url);
 
-/** Everything that the pages are made of, read from disk. Throws when a file is not part of this build. */
-export function readPages(): Served[] {
-  const read = (file: string) => readFileSync(new URL(file, STATIC));
-  const parts = readdirSync(fileURLToPath(STATIC), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.name.endsWith('.html'))
-    .map((entry) => relative(fileURLToPath(STATIC), join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
-    .map((file) => ({ path: `/console/${file}`, summary: 'Part of the console.', body: read(file) }));
+/** Where the bundle is served that the build makes of the sources. */
+export const BUNDLE_PATH = '/console/bundle';
+/** Where the build writes it. A checkout has none, and runs from the sources. */
+const BUNDLE = fileURLToPath(new URL('./bundle/', import.meta.url));
+
+/** `html`: as it is in the sources. */
+type PageSource = { name: string; html: string };
+
+/** All files beside the pages, the sources of the scripts and styles among them, and the pages themselves. Throws when one is missing. */
+export function readSources(): { files: Served[]; pages: PageSource[] } {
+  const folder = fileURLToPath(STATIC);
+  const own = namesBelow(folder)
+    .filter((name) => !name.endsWith('.html'))
+    .map((name) => ({
+      path: `/console/${name}`,
+      summary: 'Part of the console.',
+      body: readFileSync(join(folder, name)),
+    }));
   const libraries = vendored().map(({ path, text }) => ({
     path,
     summary: 'A library of the console.',
     body: Buffer.from(text),
   }));
-  const loaded = [...parts, ...libraries].map((part) => ({ ...part, type: typeOf(part.path) }));
+  const names = [...new Set(PAGES.map(({ file }) => basename(file, '.html')))];
+  return {
+    files: [...own, ...libraries].map((part) => ({ ...part, type: typeOf(part.path) })),
+    pages: names.map((name) => ({ name, html: readFileSync(join(folder, `${name}.html`), 'utf8') })),
+  };
+}
+
+/** The pages with what they load. `bundle`: the folder in which the bundle is; without, or where there is none, they load the sources. */
+export function readPages(bundle = BUNDLE): Served[] {
+  const { files, pages: sources } = readSources();
+  const isBundled = existsSync(bundle);
+  const bundled = (isBundled ? namesBelow(bundle) : [])
+    .filter((name) => !name.endsWith('.html'))
+    .map((name) => ({
+      path: `${BUNDLE_PATH}/${name}`,
+      summary: 'Parts of the console.',
+      body: readFileSync(join(bundle, name)),
+      type: typeOf(name),
+    }));
+  const loaded = [...files, ...bundled];
   const modules = new Map(
-    loaded.filter(({ path }) => path.endsWith('.js')).map(({ path, body }) => [path, body.toString('utf8')]),
+    (isBundled ? bundled : files)
+      .filter(({ path }) => path.endsWith('.js'))
+      .map(({ path, body }) => [path, body.toString('utf8')]),
   );
   // Most addresses have the same file.
   const bodies = new Map(
-    [...new Set(PAGES.map(({ file }) => file))].map((file) => [
-      file,
-      Buffer.from(withPreloads(read(file).toString('utf8'), modules)),
-    ]),
+    sources.map(({ name, html }) => {
+      const page = isBundled ? readFileSync(join(bundle, `${name}.html`), 'utf8') : html;
+      return [`${name}.html`, Buffer.from(withPreloads(page, modules))];
+    }),
   );
   const pages = PAGES.map(({ path, file, summary }) => ({
     path,
@@ -85,6 +117,12 @@ export function readPages(): Served[] {
   const isGeneral = ({ path }: Served) => path.includes('{');
   return [...pages.filter((page) => !isGeneral(page)), ...loaded, ...pages.filter(isGeneral)];
 }
+
+/** Files in it and below, as relative paths with `/`. */
+const namesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll(sep, '/'));
 
 function typeOf(file: string): string {
   const type = TYPES[extname(file)];

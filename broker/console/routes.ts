@@ -30,8 +30,8 @@ function unknown({ accept }: IncomingHttpHeaders): Reply {
 /** The service worker: it is of pages above its own folder, too. */
 const WORKER = '/console/worker.js';
 
-/** The routes of the console's files. Read when the broker starts, not before. */
-export function consoleRoutes(): Route[] {
+/** The routes of the console's files. Read when the broker starts, not before. `bundle`: as `readPages` takes it. */
+export function consoleRoutes(bundle?: string): Route[] {
   const noteVisit = makeVisitNote();
   const ways = WAYS_IN.map((path) =>
     route({
@@ -45,7 +45,7 @@ export function consoleRoutes(): Route[] {
       handle: async () => ({ status: 302, headers: { Location: '/console' } }),
     }),
   );
-  const files = readPages().map((served) => {
+  const files = readPages(bundle).map((served) => {
     // Public files: nothing secret is compressed with them.
     const reply = pageReply(served, { large: true, ...(served.path === WORKER && { workerScope: '/console' }) });
     const mayBe = MAY_BE[served.path];

@@ -1,6 +1,7 @@
 /** What every page of the console stands on: its files and libraries, texts made visible, the way to sign in and back. */
 import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import { readPages } from '../../broker/console/pages.ts';
 import { openPage, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
@@ -102,11 +103,24 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect((await fetch(at('/console/base.css'), { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
   });
 
+  test('in a checkout a page loads the sources, and names all modules that it needs', () => {
+    const served = readPages('/none');
+    const paths = served.map(({ path }) => path);
+    for (const { body } of served.filter(({ type }) => type.startsWith('text/html'))) {
+      const named = [...body.toString().matchAll(/(?:href|src)="([^"]+\.(?:js|css))"/g)].map(([, path]) => path!);
+      expect(named.length).toBeGreaterThan(3);
+      expect(named.filter((path) => !paths.includes(path) || path.startsWith('/console/bundle'))).toEqual([]);
+    }
+    const page = served.find(({ path }) => path === '/console')!.body.toString();
+    expect(page).toContain('<link rel="modulepreload" href="/console/vendor/preact.js">');
+  });
+
   test('a page names all modules that it needs, and each of them is there', async () => {
     const page = await (await fetch(at('/console'))).text();
     const named = [...page.matchAll(/(?:href|src)="([^"]+\.js)"/g)].map(([, path]) => path!);
-    expect(named.length).toBeGreaterThan(30);
-    expect(named).toContain('/console/vendor/preact.js');
+    expect(named).toContain('/console/bundle/console.js');
+    // Whoever opens a page on a phone waits for each of them.
+    expect(named.length).toBeLessThan(12);
     for (const path of named) {
       const response = await fetch(at(path));
       expect([path, response.status, response.headers.get('content-type')]).toEqual([
@@ -121,7 +135,7 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
       const addresses = [...statements].map(([, from = '']) =>
         from.startsWith('.') ? new URL(from, at(path)).pathname : from,
       );
-      if (path.endsWith('/app.js')) expect(addresses.length).toBeGreaterThan(0);
+      if (path.endsWith('/console.js')) expect(addresses.length).toBeGreaterThan(0);
       expect(addresses.filter((from) => !named.includes(from))).toEqual([]);
     }
   });

@@ -1,6 +1,7 @@
 /** A whole broker for a test: a real store, real keys, a real listener, a real platform to call. */
 
 import { join } from 'node:path';
+import { inject } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
@@ -113,7 +114,9 @@ export async function startWorld(
   const keyPairs: KeyPair[] = [];
   let keyPairsTaken = 0;
   const more = await options.before?.(data);
-  const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, ...more });
+  // As in the package: a page of the sources loads 250 files.
+  const consoleBundle = join(inject('programs'), 'dist/broker/console/bundle');
+  const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs, consoleBundle, ...more });
   const world: World = {
     running: await start(),
     upstream,
