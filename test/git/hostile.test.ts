@@ -567,6 +567,15 @@ describe.each(ONE_STORE)(`hostile git on %s${postgresNote}`, (store) => {
       await nothingIsLeft();
     });
 
+    test('a transfer coding beside chunked is not passed over', async () => {
+      const answer = await chunked(RECEIVE, Buffer.from(push('refs/heads/x'), 'latin1'), {
+        'Transfer-Encoding': 'gzip, chunked',
+      });
+      expect([answer.status, answer.body]).toEqual([501, expect.stringContaining('not_implemented')]);
+      nothingWasSent();
+      await nothingIsLeft();
+    });
+
     test('trailers behind chunks say nothing', async () => {
       const body = push('refs/heads/x');
       const answer = await exchange(

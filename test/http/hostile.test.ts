@@ -66,6 +66,12 @@ describe('hostile HTTP', () => {
       expect(answer.head).toContain(`X-Correlation-Id: ${JSON.parse(answer.body).correlation_id}`);
     });
 
+    test.each(['gzip, chunked', 'identity, chunked'])('Transfer-Encoding: %s', async (coding) => {
+      const lines = [host, bearer(), `Transfer-Encoding: ${coding}`, 'Connection: close'];
+      const answer = await post(lines, '2\r\n{}\r\n0\r\n\r\n', false);
+      expect([answer.status, errorOf(answer)]).toEqual([501, 'not_implemented']);
+    });
+
     test('line ends of LF alone', async () => {
       expect((await ask(['GET /health HTTP/1.1', host, 'Connection: close'], '', '\n')).status).toBe(400);
     });

@@ -1,4 +1,5 @@
-/** What comes before all routes: which host a request is for, and whether it is served there. */
+/** What comes before all routes: how a request's body is coded, which host it is for, and whether it is served there. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
 import type { Services } from '../services.ts';
@@ -14,8 +15,11 @@ import type { Route } from './route.ts';
  * A page on the web may point its own name at 127.0.0.1 and then speak to us as itself (DNS rebinding). A listener on
  * loopback therefore answers only to loopback names and to its public addresses. Where `/git` and `/proxy` have a host of their own
  * (PROXY_HOST), they are served there alone, and nothing else is, so that what platforms answer has another origin than the console.
+ *
+ * A transfer coding beside `chunked` is refused (RFC 9112 section 6.1): Node takes the chunks apart and leaves what is in them as it is, so that a
+ * compressed body would be taken for a plain one.
  */
-export function guardHosts(services: Services, routes: readonly Route[]): RequestHandler {
+export function guardRequests(services: Services, routes: readonly Route[]): RequestHandler {
   const { config, baseUrl, proxyUrl } = services.broker;
   const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.host);
   const proxyHost = config.proxyHost === undefined ? undefined : new URL(proxyUrl).hostname;
@@ -33,7 +37,7 @@ export function guardHosts(services: Services, routes: readonly Route[]): Reques
     );
   };
   return (request, response, next) => {
-    const refusal = refuse(requestedHost(request), request.path);
+    const refusal = refuseCodings(request.headers) ?? refuse(requestedHost(request), request.path);
     if (refusal === undefined) return next();
     const id = correlationId();
     const dialect = isGitPath(request.path)
@@ -43,6 +47,14 @@ export function guardHosts(services: Services, routes: readonly Route[]): Reques
         : dialects.get(request.path);
     send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
   };
+}
+
+function refuseCodings({ 'transfer-encoding': codings }: IncomingHttpHeaders): Refusal | undefined {
+  if (codings === undefined || codings.trim().toLowerCase() === 'chunked') return undefined;
+  return new Refusal(
+    'not_implemented',
+    'The only Transfer-Encoding that is read is chunked; send gzip as Content-Encoding.',
+  );
 }
 
 const isRaw = (path: string): boolean => isGitPath(path) || isProxyPath(path);
