@@ -11,7 +11,7 @@ import { postgresNote, STORES } from '../world/stores.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 
 /** With MANY_AGENTS=1 more, and on PostgreSQL too, for changes of what this tests. */
-const AGENTS = process.env.MANY_AGENTS ? 5_000 : 2_000;
+const AGENTS = process.env.MANY_AGENTS ? 5_000 : 1_000;
 /**
  * In units of `machineMs`: 0.2 to 0.6, and 1.5 at most where a full garbage collection falls into the turn; 3.5 were measured on a busy
  * machine. Read, planned or applied in one piece these files take 10 and more.
@@ -144,15 +144,13 @@ describe.each(WHERE)(
     });
 
     test('has its problems at their lines, though another thread has read it', async () => {
-      const wrong = file.replace('  a1921: { policy: p121,', '  a1921: { policy: p121, owner: nobody@acme.example,');
-      const at = wrong.split('\n').findIndex((line) => line.startsWith('  a1921:')) + 1;
+      const wrong = file.replace('  a921: { policy: p121,', '  a921: { policy: p121, owner: nobody@acme.example,');
+      const at = wrong.split('\n').findIndex((line) => line.startsWith('  a921:')) + 1;
       const planned = await plan(wrong);
       expect(planned.ok).toBe(false);
       expect(planned.ok ? [] : planned.problems.map(formatProblem)).toEqual([
         expect.stringMatching(
-          new RegExp(
-            `^governance\\.yaml:${at}:\\d+: agents\\.a1921\\.owner: there is no owner "nobody@acme\\.example"`,
-          ),
+          new RegExp(`^governance\\.yaml:${at}:\\d+: agents\\.a921\\.owner: there is no owner "nobody@acme\\.example"`),
         ),
       ]);
     });
