@@ -18,7 +18,8 @@ export function parseDateTime(text: string): Instant | undefined {
   const date = new Date(0);
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return undefined;
-  const upper = text.toUpperCase();
+  // Of more than nine digits of a second V8 reads `.0123456789` as 123 ms.
+  const upper = text.toUpperCase().replace(/(\.\d{3})\d+/, '$1');
   if (second !== '60') return Date.parse(upper);
   const after = Math.floor(Date.parse(upper.replace(':60', ':59')) / 1000) * 1000 + 1000;
   return after % DAY_MS === 0 && new Date(after).getUTCDate() === 1 ? after : undefined;

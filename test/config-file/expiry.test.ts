@@ -11,6 +11,9 @@ describe('expires', () => {
     ['3650d', { kind: 'after', milliseconds: 3650 * 86_400_000 }],
     ['2027-01-31T18:00:00Z', { kind: 'at', moment: Date.UTC(2027, 0, 31, 18) }],
     ['2027-01-31t18:00:00.5+02:00', { kind: 'at', moment: Date.UTC(2027, 0, 31, 16, 0, 0, 500) }],
+    ['2027-01-31t18:00:00.0123456789z', { kind: 'at', moment: Date.UTC(2027, 0, 31, 18, 0, 0, 12) }],
+    ['2016-12-31T23:59:60Z', { kind: 'at', moment: Date.UTC(2017, 0, 1) }],
+    ['2017-01-01T01:59:60.5+02:00', { kind: 'at', moment: Date.UTC(2017, 0, 1) }],
     ['2028-02-29T00:00:00Z', { kind: 'at', moment: Date.UTC(2028, 1, 29) }],
   ])('reads %s', (text, expiry) => {
     expect(parseExpiry(text)).toEqual(expiry);
@@ -32,6 +35,8 @@ describe('expires', () => {
     '2027-01-01',
     '2027-01-01T00:00:00',
     '2027-01-01T24:00:00Z',
+    '2027-01-30T23:59:60Z',
+    '2027-01-31T22:59:60Z',
     '2027-01-01T00:00:00+25:00',
     'never',
   ])('takes "%s" for none', (text) => {
