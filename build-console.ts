@@ -1,8 +1,8 @@
 /**
- * `node build-console.ts FOLDER`: the console's pages as the package has them: the modules of a page in one file, beside one for each part that is loaded when it is needed, and
- * its styles in another. Nothing is minified (docs/decisions/06-console-bundle.md).
+ * `node build-console.ts FOLDER`: the console's pages as the package has them: the modules of a page in one file, beside one for each part that
+ * is loaded when it is needed, and its styles in another. Nothing is minified (docs/decisions/06-console-bundle.md).
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Plugin, rolldown } from 'rolldown';
 import { BUNDLE_PATH, readSources } from './broker/console/pages.ts';
@@ -44,7 +44,6 @@ async function writeConsole(folder: string): Promise<void> {
     minify: false,
     comments: { legal: true, annotation: false, jsdoc: false },
   });
-  mkdirSync(folder, { recursive: true });
   for (const { name, html } of pages) {
     const [links = ''] = STYLES.exec(html) ?? [];
     const styles = [...links.matchAll(STYLE)].map(([, path = '']) => textOf(path));

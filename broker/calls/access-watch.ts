@@ -19,8 +19,8 @@ const YOUNG_MS = 500;
 
 /**
  * Looks at all calls under way once a second. Their facts are kept by version, so that a look costs one small statement an organisation, and
- * nothing while no call is as old as that; what they came with beside a signed token costs one statement for each kind. Notifications are not relied on: they are lost while a connection is. While the store does not
- * answer, calls go on, and none can begin.
+ * nothing while no call is as old as that; what they came with beside a signed token costs one statement for each kind. Notifications are not
+ * relied on: they are lost while a connection is. While the store does not answer, calls go on, and none can begin.
  */
 export function startAccessWatch(services: Services): { stop(): Promise<void> } {
   const { broker, budget } = services;
@@ -45,7 +45,7 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
       if (allowed === undefined) return;
       const why =
         (await whyEnded({ ...services, facts }, allowed, broker.clock())) ??
-        (allowed.lent.length > 0 && (await credentialsEnded(allowed, live)));
+        (allowed.lent.length > 0 ? credentialEnded(allowed.lent, await live) : undefined);
       if (why) lease.stop(why);
     });
     // Of calls without any nobody awaits it.
@@ -69,14 +69,6 @@ export function startAccessWatch(services: Services): { stop(): Promise<void> } 
       await looking;
     },
   };
-}
-
-async function credentialsEnded(
-  { lent }: Allowed,
-  live: Promise<ReadonlySet<string>>,
-): Promise<AccessEnded | undefined> {
-  const ids = await live;
-  return credentialEnded(lent, ({ id }) => !ids.has(id));
 }
 
 const GONE: AccessEnded = { reason: 'agent_revoked', detail: 'the agent is deleted' };

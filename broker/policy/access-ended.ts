@@ -13,10 +13,11 @@ export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & { thro
  * the tokens of the person whom it is for.
  */
 export type LentCredential = { kind: 'static_key' | 'mcp_authorisation' | 'person_tokens'; id: string };
+type LentEnded = `${LentCredential['kind']}_ended`;
 
 /** Why a call may not go on. `halt`: present when the agent itself is halted. */
 export type AccessEnded = {
-  reason: DenyReason | 'platform_not_connected' | `${LentCredential['kind']}_ended`;
+  reason: DenyReason | 'platform_not_connected' | LentEnded;
   /** One sentence for a person; may change between releases. */
   detail: string;
   halt?: AgentHalt;
@@ -50,20 +51,20 @@ export function accessEnded(given: Facts, access: Access, now: Instant): AccessE
   return { reason: 'platform_not_connected', detail: 'the connection was disconnected' };
 }
 
-const WORDS: Record<LentCredential['kind'], string> = {
-  static_key: 'the static key of the call was revoked or has expired',
-  mcp_authorisation: 'the access of this MCP client was revoked or has expired',
-  person_tokens: 'the person whom the call is for has disconnected',
+/** What a person is told of each. */
+const LENT_ENDED: Readonly<Record<LentEnded, string>> = {
+  static_key_ended: 'the static key of the call was revoked or has expired',
+  mcp_authorisation_ended: 'the access of this MCP client was revoked or has expired',
+  person_tokens_ended: 'the person whom the call is for has disconnected',
 };
 
-export const isOfLent = (reason: AccessEnded['reason']): reason is `${LentCredential['kind']}_ended` =>
-  Object.keys(WORDS).some((kind) => reason === `${kind}_ended`);
+/** Whether nothing of the agent ended, but what the call came with or was lent. */
+export const isLentEnded = (reason: AccessEnded['reason']): reason is LentEnded => reason in LENT_ENDED;
 
-/** Why a call may not go on whose credential `isEnded` finds ended: the first of them. Undefined: it goes on. */
-export function credentialEnded(
-  lent: readonly LentCredential[],
-  isEnded: (credential: LentCredential) => boolean,
-): AccessEnded | undefined {
-  const ended = lent.find(isEnded);
-  return ended && { reason: `${ended.kind}_ended`, detail: WORDS[ended.kind] };
+/** Why a call may not go on of whose credentials one is not among those that are `live`, by id. Undefined: it goes on. */
+export function credentialEnded(lent: readonly LentCredential[], live: ReadonlySet<string>): AccessEnded | undefined {
+  const ended = lent.find(({ id }) => !live.has(id));
+  if (ended === undefined) return undefined;
+  const reason: LentEnded = `${ended.kind}_ended`;
+  return { reason, detail: LENT_ENDED[reason] };
 }

@@ -48,7 +48,7 @@ const CONDITIONS: readonly [string, (n: number) => JsonObject][] = [
   [held(`!x.contains("b${'a'.repeat(60)}")`), texts],
   [held('!x.matches("(a|b)*c")'), texts],
   [held('size(x) > 1'), texts],
-  [held('size(x) > 1'), emoji],
+  [held('size(x) >= 2'), emoji],
   [held('x + y != "b"'), texts],
   [held('int(x) == 1'), texts],
   ['request.body.l.exists(i, timestamp(i) == now)', words],

@@ -88,6 +88,16 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
     const rows = await listAuditRows(world.running.broker.store.db, id, { limit: 100 });
     return rows.find((row) => row.id === auditId)!;
   }
+  /** Is reset soon from now on, and on record as that. */
+  async function isCut(organisation: Organisation, reading: Reading, because: string): Promise<void> {
+    const began = performance.now();
+    const { how, at } = await reading.ended;
+    expect(how).toBe('ECONNRESET');
+    expect(at - began).toBeLessThan(SOON_MS);
+    await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
+    const flags = flagsOf(await rowOf(organisation, reading.auditId));
+    expect(flags).toMatchObject({ ended: 'access_ended', ended_because: because });
+  }
   const suspend = (organisation: Organisation, agent: TestAgent) =>
     organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'enough' });
   const grantOf = (agent: TestAgent) => `/owner/agents/${agent.agentId}/grants/demo`;
@@ -319,17 +329,7 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
       [revoked, expiring, kept].map(({ key }, i) => read(agent, `${STREAM}-key${i}`, key)),
     );
     const signed = await read(agent, `${STREAM}-signed`);
-    const ended = async (reading: Reading) => {
-      const began = performance.now();
-      const { how, at } = await reading.ended;
-      expect(how).toBe('ECONNRESET');
-      expect(at - began).toBeLessThan(SOON_MS);
-      await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
-      expect(flagsOf(await rowOf(organisation, reading.auditId))).toMatchObject({
-        ended: 'access_ended',
-        ended_because: 'static_key_ended',
-      });
-    };
+    const ended = (reading: Reading) => isCut(organisation, reading, 'static_key_ended');
     const path = `/owner/agents/${agent.agentId}/static-keys/${revoked.id}`;
     expect((await organisation.ask('DELETE', path)).status).toBeLessThan(300);
     await ended(one!);
@@ -420,15 +420,7 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
     const reading = await read(replica.asks(agent), `${STREAM}-elsewhere`);
     await pause(1_000);
     await suspend(organisation, agent);
-    const began = performance.now();
-    const { how, at } = await reading.ended;
-    expect(how).toBe('ECONNRESET');
-    expect(at - began).toBeLessThan(SOON_MS);
-    await expect.poll(async () => (await rowOf(organisation, reading.auditId)).state).toBe('final');
-    expect(flagsOf(await rowOf(organisation, reading.auditId))).toMatchObject({
-      ended: 'access_ended',
-      ended_because: 'agent_suspended',
-    });
+    await isCut(organisation, reading, 'agent_suspended');
     await expect.poll(() => answering.get('/items/stream-elsewhere')).toBe(0);
   });
 });
