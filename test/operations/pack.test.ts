@@ -106,7 +106,9 @@ describe('the packed package', () => {
       expect(await (await fetch(`${url}/health`)).json()).toEqual({ status: 'ok' });
       const version = (await (await fetch(`${url}/version`)).json()) as { builtAt: string };
       expect(Date.parse(version.builtAt)).toBeGreaterThan(0);
-      expect(await (await fetch(`${url}/console`)).text()).toContain('Agent Broker');
+      const page = await (await fetch(`${url}/console`)).text();
+      expect(page).toContain('<title>Agent Broker</title>');
+      expect(page).toContain('src="/console/bundle/console.js"');
       expect(await (await fetch(`${url}/docs/reference`)).text()).toContain('id="reference"');
       expect(await (await fetch(`${url}/docs/static/swagger-ui.js`)).text()).toContain('SwaggerUIBundle');
       expect(await (await fetch(`${url}/docs/agents`)).text()).toContain('<h2 id="the-agent-token">');
