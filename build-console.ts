@@ -20,7 +20,7 @@ if (import.meta.main) {
 /** Writes `<page>.html`, `.js` and `.css` and what they share into this folder, and nothing else. */
 async function writeConsole(folder: string): Promise<void> {
   const { files, pages } = readSources();
-  const texts = new Map(files.map(({ path, body }) => [path, body.toString('utf8')]));
+  const texts = new Map(files.map(({ path, read }) => [path, read().toString('utf8')]));
   const textOf = (path: string): string => {
     const text = texts.get(path);
     if (text === undefined) throw new Error(`The console loads ${path}, which is not there.`);

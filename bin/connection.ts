@@ -4,6 +4,8 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { visible } from '../broker/console/static/visible.js';
 import { runFile } from '../broker/run-file.ts';
+import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from '../mcp/client/send.ts';
+import { signedSend } from '../mcp/client/signed-send.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';
 import { PROGRAM } from './program-name.ts';
 import { printJson } from './terminal/output.ts';
@@ -48,49 +50,37 @@ export type BrokerConnection = {
   download(path: string): Promise<AsyncIterable<Uint8Array>>;
 };
 
-/** Error codes before anything was sent: connection refused, or unknown host. */
-const NOT_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ERR_INVALID_URL',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
+/** An apply of a large governance file, or a purge, answers when it is done. */
+const TIMEOUT_MS = 300_000;
 
-async function request(
-  url: string,
-  token: string | undefined,
-  method: string,
-  path: string,
-  body?: unknown,
-  signal?: AbortSignal,
-) {
-  let response: Response;
-  try {
-    response = await fetch(url + path, {
-      method,
-      headers: {
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
-    });
-  } catch (error) {
-    const { cause } = error as { cause?: { code?: string } };
-    const Failure = NOT_SENT.has(cause?.code ?? '') ? CommandFailed : OutcomeUnknown;
-    throw new Failure(`The broker at ${url} does not answer. Is it running there?`);
-  }
-  const text = await response.text().catch(() => undefined);
-  if (text === undefined) throw new OutcomeUnknown(`The response of the broker at ${url} was incomplete.`);
-  const answer = readAnswer(text);
-  if (response.ok) {
+type Ask = BrokerConnection['ask'];
+
+/** Requests to a broker, one after the other on the same connection. */
+function asking(url: string, token: string | undefined): Ask {
+  let send: Send | undefined;
+  return async (method, path, body, signal) => {
+    let reply: BrokerReply;
+    try {
+      send ??= signedSend({ url, token: token === undefined ? undefined : () => token, timeoutMs: TIMEOUT_MS });
+      reply = await send({
+        method: method as BrokerRequest['method'],
+        path,
+        ...(body !== undefined && { body }),
+        ...(signal && { signal }),
+      });
+    } catch (error) {
+      if (error instanceof BrokerUnreachable && error.isCut)
+        throw new OutcomeUnknown(`The response of the broker at ${url} was incomplete.`);
+      // No address at all is a TypeError.
+      const maybeSent = error instanceof BrokerUnreachable ? error.maybeSent : !(error instanceof TypeError);
+      const Failure = maybeSent ? OutcomeUnknown : CommandFailed;
+      throw new Failure(`The broker at ${url} does not answer. Is it running there?`);
+    }
+    const answer = readAnswer(reply.text);
+    if (reply.status < 200 || reply.status > 299) throw refusalOf(reply.status, answer ?? {});
     if (answer) return answer;
     throw new OutcomeUnknown(`The server at ${url} is not a broker, or a proxy changed its response.`);
-  }
-  throw refusalOf(response.status, answer ?? {});
+  };
 }
 
 async function download(url: string, token: string | undefined, path: string): Promise<AsyncIterable<Uint8Array>> {
@@ -104,7 +94,7 @@ async function download(url: string, token: string | undefined, path: string): P
 
 const connection = (url: string, token: string | undefined): BrokerConnection => ({
   url,
-  ask: (...asked) => request(url, token, ...asked),
+  ask: asking(url, token),
   download: (path) => download(url, token, path),
 });
 

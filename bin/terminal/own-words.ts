@@ -1,9 +1,8 @@
 /** Texts that others wrote, at length: behind a margin, so that no line of theirs can be taken for one of ours. */
 import { counted, countUnseen, piecesOf } from '../../broker/console/static/request-view/text.js';
-import { type Line, line, linesOf, styled, widthOf } from './line.ts';
+import { columnsOf, graphemesOf, type Line, line, linesOf, styled, widthOf } from './line.ts';
 
 const MARGIN = '│ ';
-const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 /** A terminal that is narrower gets lines of this many columns all the same. */
 const NARROWEST = 20;
 
@@ -35,8 +34,8 @@ export function wrapped(text: string, columns: number): string[] {
   if (widthOf(text) <= columns) return [text];
   const lines: string[] = [];
   let [now, width] = ['', 0];
-  for (const { segment } of GRAPHEMES.segment(text)) {
-    const more = widthOf(segment);
+  for (const segment of graphemesOf(text)) {
+    const more = columnsOf(segment);
     if (width + more > columns) {
       lines.push(now);
       [now, width] = ['', 0];

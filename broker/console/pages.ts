@@ -60,7 +60,7 @@ const BUNDLE = fileURLToPath(new URL('./bundle/', import.meta.url));
 /** `html`: as it is in the sources. */
 type PageSource = { name: string; html: string };
 
-/** All files beside the pages, the sources of the scripts and styles among them, and the pages themselves. Throws when one is missing. */
+/** All files beside the pages, the sources of the scripts and styles among them, each read when it is asked for; and the pages themselves. */
 export function readSources(): { files: Served[]; pages: PageSource[] } {
   const folder = fileURLToPath(STATIC);
   const own = namesBelow(folder)
@@ -68,12 +68,12 @@ export function readSources(): { files: Served[]; pages: PageSource[] } {
     .map((name) => ({
       path: `/console/${name}`,
       summary: 'Part of the console.',
-      body: readFileSync(join(folder, name)),
+      read: () => readFileSync(join(folder, name)),
     }));
   const libraries = vendored().map(({ path, text }) => ({
     path,
     summary: 'A library of the console.',
-    body: Buffer.from(text),
+    read: () => Buffer.from(text()),
   }));
   const names = [...new Set(PAGES.map(({ file }) => basename(file, '.html')))];
   return {
@@ -82,40 +82,44 @@ export function readSources(): { files: Served[]; pages: PageSource[] } {
   };
 }
 
-/** The pages with what they load. `bundle`: the folder in which the bundle is; without, or where there is none, they load the sources. */
+/**
+ * The pages with what they load. What a page loads is read now, so that it stays that of one version until the broker ends; the sources beside a
+ * bundle are read when somebody asks for them.
+ *
+ * @param bundle the folder in which the bundle is; without, or where there is none, the pages load the sources
+ */
 export function readPages(bundle = BUNDLE): Served[] {
-  const { files, pages: sources } = readSources();
+  const sources = readSources();
   const isBundled = existsSync(bundle);
   const bundled = (isBundled ? namesBelow(bundle) : [])
     .filter((name) => !name.endsWith('.html'))
     .map((name) => ({
       path: `${BUNDLE_PATH}/${name}`,
       summary: 'Parts of the console.',
-      body: readFileSync(join(bundle, name)),
+      read: () => readFileSync(join(bundle, name)),
       type: typeOf(name),
     }));
-  const loaded = [...files, ...bundled];
+  const loaded = (isBundled ? bundled : sources.files).map(readNow);
   const modules = new Map(
-    (isBundled ? bundled : files)
-      .filter(({ path }) => path.endsWith('.js'))
-      .map(({ path, body }) => [path, body.toString('utf8')]),
+    loaded.filter(({ path }) => path.endsWith('.js')).map(({ path, read }) => [path, read().toString('utf8')]),
   );
   // Most addresses have the same file.
   const bodies = new Map(
-    sources.map(({ name, html }) => {
+    sources.pages.map(({ name, html }) => {
       const page = isBundled ? readFileSync(join(bundle, `${name}.html`), 'utf8') : html;
       return [`${name}.html`, Buffer.from(withPreloads(page, modules))];
     }),
   );
-  const pages = PAGES.map(({ path, file, summary }) => ({
-    path,
-    summary,
-    body: present(bodies.get(file), 'page'),
-    type: typeOf(file),
-  }));
-  // `/console/agents/{id}` would take `/console/agents/agents.js` for an agent's: what is more general comes last.
-  const isGeneral = ({ path }: Served) => path.includes('{');
-  return [...pages.filter((page) => !isGeneral(page)), ...loaded, ...pages.filter(isGeneral)];
+  const pages = PAGES.map(({ path, file, summary }) => {
+    const body = present(bodies.get(file), 'page');
+    return { path, summary, type: typeOf(file), read: () => body };
+  });
+  return [...pages, ...loaded, ...(isBundled ? sources.files : [])];
+}
+
+function readNow(file: Served): Served {
+  const body = file.read();
+  return { ...file, read: () => body };
 }
 
 /** Files in it and below, as relative paths with `/`. */

@@ -30,7 +30,7 @@ function unknown({ accept }: IncomingHttpHeaders): Reply {
 /** The service worker: it is of pages above its own folder, too. */
 const WORKER = '/console/worker.js';
 
-/** The routes of the console's files. Read when the broker starts, not before. `bundle`: as `readPages` takes it. */
+/** The routes of the console's files. `bundle`: as `readPages` takes it. */
 export function consoleRoutes(bundle?: string): Route[] {
   const noteVisit = makeVisitNote();
   const ways = WAYS_IN.map((path) =>
@@ -45,21 +45,25 @@ export function consoleRoutes(bundle?: string): Route[] {
       handle: async () => ({ status: 302, headers: { Location: '/console' } }),
     }),
   );
-  const files = readPages(bundle).map((served) => {
-    // Public files: nothing secret is compressed with them.
-    const reply = pageReply(served, { large: true, ...(served.path === WORKER && { workerScope: '/console' }) });
-    const mayBe = MAY_BE[served.path];
+  const files = readPages(bundle).map(({ path, summary, type, read }) => {
+    const mayBe = MAY_BE[path];
+    let reply: ReturnType<typeof pageReply> | undefined;
     return route({
       method: 'GET',
-      path: served.path,
+      path,
       auth: 'none',
       capability: 'console.page',
-      summary: served.summary,
+      summary,
       answers: { 200: 'The file.', 304: 'The file that you have is still the same.' },
       errors: mayBe ? ['not_found'] : [],
       handle: async ({ request, params, services: { broker }, source }) => {
         noteVisit(broker, source);
         if (mayBe?.(params) === false) return unknown(request.headers);
+        // Public files: nothing secret is compressed with them.
+        reply ??= pageReply(
+          { body: read(), type },
+          { large: true, ...(path === WORKER && { workerScope: '/console' }) },
+        );
         return reply(request.headers);
       },
     });

@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export type Vendored = { path: string; text: string };
+/** `text`: read when it is asked for. Throws when a package is not what it was. */
+export type Vendored = { path: string; text: () => string };
 
 const PREFIX = '/console/vendor';
 /** What the pages use of @simplewebauthn/browser, whose only single file sets a global. */
@@ -16,15 +17,15 @@ const PASSKEY_NAMES = [
   'WebAuthnError',
 ];
 
-/** All of them, as modules that a browser can import by path. Throws when a package is not what it was. */
+/** All of them, as modules that a browser can import by path. */
 export function vendored(): Vendored[] {
   return [
-    { path: `${PREFIX}/preact.js`, text: read('preact') },
-    { path: `${PREFIX}/preact-hooks.js`, text: withPreactByPath(read('preact/hooks')) },
-    { path: `${PREFIX}/htm.js`, text: read('htm') },
-    { path: `${PREFIX}/uplot.js`, text: uplotAsModule(readUplot('uPlot.iife.min.js')) },
-    { path: `${PREFIX}/uplot.css`, text: readUplot('uPlot.min.css') },
-    { path: `${PREFIX}/simplewebauthn-browser.js`, text: asModule(readPasskeyBundle()) },
+    { path: `${PREFIX}/preact.js`, text: () => read('preact') },
+    { path: `${PREFIX}/preact-hooks.js`, text: () => withPreactByPath(read('preact/hooks')) },
+    { path: `${PREFIX}/htm.js`, text: () => read('htm') },
+    { path: `${PREFIX}/uplot.js`, text: () => uplotAsModule(readUplot('uPlot.iife.min.js')) },
+    { path: `${PREFIX}/uplot.css`, text: () => readUplot('uPlot.min.css') },
+    { path: `${PREFIX}/simplewebauthn-browser.js`, text: () => asModule(readPasskeyBundle()) },
     ...yamlModules(),
   ];
 }
@@ -67,7 +68,7 @@ function yamlModules(): Vendored[] {
     .map((entry) => join(entry.parentPath, entry.name))
     .map((file) => ({
       path: `${PREFIX}/yaml/${relative(folder, file).replaceAll(sep, '/')}`,
-      text: readFileSync(file, 'utf8'),
+      text: () => readFileSync(file, 'utf8'),
     }));
 }
 

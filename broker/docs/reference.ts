@@ -24,16 +24,13 @@ function find(file: string): URL | undefined {
   }
 }
 
-/** A file that is read when somebody asks for it. */
-export type Part = Omit<Served, 'body'> & { read: () => Buffer };
-
 /** Its parts; none when this install came without it. They name source maps, which are not served. */
-export function referenceParts(): Part[] {
+export function referenceParts(): Served[] {
   const found = FILES.map(({ name, file, type }) => ({ name, type, url: find(file) }));
   return found.flatMap(({ name, type, url }) => {
     if (!url || !existsSync(url)) return [];
     const read = () => Buffer.from(readFileSync(url, 'utf8').replace(/^(\/\/|\/\*)# sourceMappingURL=.*$/m, ''));
-    return [{ path: `/docs/static/${name}`, summary: 'Part of the reference.', type, read }];
+    return [{ path: `/docs/static/${name}`, summary: 'Served of the reference.', type, read }];
   });
 }
 

@@ -3,12 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Refusal } from '../http/errors.ts';
 import { type Guide, listGuides, readGuide, readPicture } from '../http/guides.ts';
-import { pageReply } from '../http/page.ts';
+import { pageReply, type Served } from '../http/page.ts';
 import type { Reply } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isPublic } from '../http/routes/openapi.ts';
 import { guidePage } from './guide-pages.ts';
-import { type Part, referencePages, referenceParts } from './reference.ts';
+import { referencePages, referenceParts } from './reference.ts';
 import { makeSearch } from './search.ts';
 import { startPage } from './start-page.ts';
 
@@ -105,7 +105,7 @@ const picture = route({
   },
 });
 
-function ownParts(): Part[] {
+function ownParts(): Served[] {
   return readdirSync(fileURLToPath(STATIC)).map((file) => ({
     path: `/docs/static/${file}`,
     summary: 'Part of the documentation.',

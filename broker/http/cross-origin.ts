@@ -1,11 +1,11 @@
 /** Public documents may be read by pages of any site (Fetch standard, CORS protocol); nothing else may. */
+import type { ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 
 /** Puts the permission on whatever is answered, refusals too. Never with credentials: there are none to send. */
-export const allowAnyOrigin: RequestHandler = (_request, response, next) => {
+export function allowAnyOrigin(response: ServerResponse): void {
   response.setHeader('Access-Control-Allow-Origin', '*');
-  next();
-};
+}
 
 /** Answers a preflight: what a browser asks before a request with headers of its own. */
 export const answerPreflight: RequestHandler = (_request, response) => {

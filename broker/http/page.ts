@@ -4,8 +4,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Reply } from './reply.ts';
 
-/** What answers at a path. */
-export type Served = { path: string; summary: string; body: Buffer; type: string };
+/** What answers at a path. `read`: its bytes, always the same. */
+export type Served = { path: string; summary: string; type: string; read: () => Buffer };
 
 const policy = (images: string, forms: string): string =>
   [
@@ -34,7 +34,7 @@ const HEADERS = {
  * that stand in its style sheet. `forms`: it may have forms, which lead to this broker. `workerScope`: of a service worker, the path below which it works. `large`: sent compressed to whoever takes that; nothing secret is in it (CRIME, BREACH).
  */
 export function pageReply(
-  { body, type }: Pick<Served, 'body' | 'type'>,
+  { body, type }: { body: Buffer; type: string },
   { pictures, forms, large, workerScope }: { pictures?: true; forms?: true; large?: true; workerScope?: string } = {},
 ): (headers: IncomingHttpHeaders) => Reply {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;

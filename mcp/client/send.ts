@@ -1,7 +1,7 @@
 /** A request to the broker and its response, independent of the transport. */
 
 export type BrokerRequest = {
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path and query, from the broker's root: `/v1/actions`. */
   path: string;
   headers?: Readonly<Record<string, string>>;
@@ -30,10 +30,16 @@ export class BrokerUnreachable extends Error {
   readonly code: string;
   /** Whether the request may have reached the broker: false only if the connection failed. */
   readonly maybeSent: boolean;
+  /** Whether a response began and broke off. */
+  readonly isCut: boolean;
 
-  constructor(message: string, { code = 'unreachable', maybeSent }: { code?: string; maybeSent: boolean }) {
+  constructor(
+    message: string,
+    { code = 'unreachable', maybeSent, isCut = false }: { code?: string; maybeSent: boolean; isCut?: boolean },
+  ) {
     super(message);
     this.code = code;
     this.maybeSent = maybeSent;
+    this.isCut = isCut;
   }
 }

@@ -106,12 +106,19 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
   test('in a checkout a page loads the sources, and names all modules that it needs', () => {
     const served = readPages('/none');
     const paths = served.map(({ path }) => path);
-    for (const { body } of served.filter(({ type }) => type.startsWith('text/html'))) {
-      const named = [...body.toString().matchAll(/(?:href|src)="([^"]+\.(?:js|css))"/g)].map(([, path]) => path!);
+    for (const { read } of served.filter(({ type }) => type.startsWith('text/html'))) {
+      const named = [
+        ...read()
+          .toString()
+          .matchAll(/(?:href|src)="([^"]+\.(?:js|css))"/g),
+      ].map(([, path]) => path!);
       expect(named.length).toBeGreaterThan(3);
       expect(named.filter((path) => !paths.includes(path) || path.startsWith('/console/bundle'))).toEqual([]);
     }
-    const page = served.find(({ path }) => path === '/console')!.body.toString();
+    const page = served
+      .find(({ path }) => path === '/console')!
+      .read()
+      .toString();
     expect(page).toContain('<link rel="modulepreload" href="/console/vendor/preact.js">');
   });
 

@@ -39,12 +39,12 @@ const BEYOND: readonly string[] = [
 const SERVED = SPECIFICATION.filter(({ method, path }) => !NOT_YET_SERVED.includes(`${method} ${path}`));
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
 
-/** Methods by path, as Express has them: `{id}` for a parameter. */
+/** Methods by path, as they are served: `{id}` for a parameter. */
 const table = new Map<string, string[]>();
 const world = givenWorld();
 const document = shared(() => servedDocument(world.running.baseUrl));
 const agent = shared(async () => (await world.demoOrganisation()).agent());
-beforeAll(() => {
+beforeAll(async () => {
   type Layer = { route?: { path: string | string[] | RegExp; methods: Record<string, boolean> } };
   const declared = servedRoutes();
   const { stack } = makeApp(world.running.services, declared).router as unknown as { stack: Layer[] };
@@ -60,6 +60,13 @@ beforeAll(() => {
     // The one behind all others, which tells whoever came with another method.
     if (methods.includes('_all')) continue;
     table.set(path, [...(table.get(path) ?? []), ...methods.map((method) => method.toUpperCase())]);
+  }
+  // Paths without parameters are no layers of Express: what answers there says it to whoever comes with another method.
+  for (const path of new Set(declared.map((one) => one.path).filter((one) => !one.includes('{')))) {
+    const { status, headers } = await send(world.running.baseUrl + path, { method: 'LINK' });
+    expect(status, path).toBe(405);
+    const methods = headers.get('allow')!.split(', ').filter((method) => method !== 'HEAD');
+    table.set(path, [...(table.get(path) ?? []), ...methods]);
   }
 });
 const live = () => [...table].flatMap(([path, methods]) => methods.map((method) => `${method} ${path}`));
