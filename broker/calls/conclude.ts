@@ -29,6 +29,7 @@ const NO_FAILURES: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
   'body_gone',
   'form_names_method',
+  'form_names_refused',
   'redirect_refused',
   'redirected_again',
 ]);

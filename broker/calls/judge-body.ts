@@ -2,9 +2,11 @@
 import { isUtf8 } from 'node:buffer';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
 import { type JsonObject, UnreadBody } from '../policy/facts.ts';
+import type { NameList } from '../policy/names.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
-import { isTakenForForm, methodField, methodMember, namesMethodSentence } from './method-search.ts';
+import { methodMember } from './method-json.ts';
+import { isTakenForForm, methodField, whyNotSent } from './method-search.ts';
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
@@ -44,13 +46,17 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 };
 
 /**
- * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method; `detail`:
- * a sentence for a 400.
- *
- * @param asRead the type by which some server reads it (`typeAsRead`)
+ * What is known of the operation that a body is for. `asRead`: the type by which some server reads it (`typeAsRead`). `refused`: names of
+ * fields that the platform takes from no agent.
  */
-export function judgeBody(headers: BodyHeaders, bytes: Buffer, asRead = headers['content-type'] ?? ''): JudgedBody {
-  const judged = atOnce(judgeUnlessJson(headers, bytes, asRead));
+export type BodyOf = { asRead?: string; refused?: NameList | undefined };
+
+/**
+ * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method, or a field
+ * that is refused and would be in no judged member, or that cannot be looked for; `detail`: a sentence for a 400.
+ */
+export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}): JudgedBody {
+  const judged = atOnce(judgeUnlessJson(headers, bytes, of));
   return typeof judged === 'string' ? atOnce(judgeJson(parseStrictJson(judged))) : judged;
 }
 
@@ -62,11 +68,12 @@ export function judgeInTurns(
   headers: BodyHeaders,
   bytes: Buffer,
   parsing: Parsing,
-  asRead = headers['content-type'] ?? '',
+  of: BodyOf = {},
 ): JudgedBody | Promise<JudgedBody> {
-  if (bytes.length <= (isTakenForForm(asRead) ? LONG_FORM : LONG_BODY)) return judgeBody(headers, bytes, asRead);
+  if (bytes.length <= (isTakenForForm(typeOf(headers, of)) ? LONG_FORM : LONG_BODY))
+    return judgeBody(headers, bytes, of);
   return parsing(async (rest) => {
-    const judged = await inSlices(judgeUnlessJson(headers, bytes, asRead), rest);
+    const judged = await inSlices(judgeUnlessJson(headers, bytes, of), rest);
     if (typeof judged !== 'string') return judged;
     const parsed = await parseStrictJsonInParts(judged, {}, rest);
     await rest();
@@ -75,14 +82,15 @@ export function judgeInTurns(
 }
 
 /** The text of a body that is JSON; of any other, what is known of it. Yields between its steps. */
-function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, asRead: string): Generator<void, JudgedBody | string> {
+function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Generator<void, JudgedBody | string> {
   if (bytes.length === 0) return { ok: true, judged: undefined };
-  const unsearched = unsearchedForm(headers, asRead);
+  const asRead = typeOf(headers, of);
+  const unsearched = whyUnsearchable(headers, of);
   if (unsearched !== undefined) return { ok: false, detail: unsearched };
   const unread = whyUnread(headers);
   // Of JSON that is read the members are looked at.
-  const method = unread || isTakenForForm(asRead) ? yield* methodField(asRead, bytes) : undefined;
-  if (method !== undefined) return { ok: false, detail: namesMethodSentence(method) };
+  const name = unread || isTakenForForm(asRead) ? yield* methodField(asRead, bytes, of.refused) : undefined;
+  if (name !== undefined) return { ok: false, detail: whyNotSent(name, of.refused) };
   if (unread) return { ok: true, judged: unread };
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
@@ -98,13 +106,16 @@ const JSON_BEGINS = /^[\s\uFEFF]*[{[]/;
 const JSON_AS_FORM =
   'The body looks like JSON, and its Content-Type says that it is a form, as curl does unless told otherwise. Send Content-Type: application/json.';
 
+const typeOf = (headers: BodyHeaders, { asRead = headers['content-type'] ?? '' }: BodyOf): string => asRead;
+
 /**
  * Why a form is refused whose fields cannot be looked at, though the platform or a server in front of it may: in a coding, or in a charset
  * in which the letters of ASCII are other bytes (Tomcat reads a form in IBM037). Undefined: it is not.
  */
-export function unsearchedForm({ 'content-encoding': coding }: BodyHeaders, asRead: string): string | undefined {
+export function whyUnsearchable(headers: BodyHeaders, of: BodyOf): string | undefined {
+  const asRead = typeOf(headers, of);
   if (!isTakenForForm(asRead)) return undefined;
-  if (isCoded(coding)) return 'A form is taken without a Content-Encoding. Send it as it is.';
+  if (isCoded(headers['content-encoding'])) return 'A form is taken without a Content-Encoding. Send it as it is.';
   return mediaType(asRead).charsets.every((one) => HAS_ASCII.test(one))
     ? undefined
     : 'A form is taken in UTF-8, or in another charset that begins with ASCII, such as ISO-8859-1.';

@@ -141,6 +141,7 @@ const OURS: ReadonlySet<string> = new Set([
   'busy',
   'body_gone',
   'form_names_method',
+  'form_names_refused',
 ]);
 
 /** Why an outcome is a failure of the platform, for the metrics; undefined: it is none. */

@@ -1,8 +1,12 @@
 /**
- * Looks for a member of JSON by which some servers take another method, in a body that is not read as JSON here: one that is too long for
- * it, or whose type does not say plainly that it is JSON. Linear in the body.
+ * Looks for a member of JSON by which some servers take another method, or that the platform takes from no agent, in a body that is not read
+ * as JSON here: one that is too long for it, or whose type does not say plainly that it is JSON. Linear in the body.
  */
-import { namesMethod } from '../policy/endpoint.ts';
+import { namesMethod, refusedParameter } from '../policy/endpoint.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import { isListed, type NameList } from '../policy/names.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
+import { atOnce, inSlices } from '../runtime/pace.ts';
 
 const METHOD = /^\s{0,9}(?:get|head|post|put|patch|delete|options|trace|connect)\s{0,9}$/i;
 /** Whether the value of such a member is a method. */
@@ -23,6 +27,7 @@ const MOST_TEXT = 1024;
 
 /** Of the members of the object that a body is, those of the objects in it left out. */
 export class JsonSearch {
+  readonly #refused: NameList | undefined;
   /** Undefined: no character that counts has come yet. */
   #isObject: boolean | undefined;
   #depth = 0;
@@ -34,7 +39,12 @@ export class JsonSearch {
   /** As much of a text at the top as came in earlier pieces; undefined: it is too long to count. */
   #text: string | undefined = '';
 
-  /** @returns the name of such a member, once its value has come */
+  /** @param refused names of members that are found whatever their value is */
+  constructor(refused?: NameList) {
+    this.#refused = refused;
+  }
+
+  /** @returns the name of such a member, once its value has come, or its name where that is refused */
   push(piece: Uint8Array): string | undefined {
     const json = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     let begun = 0;
@@ -72,9 +82,12 @@ export class JsonSearch {
     this.#keep(json, from, to);
     const text = this.#text;
     this.#text = '';
-    if (this.#isName) this.#name = text;
-    if (this.#isName || text === undefined || this.#name === undefined || !isMethodText(unescaped(text)))
-      return undefined;
+    if (this.#isName) {
+      this.#name = text;
+      const written = this.#refused && text !== undefined ? unescaped(text) : '';
+      return this.#refused && isListed(this.#refused, written) ? written : undefined;
+    }
+    if (text === undefined || this.#name === undefined || !isMethodText(unescaped(text))) return undefined;
     const name = unescaped(this.#name);
     return namesMethod(name) ? name : undefined;
   }
@@ -99,3 +112,40 @@ function unescaped(text: string): string {
     return '';
   }
 }
+
+/**
+ * What is told of a member of a JSON body that Symfony and Laravel take for the method, as they do with a field of a form, and of one that is
+ * refused. One that holds no method is data: `"_method": "card"`. Yields where there are many.
+ */
+export function* methodMember(object: JsonObject, refused?: NameList): Generator<void, string | undefined> {
+  const names = Object.keys(object);
+  for (const [at, name] of names.entries()) {
+    const value = object[name];
+    if (typeof value === 'string' && isMethodText(value) && namesMethod(name)) return namesMethodSentence(name);
+    if (refused && isListed(refused, name)) return refusedParameter('body', name);
+    if (at % MEMBERS_IN_A_SLICE === MEMBERS_IN_A_SLICE - 1) yield;
+  }
+  return undefined;
+}
+
+const MEMBERS_IN_A_SLICE = 2_000;
+
+/** The same; of many members in slices. */
+export const methodMemberInTurns = (
+  object: JsonObject,
+  parsing: Parsing,
+  refused?: NameList,
+): string | undefined | Promise<string | undefined> =>
+  hasManyMembers(object)
+    ? parsing((rest) => inSlices(methodMember(object, refused), rest))
+    : atOnce(methodMember(object, refused));
+
+function hasManyMembers(object: JsonObject): boolean {
+  let count = 0;
+  for (const _ in object) if (++count > MEMBERS_IN_A_SLICE) return true;
+  return false;
+}
+
+/** What a person or a program is told of a name of a method. */
+export const namesMethodSentence = (name: string): string =>
+  `The body names a method (${JSON.stringify(name.slice(0, 100).toWellFormed())}); the method of a call is that of its request.`;

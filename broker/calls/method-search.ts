@@ -1,12 +1,11 @@
 /**
- * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), in a body as it comes:
- * field names in every way in which a server may read them, also in a form that is not judged because servers read it differently. Linear in the body.
+ * Looks for a field by which some servers take another method than the one that was judged (Rack, Symfony, Laravel), and for those that the
+ * platform takes from no agent (`refused_parameters`), in a body as it comes: field names in every way in which a server may read them, also
+ * in a form that is not judged because servers read it differently. Linear in the body.
  */
-import { namesMethod } from '../policy/endpoint.ts';
-import type { JsonObject } from '../policy/facts.ts';
-import type { Parsing } from '../runtime/long-bodies.ts';
-import { atOnce, inSlices } from '../runtime/pace.ts';
-import { isMethodText, JsonSearch } from './method-json.ts';
+import { namesMethod, refusedParameter } from '../policy/endpoint.ts';
+import { isListed, type NameList } from '../policy/names.ts';
+import { JsonSearch, namesMethodSentence } from './method-json.ts';
 import { readField } from './parse-form.ts';
 import { boundaryOf } from './parse-multipart.ts';
 
@@ -34,14 +33,20 @@ const essenceOf = (type: string): string =>
 export const isTakenForForm = (type: string): boolean =>
   essenceOf(type) === FORM || essenceOf(type).startsWith('multipart/');
 
-/** Undefined: in a body of this `Content-Type` no server looks for a method. */
-export function methodSearch(type: string): MethodSearch | undefined {
+/** Whether some server takes a body of this type for JSON: Laravel does where it has that word anywhere (`isJson`). */
+export const isTakenForJson = (type: string): boolean => /json/i.test(type);
+
+/**
+ * Undefined: in a body of this `Content-Type` no server looks for a method.
+ *
+ * @param refused names of fields that are looked for, too
+ */
+export function methodSearch(type: string, refused?: NameList): MethodSearch | undefined {
   const searches: MethodSearch[] = [];
-  if (essenceOf(type) === FORM) searches.push(new FormSearch());
+  if (essenceOf(type) === FORM) searches.push(new FormSearch(refused));
   // Of several boundaries, and of one that is not plain, readers take one or another.
-  else if (isTakenForForm(type)) searches.push(new PartsSearch(boundaryOf(type)));
-  // Laravel reads JSON where the type has that word anywhere (`isJson`).
-  if (/json/i.test(type)) searches.push(new JsonSearch());
+  else if (isTakenForForm(type)) searches.push(new PartsSearch(boundaryOf(type), refused));
+  if (isTakenForJson(type)) searches.push(new JsonSearch(refused));
   const [first, second] = searches;
   if (first === undefined || second === undefined) return first;
   return { push: (piece) => first.push(piece) ?? second.push(piece), end: () => first.end() ?? second.end() };
@@ -50,8 +55,8 @@ export function methodSearch(type: string): MethodSearch | undefined {
 const SLICE = 16 * 1024;
 
 /** The name of such a field in a whole body. Yields between its pieces, which take some milliseconds at most. */
-export function* methodField(type: string, bytes: Buffer): Generator<void, string | undefined> {
-  const search = methodSearch(type);
+export function* methodField(type: string, bytes: Buffer, refused?: NameList): Generator<void, string | undefined> {
+  const search = methodSearch(type, refused);
   if (search === undefined) return undefined;
   for (let at = 0; at < bytes.length; at += SLICE) {
     const found = search.push(bytes.subarray(at, at + SLICE));
@@ -61,38 +66,16 @@ export function* methodField(type: string, bytes: Buffer): Generator<void, strin
   return search.end();
 }
 
-/**
- * What is told of a member of a JSON body that Symfony and Laravel take for the method, as they do with a field of a form. One that
- * holds no method is data: `"_method": "card"`. Yields where there are many.
- */
-export function* methodMember(object: JsonObject): Generator<void, string | undefined> {
-  const names = Object.keys(object);
-  for (const [at, name] of names.entries()) {
-    const value = object[name];
-    if (typeof value === 'string' && isMethodText(value) && namesMethod(name)) return namesMethodSentence(name);
-    if (at % MEMBERS_IN_A_SLICE === MEMBERS_IN_A_SLICE - 1) yield;
-  }
-  return undefined;
-}
+const isSought = (name: string, refused: NameList | undefined): boolean =>
+  namesMethod(name) || (refused !== undefined && isListed(refused, name));
 
-const MEMBERS_IN_A_SLICE = 2_000;
+/** Whether what was found is in the body because the platform refuses it, and names no method. */
+export const isRefusedName = (name: string, refused: NameList | undefined): boolean =>
+  refused !== undefined && !namesMethod(name) && isListed(refused, name);
 
-/** The same; of many members in slices. */
-export const methodMemberInTurns = (
-  object: JsonObject,
-  parsing: Parsing,
-): string | undefined | Promise<string | undefined> =>
-  hasManyMembers(object) ? parsing((rest) => inSlices(methodMember(object), rest)) : atOnce(methodMember(object));
-
-function hasManyMembers(object: JsonObject): boolean {
-  let count = 0;
-  for (const _ in object) if (++count > MEMBERS_IN_A_SLICE) return true;
-  return false;
-}
-
-/** What a person or a program is told of it. */
-export const namesMethodSentence = (name: string): string =>
-  `The body names a method (${JSON.stringify(name.slice(0, 100).toWellFormed())}); the method of a call is that of its request.`;
+/** What a person or a program is told of a name that was found. */
+export const whyNotSent = (name: string, refused?: NameList): string =>
+  isRefusedName(name, refused) ? refusedParameter('body', name) : namesMethodSentence(name);
 
 const NAME_END = /[=&;]/g;
 /** Rack 2 takes a semicolon, too, for the end of a field. */
@@ -100,8 +83,13 @@ const FIELD_END = /[&;]/g;
 
 /** `application/x-www-form-urlencoded`. */
 class FormSearch implements MethodSearch {
+  readonly #refused: NameList | undefined;
   /** As much of a name as has come; undefined within a value. */
   #name: string | undefined = '';
+
+  constructor(refused: NameList | undefined) {
+    this.#refused = refused;
+  }
 
   push(piece: Uint8Array): string | undefined {
     const text = latin1(piece);
@@ -119,9 +107,9 @@ class FormSearch implements MethodSearch {
   }
 
   end(): string | undefined {
-    if (this.#name === undefined || !MAY_NAME.test(this.#name)) return undefined;
+    if (this.#name === undefined || (!this.#refused && !MAY_NAME.test(this.#name))) return undefined;
     const name = ESCAPED.test(this.#name) ? fieldName(this.#name) : this.#name;
-    return namesMethod(name) ? name : undefined;
+    return isSought(name, this.#refused) ? name : undefined;
   }
 }
 
@@ -149,11 +137,13 @@ const VALUE = /"((?:[^"\\]|\\.){0,16384})|[^;\s]{1,16384}/sy;
 /** Bodies in parts. Names are looked for from each boundary to the next blank line, and where no boundary is known, everywhere. */
 class PartsSearch implements MethodSearch {
   readonly #boundary: string | undefined;
+  readonly #refused: NameList | undefined;
   /** What was not looked through yet. */
   #text = '';
   #inHead: boolean;
 
-  constructor(boundary: string | undefined) {
+  constructor(boundary: string | undefined, refused: NameList | undefined) {
+    this.#refused = refused;
     this.#boundary = boundary === undefined ? undefined : `--${boundary}`;
     this.#inHead = boundary === undefined;
   }
@@ -197,7 +187,9 @@ class PartsSearch implements MethodSearch {
           at = token.index;
           break;
         }
-        const found = namesIn(quoted ?? plain, token[1] === '*').find(namesMethod);
+        const value = quoted ?? plain;
+        const names = this.#refused || MAY_NAME.test(value) ? namesIn(value, token[1] === '*') : [];
+        const found = names.find((name) => isSought(name, this.#refused));
         if (found !== undefined) return found;
       }
       at = next;
@@ -210,7 +202,6 @@ class PartsSearch implements MethodSearch {
 
 /** The names that readers may find in the value of a parameter. */
 function namesIn(value: string, isExtended: boolean): string[] {
-  if (!MAY_NAME.test(value)) return [];
   const name = value.replaceAll(/\r?\n[ \t]+/g, ' ').replaceAll(/\\(.)/gs, '$1');
   return [utf8(name), decoded(isExtended ? name.replace(/^[^']*'[^']*'/, '') : name)];
 }

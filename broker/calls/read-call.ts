@@ -7,7 +7,7 @@ import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-head
 import { platformHeaderNames } from '../egress/rest.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
-import type { Ask, CallAsk, JsonObject } from '../policy/facts.ts';
+import { type Ask, type CallAsk, type JsonObject, UnreadBody } from '../policy/facts.ts';
 import { isGitService } from '../policy/git-endpoint.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
@@ -18,7 +18,7 @@ import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
 import { type ReadBody, readGivenBody } from './given-body.ts';
 import { isFormType } from './judge-body.ts';
-import { methodMemberInTurns } from './method-search.ts';
+import { methodMemberInTurns } from './method-json.ts';
 import { isLong, type RawRequest } from './raw-request.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */
@@ -72,11 +72,15 @@ export async function readCall(
       : await readGivenBody(action, endpoint.path, platform, parsing);
   if (!body.ok) return { ok: false, code: 'invalid_request', detail: body.detail };
   const { given } = body;
-  // Of a raw request, and of bytes, that was seen when the body was read.
+  // Of a raw request, and of bytes, a method was looked for when the body was read.
   const members = !raw && !given && !isMcp && platform ? (action.data as JsonObject | undefined) : undefined;
+  const refused = platform?.rules.refused.body;
+  const judged = refused ? (members ?? membersIn((raw ?? given)?.judged)) : members;
   const isForm = platform?.manifest.body === 'form';
-  const problem = members && (isForm ? formProblem(members) : await methodMemberInTurns(members, parsing));
-  if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
+  const problem =
+    (members && isForm ? formProblem(members) : undefined) ??
+    (judged && (!isForm || refused) ? await methodMemberInTurns(judged, parsing, refused) : undefined);
+  if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: raw ? problem : `data: ${problem}` };
   const saysType = given?.written.as === 'bytes';
   const dropped = headers.dropped.filter((name) => !(saysType && name === 'content-type'));
   const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped, given };
@@ -89,6 +93,9 @@ export async function readCall(
   }
   return { ok: true, call };
 }
+
+const membersIn = (judged: JsonObject | UnreadBody | undefined): JsonObject | undefined =>
+  judged instanceof UnreadBody ? undefined : judged;
 
 /** Of a call. `raw`: with the body as it came, of whose headers those count that every platform takes, and those that its manifest names. */
 function readHeaders({ headers, method }: Action, platform: LoadedFacts['platform'], raw: boolean): FilteredHeaders {

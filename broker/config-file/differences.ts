@@ -21,6 +21,6 @@ export function listDifference(field: string, before: readonly string[], after: 
 
 function show(value: unknown): string {
   if (value === undefined || value === null) return 'none';
-  if (Array.isArray(value)) return value.length === 0 ? 'nobody' : value.join(', ');
+  if (Array.isArray(value)) return value.length === 0 ? 'nobody' : value.map(show).join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

@@ -29,6 +29,8 @@ const TEXTS = {
     'The agent lost its access while the call was under way: it was suspended or revoked, or its grant, platform or connection was.',
   form_names_method:
     'The body names a method in one of its fields, and was not sent to its end; the method of a call is that of its request.',
+  form_names_refused:
+    'The body names in one of its fields what this platform takes from no agent (refused_parameters), and was not sent to its end.',
 } as const;
 
 export type UnreachableCode = keyof typeof TEXTS;

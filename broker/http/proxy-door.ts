@@ -94,9 +94,12 @@ async function answer(
   asked: Asked,
 ): Promise<RawRefusal | undefined> {
   const { services, request } = context;
-  const { target, connectionId, token, signing } = asked;
+  const { target, connectionId, token, signing, loaded } = asked;
   const parsing = services.longBodies.parsing(familyOf(context.who));
-  const read = await readRequest({ request, response, lease, target, token, signing, parsing });
+  const read = await readRequest({
+    ...{ request, response, lease, target, token, signing, parsing },
+    rules: loaded.platform?.rules,
+  });
   // A body may be long on its way, and what was known of the agent before it is not what decides.
   if (read.isLate) await refuseEndedKey(context);
   const who = read.isLate ? await reloadPrincipal(services, context.who, asked.platform) : context.who;

@@ -1,19 +1,21 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
-import { judgeInTurns, TOO_LONG, unsearchedForm, whyUnread } from '../calls/judge-body.ts';
+import { type BodyOf, judgeInTurns, TOO_LONG, whyUnread, whyUnsearchable } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import {
+  isRefusedName,
   type MethodSearch,
   methodField,
   methodSearch,
-  namesMethodSentence,
   typeAsRead,
+  whyNotSent,
 } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
 import { OutboundFault } from '../egress/unreachable.ts';
+import type { PlatformRules } from '../policy/platform-rules.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
@@ -36,6 +38,8 @@ type Asked = {
   /** Whether the credential of the platform signs the body. */
   signing: BodySigning;
   parsing: Parsing;
+  /** Of the platform. */
+  rules: PlatformRules | undefined;
 };
 
 const LATE_MS = 1_000;
@@ -49,6 +53,7 @@ export async function readRequest({
   token: found,
   signing,
   parsing,
+  rules,
 }: Asked): Promise<ReadRequest> {
   const begun = performance.now();
   const { method = '' } = request;
@@ -92,48 +97,56 @@ export async function readRequest({
   const bytes = bytesOf(body);
   if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
+  const refused = rules?.refused.body;
+  const of = { asRead, refused };
   if (isLong(body)) {
-    const searched = unsearchedForm(bodyHeaders, asRead) ?? (await withoutMethod(body, asRead, parsing));
+    const searched = whyUnsearchable(bodyHeaders, of) ?? (await searchedBody(body, of, parsing));
     if (typeof searched === 'string') return refuse(searched);
     return ended({ ok: true, raw: { ...raw, body: searched, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
   }
-  const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing, asRead);
+  const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing, of);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
 }
 
-/** A body that is not judged: a sentence when it names a method. What is passed on as it comes breaks off there. */
-async function withoutMethod(
+/** A body that is not judged: a sentence when it names a method, or what is refused. What is passed on as it comes breaks off there. */
+async function searchedBody(
   body: Extract<RawRequest['body'], { kind: 'long' | 'stream' }>,
-  type: string,
+  { asRead, refused }: BodyOf & { asRead: string },
   parsing: Parsing,
 ): Promise<RawRequest['body'] | string> {
   if (body.kind === 'long') {
     const { bytes } = body;
-    const found = await parsing((rest) => inSlices(methodField(type, bytes), rest));
-    return found === undefined ? body : namesMethodSentence(found);
+    const found = await parsing((rest) => inSlices(methodField(asRead, bytes, refused), rest));
+    return found === undefined ? body : whyNotSent(found, refused);
   }
-  const search = methodSearch(type);
+  const search = methodSearch(asRead, refused);
   if (search === undefined) return body;
+  const check = (found: string | undefined): void => {
+    if (found === undefined) return;
+    throw new OutboundFault(isRefusedName(found, refused) ? 'form_names_refused' : 'form_names_method');
+  };
   const open = () => {
     const pieces = body.open();
-    return pieces && searched(pieces, search, parsing);
+    return pieces && searched(pieces, search, check, parsing);
   };
   return { ...body, open };
 }
 
+/** @param check throws for a name that was found */
 async function* searched(
   pieces: AsyncIterable<Uint8Array>,
   search: MethodSearch,
+  check: (found: string | undefined) => void,
   parsing: Parsing,
 ): AsyncGenerator<Uint8Array> {
   // The last piece is kept back until it is known that it may go: without it the platform has no whole request.
   let last: Uint8Array | undefined;
   for await (const piece of pieces) {
-    if ((await parsing(async () => search.push(piece))) !== undefined) throw new OutboundFault('form_names_method');
+    check(await parsing(async () => search.push(piece)));
     if (last !== undefined) yield last;
     last = piece;
   }
-  if (search.end() !== undefined) throw new OutboundFault('form_names_method');
+  check(search.end());
   if (last !== undefined) yield last;
 }
 

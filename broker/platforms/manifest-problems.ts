@@ -40,6 +40,11 @@ export function manifestProblems(manifest: Fields): Problem[] {
   ] as const)
     only(field, 'rest');
   only('attestation', 'mcp');
+  if (kind === 'mcp' && manifest.refused_parameters !== undefined)
+    found.push({
+      path: ['refused_parameters'],
+      message: 'is not for platforms of kind mcp: what a tool gets is for the tool',
+    });
   if (manifest.body === 'form' && manifest.graphql !== undefined)
     found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
   if (auth.type === 'oauth2' && kind !== 'mcp' && auth.client_id === undefined)

@@ -3,7 +3,7 @@
  * form already is refused, so that the one text that is matched is the one that is logged and sent.
  */
 import { unescapeOnce, unescapeToFixedPoint } from './escapes.ts';
-import { foldName, parameterNames } from './names.ts';
+import { foldName, isListed, type NameList, parameterNames } from './names.ts';
 
 export type Endpoint = {
   ok: true;
@@ -45,12 +45,13 @@ const METHOD_NAMES = new Set(
  *
  * @param options.allowEncodedSlash the platform's manifest takes `%2F` inside a segment (project ids, for example).
  * @param options.decodeSlash the platform reads `%2F` as a slash: so it is judged, and sent.
+ * @param options.refused names of parameters that the platform takes from no agent (`refused_parameters`).
  * @returns path and query when the text is in normal form, otherwise a sentence for the agent; answer it as a 400
  *   `invalid_endpoint`.
  */
 export function parseEndpoint(
   text: string,
-  options: { allowEncodedSlash?: boolean; decodeSlash?: boolean } = {},
+  options: { allowEncodedSlash?: boolean; decodeSlash?: boolean; refused?: { query?: NameList | undefined } } = {},
 ): Endpoint | { ok: false; error: string } {
   const refuse = (error: string) => ({ ok: false as const, error });
   if (text.length > MAX_ENDPOINT_BYTES) return refuse(`the endpoint is longer than ${MAX_ENDPOINT_BYTES} bytes`);
@@ -63,7 +64,7 @@ export function parseEndpoint(
   const path = options.decodeSlash === true ? written.replaceAll(/%2f/gi, '/') : written;
   const query = mark < 0 ? '' : text.slice(mark + 1);
   if (mark >= 0 && query === '') return refuse('the endpoint ends in `?` without a query; leave it out');
-  const error = pathError(path, options.allowEncodedSlash === true) ?? queryError(query);
+  const error = pathError(path, options.allowEncodedSlash === true) ?? queryError(query, options.refused?.query);
   return error === undefined ? { ok: true, path, query } : refuse(error);
 }
 
@@ -135,7 +136,7 @@ function namesDotSegment(segment: string): boolean {
   return name.trim() === '' || DOT_SEGMENT.test(bare.trim());
 }
 
-function queryError(query: string): string | undefined {
+function queryError(query: string, refused: NameList | undefined): string | undefined {
   if (!QUERY_CHARACTERS.test(query)) return characterError(query, 'query', QUERY_CHARACTERS);
   if (!isUtf8(query)) return 'an escape in the query is not UTF-8';
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
@@ -148,18 +149,17 @@ function queryError(query: string): string | undefined {
     if (namesCredential(name)) {
       return `the query names a credential (\`${name}\`); leave it out, the broker adds the credential`;
     }
+    if (refused && isListed(refused, name)) return refusedParameter('query', name);
   }
   return undefined;
 }
 
 /** Whether a server that takes methods from parameters may take one from a parameter or form field of this name. */
-export function namesMethod(name: string): boolean {
-  // PHP ends a name at a NUL (`php_register_variable_ex`).
-  const nul = name.indexOf('\0');
-  return hasMethodName(name) || (nul >= 0 && hasMethodName(name.slice(0, nul)));
-}
+export const namesMethod = (name: string): boolean => parameterNames(name).some((one) => METHOD_NAMES.has(one));
 
-const hasMethodName = (name: string): boolean => parameterNames(name).some((one) => METHOD_NAMES.has(one));
+/** What an agent is told of a parameter that the platform's manifest refuses. It is not left out: the call would do something else without it. */
+export const refusedParameter = (place: 'query' | 'body', name: string): string =>
+  `the ${place} names ${JSON.stringify(name.slice(0, 100).toWellFormed())}, which may say for whom or for which account the call is made, and this platform takes it from no agent: leave it out, or ask an owner to allow it in the platform's entry (refused_parameters)`;
 
 /** `auth[token]` names a credential as much as `token` does. */
 function namesCredential(name: string): boolean {

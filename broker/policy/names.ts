@@ -32,10 +32,37 @@ export function foldName(name: string): string {
 
 /**
  * What the name of a query parameter or form field may be called once it is read, folded. `a[b]` is `a` to everybody;
- * brackets in other places are dropped by Rack (`[a]` is `a`) and replaced by PHP (`a[b` is `a_b`).
+ * brackets in other places are dropped by Rack (`[a]` is `a`) and replaced by PHP (`a[b` is `a_b`), which ends a name at a NUL
+ * (`php_register_variable_ex`).
  */
 export function parameterNames(name: string): string[] {
+  const nul = name.indexOf('\0');
+  return nul < 0 ? namesOf(name) : [...namesOf(name), ...namesOf(name.slice(0, nul))];
+}
+
+function namesOf(name: string): string[] {
   if (!name.includes('[') && !name.includes(']')) return [foldName(name)];
   const head = foldName(name.split(/[[\]]+/).find((part) => part !== '') ?? '');
   return BRACKETED.test(name) ? [head] : [head, foldName(name)];
 }
+
+/** Names of parameters, and beginnings of such, folded. */
+export type NameList = { names: ReadonlySet<string>; beginnings: readonly string[] };
+
+/**
+ * A list of names as it is compared. `x-amz-*` stands for all names that begin so.
+ *
+ * @returns undefined for an empty list, so that nothing is looked for
+ */
+export function nameList(written: readonly string[]): NameList | undefined {
+  if (written.length === 0) return undefined;
+  const isBeginning = (name: string) => name.endsWith('*');
+  return {
+    names: new Set(written.filter((name) => !isBeginning(name)).map(foldName)),
+    beginnings: written.filter(isBeginning).map((name) => foldName(name.slice(0, -1))),
+  };
+}
+
+/** Whether a server may read a query parameter or field of this name as one of the list. */
+export const isListed = ({ names, beginnings }: NameList, name: string): boolean =>
+  parameterNames(name).some((one) => names.has(one) || beginnings.some((beginning) => one.startsWith(beginning)));

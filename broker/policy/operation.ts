@@ -18,9 +18,10 @@ import { followProblem } from './followed.ts';
 import { compileFreeRule } from './free-members.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
+import { nameList } from './names.ts';
 import { indexOperations } from './operation-index.ts';
 import { compilePattern } from './pattern.ts';
-import type { Classified, Operation, PlatformRules, RulesSource } from './platform-rules.ts';
+import type { Classified, Operation, PlatformRules, RefusedParameter, RulesSource } from './platform-rules.ts';
 import { compileRecipientPointer } from './recipient-pointer.ts';
 import { compileRefRule } from './ref-rules.ts';
 import type { Spelling } from './spelling.ts';
@@ -148,9 +149,15 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     allowEncodedSlash: source.encoded_slash === true,
     decodeSlash: source.encoded_slash === 'as_slash',
     isForm: source.body === 'form',
+    refused: refusedNames(source.refused_parameters ?? []),
     index,
   };
 }
+
+const refusedNames = (refused: readonly RefusedParameter[]): PlatformRules['refused'] => ({
+  query: nameList(refused.map((one) => (typeof one === 'string' ? one : one.name))),
+  body: nameList(refused.filter((one) => typeof one === 'string')),
+});
 
 /**
  * The scopes that a call falls under. Pure and fast: this runs on every governed call.

@@ -1,6 +1,7 @@
 /** What a manifest says about deciding, as it is written and as it is compiled (operation.ts). */
 import type { JsonObject } from '../../json/json-value.ts';
 import type { Method, RefChange } from './call-ask.ts';
+import type { NameList } from './names.ts';
 import type { Pattern } from './pattern.ts';
 import type { FreePlace } from './standing-terms.ts';
 
@@ -96,6 +97,9 @@ export type FreeRule = {
   members: readonly { member: string; place: FreePlace; isAmount: boolean }[];
 };
 
+/** A parameter that a platform takes from no agent, as a manifest writes it: in the query and in bodies, or in the query alone. */
+export type RefusedParameter = string | { name: string; in: 'query' };
+
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
@@ -112,6 +116,7 @@ export type RulesSource = {
   body?: 'json' | 'form' | undefined;
   bodies?: Readonly<Record<string, BodyKind | readonly BodyKind[]>> | undefined;
   encoded_slash?: boolean | 'as_slash' | undefined;
+  refused_parameters?: readonly RefusedParameter[] | undefined;
   free?: Readonly<Record<string, readonly FreeRuleSource[]>> | undefined;
 };
 
@@ -141,6 +146,8 @@ export type PlatformRules = {
   decodeSlash: boolean;
   /** Bodies are sent as forms. */
   isForm: boolean;
+  /** Names of parameters that say for whom or for which account a call is made: no agent sends them. */
+  refused: { query: NameList | undefined; body: NameList | undefined };
   /** Built from `scopes` by `compilePlatformRules`, and only there. */
   index: OperationIndex;
 };

@@ -1,6 +1,7 @@
 /** Built-in platforms after an upgrade: they have the manifest of the release that made them until an admin updates them. */
 import { describe, expect, test } from 'vitest';
-import { newestEntry } from '../../broker/admin/newest-manifest.ts';
+import { manifestDifference } from '../../broker/admin/manifest-difference.ts';
+import { hasNewerManifest, newestEntry } from '../../broker/admin/newest-manifest.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { Manifest } from '../../broker/platforms/manifest.ts';
 import { putPlatform } from '../../broker/store/governed-versions.ts';
@@ -147,3 +148,15 @@ test.each(['github', 'slack', 'stripe', 'jira', 'kubernetes', 's3', 'linear', 'g
     expect(parsePlatformEntry(entry).data).toEqual(manifest);
   },
 );
+
+test('a stored manifest of before there were refused parameters is behind this release, which brings them', () => {
+  const { refused_parameters, ...rest } = parsePlatformEntry({ use: 'slack' }).data!;
+  const stored = { platform_id: 'slack', manifest: rest as Manifest, entry: null };
+  expect(refused_parameters).toEqual(['token']);
+  expect(hasNewerManifest(stored)).toBe(true);
+  expect(parsePlatformEntry(newestEntry(stored)!).data?.refused_parameters).toEqual(['token']);
+  const { refused_parameters: inQuery, ...before } = parsePlatformEntry({ use: 'github' }).data!;
+  expect(manifestDifference(before as Manifest, { ...before, refused_parameters: inQuery } as Manifest)).toEqual([
+    'refused_parameters: none → {"name":"client_id","in":"query"}',
+  ]);
+});

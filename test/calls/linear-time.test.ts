@@ -4,6 +4,7 @@ import { piiKinds } from '../../broker/audit/pii.ts';
 import { judgeBody } from '../../broker/calls/judge-body.ts';
 import { fromBase64 } from '../../broker/console/static/request-view/text.js';
 import { readAddresses, readMessageRecipients, readMessageSubject } from '../../broker/policy/addresses.ts';
+import { nameList } from '../../broker/policy/names.ts';
 import { refuseRecipients } from '../../broker/policy/recipients.ts';
 import { rewriteLinks } from '../../broker/proxy/links.ts';
 import { call, crmRules } from '../policy/world.ts';
@@ -39,6 +40,13 @@ const WORST: Record<string, { read: (text: string) => unknown; kib?: number; tex
       texts: ['; name=', ';name="\\', ';\n name=m', ';'],
     },
     'a form': { read: judged(FORM), texts: ['&', '&method', '&a=b', '&%6d', '&[m]', 'a[', '%', ';'] },
+    'a form, parts and JSON in which names are looked for': {
+      read: (text) =>
+        [FORM, PARTS, 'text/json'].map((type) =>
+          judgeBody({ 'content-type': type }, Buffer.from(text), { refused: nameList(['token', 'x-amz-*']) }),
+        ),
+      texts: ['&', '&%74', '&%74%6F%6B%65', '&tokee', '&[t]', '&＿', '"a":', '"\\u0074":', ['{', '"t":1,', '']],
+    },
     JSON: { read: judged('application/json'), texts: ['[', '"\\u0061', '{"a":', ' ', '1e'] },
     'a media type': {
       read: (text) => judgeBody({ 'content-type': `text/plain;charset=${text}x` }, Buffer.from('a')),

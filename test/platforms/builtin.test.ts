@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
-import { BUILTIN_NAMES } from '../../broker/platforms/builtin-names.ts';
+import { BUILTIN_NAMES, type BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { Manifest } from '../../broker/platforms/manifest.ts';
 import { classify } from '../../broker/policy/operation.ts';
 import { entryOf, isPlaceholder, isReadOfSlack, manifestOf, rulesOf } from './classified.ts';
@@ -165,5 +165,23 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
   test('takes no encoded slash, but where names of packages have one, and for a slash where clients escape refs', () => {
     const { allowEncodedSlash, decodeSlash } = rulesOf(name);
     expect([allowEncodedSlash, decodeSlash]).toEqual([name === 'npm', name === 'github']);
+  });
+});
+
+describe('parameters that say for whom or for which account a call is made', () => {
+  const query = (...names: string[]) => names.map((name) => ({ name, in: 'query' }));
+  const GOOGLE = query('key', '$key', 'quotaUser', '$quotaUser', 'userProject', '$userProject');
+  test.each<[BuiltinName, unknown[] | undefined]>([
+    ['github', query('client_id')],
+    ['slack', ['token']],
+    ['gmail', GOOGLE],
+    ['google-calendar', GOOGLE],
+    ['s3', query('x-amz-*', 'x-minio-*', 'AWSAccessKeyId')],
+    // Their references name headers alone, or nothing of the kind.
+    ['stripe', undefined],
+    ['kubernetes', undefined],
+    ['openai', undefined],
+  ])('of %s', (name, refused) => {
+    expect(manifestOf(name).refused_parameters).toEqual(refused);
   });
 });

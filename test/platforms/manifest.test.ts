@@ -60,6 +60,10 @@ describe('a manifest is taken', () => {
     ['with push options', { git_push_options: ['ci.skip', 'ci.variable'] }],
     ['with forbidden headers', { forbidden_headers: ['Act-As'] }],
     ['with refused headers', { refused_headers: ['act-for', 'impersonate-*'] }],
+    [
+      'with refused parameters',
+      { refused_parameters: ['sudo', '$userProject', 'x-amz-*', { name: 'key', in: 'query' }] },
+    ],
     ['with fixed headers', { headers: { 'X-Version': '2', accept: 'application/json; v=1' } }],
     ['on this machine without TLS', { base_url: 'http://127.0.0.1:4010/api' }],
     ['with a slash at the end', { base_url: 'https://crm.example/api/' }],
@@ -108,6 +112,17 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ default_headers: { Cookie: 'x' } }, 'belongs to the connection or to the broker'],
     [{ forbidden_headers: ['a b'] }, 'forbidden_headers.0: is not the name of a header'],
     [{ refused_headers: ['Act-For'] }, 'refused_headers.0: write a name in lower case'],
+    [{ refused_parameters: ['a[b]'] }, 'refused_parameters.0: write the name of a parameter'],
+    [{ refused_parameters: [''] }, 'refused_parameters.0: write the name of a parameter'],
+    [{ refused_parameters: ['*'] }, 'refused_parameters.0: write the name of a parameter'],
+    [{ refused_parameters: ['_*'] }, 'refused_parameters.0: write the name of a parameter'],
+    [{ refused_parameters: [{ name: 'key', in: 'body' }] }, 'refused_parameters.0: write the name of a parameter'],
+    [{ refused_parameters: [{ name: 'key' }] }, 'refused_parameters.0: write the name of a parameter'],
+    [{ refused_parameters: Array(101).fill('sudo') }, 'refused_parameters: '],
+    [
+      { kind: 'mcp', scopes: { 'tools:x': ['tool x'] }, refused_parameters: ['sudo'] },
+      'refused_parameters: is not for platforms of kind mcp',
+    ],
     [{ auth: { type: 'digest' } }, 'auth.type: write { type: bearer }, or one of basic'],
     [{ auth: { type: 'bearer', token: 'abc' } }, 'auth: '],
     [

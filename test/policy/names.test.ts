@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { foldName, parameterNames } from '../../broker/policy/names.ts';
+import { foldName, isListed, nameList, parameterNames } from '../../broker/policy/names.ts';
 
 describe('names are compared in one form', () => {
   test.each([
@@ -38,7 +38,35 @@ describe('names are compared in one form', () => {
     ['to]', ['to', 'to']],
     ['', ['']],
     ['[]', ['', '_']],
+    ['to\0x', ['tox', 'to']],
   ])('the parameter %j may be %j', (name, names) => {
     expect(parameterNames(name)).toEqual(names);
+  });
+});
+
+describe('a list of names', () => {
+  const list = nameList(['sudo', '$userProject', 'x-amz-*'])!;
+
+  test.each([
+    'sudo',
+    'SUDO',
+    's-u_d.o',
+    'sudo[]',
+    'sudo[a][b]',
+    '[sudo]',
+    'sudo\0x',
+    'ｓudo',
+    '.user_project',
+    'X-Amz-Tagging',
+  ])('has %j', (name) => {
+    expect(isListed(list, name)).toBe(true);
+  });
+
+  test.each(['', 'sudoer', 'a[sudo]', '_sudo', 'userProject', 'x-am', 'ax-amz-acl'])('has not %j', (name) => {
+    expect(isListed(list, name)).toBe(false);
+  });
+
+  test('without names is none', () => {
+    expect(nameList([])).toBeUndefined();
   });
 });

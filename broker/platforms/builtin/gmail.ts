@@ -3,7 +3,7 @@
  * `/upload` and client-side encryption are in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
-import { googleErrorBody, googleForbiddenHeaders } from './google.ts';
+import { googleErrorBody, googleForbiddenHeaders, googleRefusedParameters } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/gmail.${name}`;
 const everything = 'https://mail.google.com/';
@@ -14,6 +14,7 @@ export const gmail = {
   docs: 'https://developers.google.com/gmail/api/reference/rest',
   base_url: 'https://gmail.googleapis.com',
   forbidden_headers: googleForbiddenHeaders,
+  refused_parameters: googleRefusedParameters,
   auth: { type: 'bearer' },
   error_body: googleErrorBody,
   oauth: {

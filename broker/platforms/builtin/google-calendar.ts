@@ -2,7 +2,7 @@
 
 import type { ManifestInput } from '../manifest.ts';
 import { freeMembers } from './free-members.ts';
-import { googleErrorBody, googleForbiddenHeaders } from './google.ts';
+import { googleErrorBody, googleForbiddenHeaders, googleRefusedParameters } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/calendar${name}`;
 const everything = scope('');
@@ -18,6 +18,7 @@ export const googleCalendar = {
   docs: 'https://developers.google.com/workspace/calendar/api/v3/reference',
   base_url: 'https://www.googleapis.com/calendar/v3',
   forbidden_headers: googleForbiddenHeaders,
+  refused_parameters: googleRefusedParameters,
   auth: { type: 'bearer' },
   error_body: googleErrorBody,
   oauth: {

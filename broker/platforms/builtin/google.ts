@@ -12,5 +12,13 @@ export const googleForbiddenHeaders = [
   'x-goog-iam-authority-selector',
 ];
 
+/**
+ * The same as query parameters (docs.cloud.google.com/apis/docs/system-parameters, with and without `$`); no body has them. `userProject` is
+ * Cloud Storage's name of the project that pays. `access_token` and `oauth_token` no query names on any platform.
+ */
+export const googleRefusedParameters = ['key', '$key', 'quotaUser', '$quotaUser', 'userProject', '$userProject'].map(
+  (name) => ({ name, in: 'query' as const }),
+);
+
 /** Google's form of an error (google.rpc.Status as JSON; cloud.google.com/apis/design/errors). */
 export const googleErrorBody = { error: { code: '{status}', message: '{detail}', status: 'PERMISSION_DENIED' } };

@@ -42,6 +42,9 @@ export const s3 = {
     'x-amz-meta-rustfs-*',
     'cf-create-bucket-if-missing',
   ],
+  // Another signature ("Authenticating Requests: Using Query Parameters", "Signing and authenticating REST requests"), which MinIO looks for
+  // before the one in the header; and what stands in headers, which MinIO reads in the query, too (`extractMetadataFromReq`).
+  refused_parameters: ['x-amz-*', 'x-minio-*', 'AWSAccessKeyId'].map((name) => ({ name, in: 'query' as const })),
   error_body:
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>{detail}</Message></Error>',
   // Settings, and the list of an upload's parts, are XML.

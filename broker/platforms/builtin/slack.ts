@@ -1,7 +1,7 @@
 /**
- * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's
- * own OpenAPI document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by
- * name, a writing one by POST alone, and whatever is not listed (`slackLeftOut` says what and why) is in no scope.
+ * Slack's Web API. Methods, their HTTP method and OAuth scopes: docs.slack.dev (slack-ruby/slack-api-ref 2026-08) and Slack's own OpenAPI
+ * document (slackapi/slack-api-specs). Slack takes GET and POST for every method, so each is listed by name, a writing one by POST alone, and
+ * whatever is not listed (`slackLeftOut` says what and why) is in no scope.
  */
 
 import type { ManifestInput } from '../manifest.ts';
@@ -28,6 +28,8 @@ export const slack = {
   docs: 'https://docs.slack.dev/reference/methods',
   base_url: 'https://slack.com/api',
   auth: { type: 'bearer' },
+  // Slack takes a token in a POST's body, too, and did in the query ("Deprecating usage of token as a query string parameter", 2020-11).
+  refused_parameters: ['token'],
   failed_if: { at: '/ok', is: false },
   error_body: { ok: false, error: '{detail}' },
   oauth: {
@@ -112,7 +114,6 @@ export const slack = {
     'slack:files.write': [
       'POST /files.getUploadURLExternal',
       'POST /files.completeUploadExternal',
-      // At files.slack.com: what is uploaded.
       'POST /upload/v1/**',
       'POST /files.remote.add',
       'POST /files.remote.update',
