@@ -6,15 +6,14 @@ import { formProblem } from '../egress/form.ts';
 import { partsProblem } from '../egress/parts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { isBase64 } from '../policy/base64.ts';
-import { bodyKinds } from '../policy/body-kinds.ts';
+import { bodyKinds, isStored } from '../policy/body-kinds.ts';
 import type { JsonObject, UnreadBody } from '../policy/facts.ts';
-import type { NameList } from '../policy/names.ts';
 import { isGraphql } from '../policy/operation.ts';
 import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
 import { judgedParts } from './given-parts.ts';
-import { isFormType, judgeInTurns } from './judge-body.ts';
+import { type BodyOf, isFormType, judgeInTurns } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 
 /** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
@@ -56,11 +55,11 @@ export async function readGivenBody(
 ): Promise<ReadBody> {
   const { data, encoding, method } = action;
   const refuse = (detail: string): ReadBody => ({ ok: false, detail });
-  const refused = platform?.rules.refused.body;
   if (encoding !== undefined && typeof data !== 'string')
     return refuse('encoding: it says that `data` is a text in base64; leave it out for anything else');
   if (data === undefined) return { ok: true, given: undefined };
   const at = { method, path };
+  const of = platform && { refused: platform.rules.refused.body, isStored: isStored(platform.rules, at) };
   // The document of a GraphQL call is judged, and JSON.
   const kinds = platform && !isGraphql(platform.rules, at) ? bodyKinds(platform.rules, at) : undefined;
   if (isMembers(data)) {
@@ -69,7 +68,7 @@ export async function readGivenBody(
     if (as === undefined) return refuse(taken(kinds));
     const type = as === 'json' ? typeIn(action.headers) : undefined;
     if (type === undefined) return await ofMembers(data as JsonObject, as, parsing);
-    return isJson(type) ? await ofBytes(Buffer.from(JSON.stringify(data)), type, parsing, refused) : refuse(NO_JSON);
+    return isJson(type) ? await ofBytes(Buffer.from(JSON.stringify(data)), type, parsing, of) : refuse(NO_JSON);
   }
   const kind = Array.isArray(data) ? 'list' : encoding === undefined ? 'text' : 'bytes';
   if (kinds === undefined) return refuse(NO_OBJECT);
@@ -79,7 +78,7 @@ export async function readGivenBody(
   const type = typeIn(action.headers) ?? DEFAULT_TYPES[kind];
   if (kind === 'list' && !isJson(type)) return refuse(NO_JSON);
   const text = typeof data === 'string' ? data : JSON.stringify(data);
-  return await ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type, parsing, refused);
+  return await ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type, parsing, of);
 }
 
 async function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart', parsing: Parsing): Promise<ReadBody> {
@@ -92,14 +91,9 @@ async function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart', pa
   return { ok: true, given: { judged, isForm: as !== 'json', bodyHeaders: {}, written: { as } } };
 }
 
-async function ofBytes(
-  bytes: Buffer,
-  type: string,
-  parsing: Parsing,
-  refused: NameList | undefined,
-): Promise<ReadBody> {
+async function ofBytes(bytes: Buffer, type: string, parsing: Parsing, of: BodyOf | undefined): Promise<ReadBody> {
   const bodyHeaders = { 'content-type': type };
-  const found = await judgeInTurns(bodyHeaders, bytes, parsing, { refused });
+  const found = await judgeInTurns(bodyHeaders, bytes, parsing, of);
   if (!found.ok) return { ok: false, detail: `data: ${found.detail}` };
   const isForm = isFormType(bodyHeaders);
   return { ok: true, given: { judged: found.judged, isForm, bodyHeaders, written: { as: 'bytes', bytes } } };

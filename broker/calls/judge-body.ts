@@ -6,7 +6,7 @@ import type { NameList } from '../policy/names.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
 import { methodMember } from './method-json.ts';
-import { isTakenForForm, methodField, whyNotSent } from './method-search.ts';
+import { isTakenForForm, isTakenForJson, methodField, whyNotSent } from './method-search.ts';
 import { parseForm } from './parse-form.ts';
 import { parseMultipart } from './parse-multipart.ts';
 
@@ -47,9 +47,9 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 
 /**
  * What is known of the operation that a body is for. `asRead`: the type by which some server reads it (`typeAsRead`). `refused`: names of
- * fields that the platform takes from no agent.
+ * fields that the platform takes from no agent. `isStored`: it is a file that the platform keeps, whatever its type says.
  */
-export type BodyOf = { asRead?: string; refused?: NameList | undefined };
+export type BodyOf = { asRead?: string; refused?: NameList | undefined; isStored?: boolean };
 
 /**
  * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method, or a field
@@ -109,16 +109,20 @@ const JSON_AS_FORM =
 const typeOf = (headers: BodyHeaders, { asRead = headers['content-type'] ?? '' }: BodyOf): string => asRead;
 
 /**
- * Why a form is refused whose fields cannot be looked at, though the platform or a server in front of it may: in a coding, or in a charset
- * in which the letters of ASCII are other bytes (Tomcat reads a form in IBM037). Undefined: it is not.
+ * Why a form or JSON is refused whose fields cannot be looked at, though the platform or a server in front of it may: in a coding, or in a
+ * charset in which the letters of ASCII are other bytes (Tomcat reads a form in IBM037). One of them could name a method. Undefined: it is
+ * not, as JSON that an operation only stores, such as an object of S3.
  */
 export function whyUnsearchable(headers: BodyHeaders, of: BodyOf): string | undefined {
   const asRead = typeOf(headers, of);
-  if (!isTakenForForm(asRead)) return undefined;
-  if (isCoded(headers['content-encoding'])) return 'A form is taken without a Content-Encoding. Send it as it is.';
+  const isForm = isTakenForForm(asRead);
+  if (!isForm && (of.isStored === true || !isTakenForJson(asRead))) return undefined;
+  const what = isForm ? 'A form' : 'JSON';
+  if (isCoded(headers['content-encoding']))
+    return `${what} is taken without a Content-Encoding, in which a field that names a method could not be found. Send it as it is, and leave the header out.`;
   return mediaType(asRead).charsets.every((one) => HAS_ASCII.test(one))
     ? undefined
-    : 'A form is taken in UTF-8, or in another charset that begins with ASCII, such as ISO-8859-1.';
+    : `${what} is taken in UTF-8, or in another charset that begins with ASCII, such as ISO-8859-1.`;
 }
 
 const HAS_ASCII = /^charset="?(?:utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|(?:windows|cp)-?125\d)"?$/i;

@@ -15,6 +15,7 @@ import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
 import { OutboundFault } from '../egress/unreachable.ts';
+import { isStored } from '../policy/body-kinds.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
@@ -98,7 +99,8 @@ export async function readRequest({
   if (bytes?.includes(token)) return refuse('The body holds the token of the agent: it belongs into a header.');
   const asRead = typeAsRead(method, bodyHeaders['content-type']);
   const refused = rules?.refused.body;
-  const of = { asRead, refused };
+  const at = { method, path: target.endpoint.split('?', 1)[0] ?? '' };
+  const of = { asRead, refused, isStored: rules !== undefined && isStored(rules, at) };
   if (isLong(body)) {
     const searched = whyUnsearchable(bodyHeaders, of) ?? (await searchedBody(body, of, parsing));
     if (typeof searched === 'string') return refuse(searched);

@@ -21,3 +21,10 @@ export const bodyKinds = (
   { bodies }: Pick<PlatformRules, 'bodies'>,
   call: Pick<CallAsk, 'method' | 'path'>,
 ): readonly BodyKind[] | undefined => entryFor(bodies, call)?.kinds;
+
+/**
+ * Whether an operation keeps a body as it comes, whatever its type: it takes bytes. By a PUT, of which no server takes another method than
+ * its own (Rack, Symfony, Laravel and ASP.NET look for one in a POST).
+ */
+export const isStored = (rules: Pick<PlatformRules, 'bodies'>, call: { method: string; path: string }): boolean =>
+  call.method === 'PUT' && bodyKinds(rules, { method: call.method, path: call.path })?.includes('bytes') === true;
