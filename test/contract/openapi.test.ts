@@ -65,7 +65,10 @@ beforeAll(async () => {
   for (const path of new Set(declared.map((one) => one.path).filter((one) => !one.includes('{')))) {
     const { status, headers } = await send(world.running.baseUrl + path, { method: 'LINK' });
     expect(status, path).toBe(405);
-    const methods = headers.get('allow')!.split(', ').filter((method) => method !== 'HEAD');
+    const methods = headers
+      .get('allow')!
+      .split(', ')
+      .filter((method) => method !== 'HEAD');
     table.set(path, [...(table.get(path) ?? []), ...methods]);
   }
 });
