@@ -29,7 +29,7 @@ export type Restored = {
 
 /**
  * Restores a backup into an empty place, or with `replace` (SQLite) into the place of a store, which is kept beside it. `nothingSince`: no call
- * was made after the backup. Everything is checked first. Throws, in words; then nothing is changed.
+ * was made after the backup. Everything is checked first. Throws, in words; then nothing is changed that a broker reads.
  */
 export async function restoreBackup(
   file: string,
@@ -42,7 +42,8 @@ export async function restoreBackup(
   }: { config: Config; log: Log; programs: PostgresPrograms; replace: boolean; nothingSince: boolean },
 ): Promise<Restored> {
   const manifest = await readChecked(file, config);
-  const number = rememberNext(config, manifest, log);
+  const number = nextNumber(config, manifest);
+  const remember = () => rememberNumber(config, manifest.store_id, number, log);
   const madeAt = Date.parse(manifest.made_at);
   const settled = { made_at: manifest.made_at, generation: number };
   const url = config.databaseUrl?.reveal();
@@ -50,7 +51,10 @@ export async function restoreBackup(
     if (replace) throw new Error('A database is not replaced. Make an empty one, and name it in DATABASE_URL.');
     const store = openPlainStore(config, log);
     try {
-      await loadDump(url, file, manifest.rows, programs, () => markRestore(store.db));
+      await loadDump(url, file, manifest.rows, programs, async () => {
+        remember();
+        await markRestore(store.db);
+      });
       await settle(store, { madeAt, number, nothingSince });
     } finally {
       await store.close();
@@ -74,6 +78,8 @@ export async function restoreBackup(
       await store.close();
     }
     synchronise(join(next, 'broker.db'));
+    // From here on the store that was there is started no more, wherever this is cut off.
+    remember();
     const replaced = isThere ? `${place}.replaced-${Date.now()}` : null;
     if (replaced !== null) renameSync(place, replaced);
     else rmSync(place, { recursive: true, force: true });
@@ -106,7 +112,8 @@ export async function restoreInPlace({
     if (store.dialect === 'postgres') await refuseLiveInstances(store.db, await postgresTime(store.db));
     const found = await findGeneration(store.db);
     const seen = { store_id: found?.storeId ?? null, generation: found?.number ?? 0 };
-    const number = rememberNext(config, seen, log);
+    const number = nextNumber(config, seen);
+    rememberNumber(config, seen.store_id, number, log);
     await settle(store, { madeAt: null, number, nothingSince });
     return { made_at: null, generation: number, replaced: null };
   } finally {
@@ -133,21 +140,20 @@ async function readChecked(file: string, config: Config): Promise<BackupManifest
   return manifest;
 }
 
-/**
- * Beyond all that any replica has seen of the store, which counts by ones from 1: seconds since 1970. Remembered first, so that a restore that is
- * cut off leaves nothing that could be started.
- */
-function rememberNext(
+/** Beyond all that any replica has seen of the store, which counts by ones from 1: seconds since 1970. */
+function nextNumber(
   config: Config,
   { store_id: storeId, generation }: Pick<BackupManifest, 'store_id' | 'generation'>,
-  log: Log,
 ): number {
   const seen = storeId === null ? 0 : newestSeen(config, storeId);
-  const number = Math.max(generation, seen, Math.floor(Date.now() / 1000)) + 1;
-  if (storeId === null) return number;
+  return Math.max(generation, seen, Math.floor(Date.now() / 1000)) + 1;
+}
+
+/** Remembers the number outside of the store before its first change, so that a restore that is cut off leaves nothing that could be started. */
+function rememberNumber(config: Config, storeId: string | null, number: number, log: Log): void {
+  if (storeId === null) return;
   mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 });
   rememberGeneration(config, { storeId, number }, log);
-  return number;
 }
 
 async function settle(

@@ -421,6 +421,22 @@ describe('agent-broker restore', () => {
     expect(await refused(place, 'restore', file, '--replace')).toContain('Another broker is running');
   });
 
+  test('that was refused leaves a store that starts as before', async () => {
+    const own = await startWorld('sqlite');
+    await own.demoOrganisation();
+    const backup = join(newFolder(), 'backup');
+    await run(own.environment, 'backup', backup);
+    const { AGENT_BROKER_DATA: data = '' } = own.environment;
+    const before = readFileSync(join(data, 'generation.json'), 'utf8');
+    expect(await refused(own.environment, 'restore', backup)).toContain('add --replace');
+    expect(await refused(own.environment, 'restore', backup, '--replace')).toContain('Another broker is running');
+    expect(await refused(own.environment, 'restore', '--in-place')).toMatch(/running/);
+    expect(readFileSync(join(data, 'generation.json'), 'utf8')).toBe(before);
+    await own.running.stop();
+    expect(await refused(own.environment, 'restore', backup)).toContain('add --replace');
+    await started(own.environment);
+  });
+
   test('a backup that was only put in place is not served', async () => {
     const place = await empty();
     const store = join(place.AGENT_BROKER_DATA!, 'store', 'broker.db');
@@ -464,11 +480,13 @@ describe.runIf(STORES.includes('postgres'))(`a restore of PostgreSQL that was cu
     expect(await query(place, `select to_regclass('restore_under_way') as mark`)).toEqual([{ mark: null }]);
 
     // As one is that was killed between the commit of the dump and the end of what waited in it.
-    const loaded = { ...(await emptyMachine(world, 'postgres')), DATABASE_URL: '' };
+    const loaded: Environment = { ...(await emptyMachine(world, 'postgres')), DATABASE_URL: '' };
     loaded.DATABASE_URL = await newDatabase({ template: place.DATABASE_URL! });
     await mark(loaded.DATABASE_URL);
     expect(await notStarted(loaded)).toContain('A restore into this database was cut off');
     expect(await refused(loaded, 'restore', file)).toContain('The database is not empty');
+    // What is refused is not remembered as done.
+    expect(readdirSync(loaded.AGENT_BROKER_DATA!)).not.toContain('generation.json');
     // Nothing of the mark is in a backup.
     const again = join(newFolder(), 'backup');
     await run(loaded, 'backup', again);
