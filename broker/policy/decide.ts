@@ -8,7 +8,6 @@ import { concreteChecks } from './concrete-checks.ts';
 import { channelsToDecideIn } from './decide-in.ts';
 import {
   type Ask,
-  type CheckName,
   CONCRETE_CHECKS,
   type Facts,
   type Instant,
@@ -19,7 +18,7 @@ import {
 import { present } from './present.ts';
 import { questionOf } from './rules.ts';
 import { basisOf, standsIn } from './standing-approval.ts';
-import { checkAgent, type Finding, type Matter, standingChecks } from './standing-checks.ts';
+import { agentChecks, type Finding, type Matter, standingChecks } from './standing-checks.ts';
 import type { Hold } from './standing-terms.ts';
 
 const CHECKS = [...standingChecks, ...concreteChecks];
@@ -105,16 +104,18 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
 const check = (i: number, matter: Matter): Finding => present(CHECKS[i], 'check')[1](matter);
 
 /**
- * The refusal of an agent that is halted, or not set up yet; undefined for one that may call. Asked where there is nothing to
+ * The refusal of an agent that is halted, contained by its parent, or not set up yet; undefined for one that may call. Asked where there is nothing to
  * decide about, because what came is malformed: a halted agent is told that first. Pure; never throws.
  *
  * @param now milliseconds since the epoch.
  */
 export function decideAgent(facts: Facts, now: Instant): Extract<Verdict, { kind: 'deny' }> | undefined {
-  const finding = checkAgent({ facts, now });
-  if (finding.kind !== 'deny') return undefined;
-  const { kind, reason, detail, halt } = finding;
-  const evaluated: readonly CheckName[] = reason === 'circuit_breaker_open' ? ['status', 'breaker'] : ['status'];
+  const findings = agentChecks.map(([, find]) => find({ facts, now }));
+  const last = findings.findIndex(({ kind }) => kind === 'deny');
+  const finding = findings[last];
+  if (finding?.kind !== 'deny') return undefined;
+  const { kind, reason, detail, halt, retryAfterSeconds } = finding;
+  const evaluated = agentChecks.slice(0, last + 1).map(([name]) => name);
   const notEvaluated = NAMES.filter((name) => !evaluated.includes(name));
   return {
     kind,
@@ -125,6 +126,7 @@ export function decideAgent(facts: Facts, now: Instant): Extract<Verdict, { kind
     matched: NO_RULES,
     conditional: false,
     ...(halt && { halt }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
 }
 

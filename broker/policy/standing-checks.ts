@@ -11,6 +11,7 @@ import type {
   HoldReason,
   Instant,
   MatchedRule,
+  ParentFacts,
   STANDING_CHECKS,
   Verdict,
 } from './facts.ts';
@@ -67,13 +68,22 @@ export function deny(
 
 const BREAKER_OPEN = 'a circuit breaker of the agent is open';
 
-/** Why no call of the agent is made, whatever it asks for: its status, or a breaker that halts it. */
-export function checkAgent({ facts, now }: Pick<Matter, 'facts' | 'now'>): Finding {
-  const status = checkStatus({ facts, now });
-  if (status.kind === 'deny') return status;
-  const halt = haltOf(facts.agent, facts.breakers, now);
-  return halt === undefined ? PASS : deny('circuit_breaker_open', BREAKER_OPEN, { halt });
-}
+/** Why no call of the agent is made, whatever it asks for: its status, a breaker that halts it, or the same of its parent. */
+export const agentChecks: readonly (readonly [CheckName, (at: Pick<Matter, 'facts' | 'now'>) => Finding])[] = [
+  ['status', checkStatus],
+  [
+    'breaker',
+    ({ facts: { agent, breakers }, now }) => {
+      const halt = haltOf(agent, breakers, now);
+      return halt === undefined ? PASS : deny('circuit_breaker_open', BREAKER_OPEN, { halt });
+    },
+  ],
+  ['child_liveness', ({ facts: { agent }, now }) => checkParent(agent.parent, now, agentWide(agent.parent?.breakers))],
+];
+
+/** Those of single platforms halt nobody. */
+const agentWide = (breakers: readonly BreakerFacts[] = []) =>
+  breakers.filter(({ platformId }) => platformId === undefined);
 
 function checkStatus({ facts: { agent }, now }: Pick<Matter, 'facts' | 'now'>): Finding {
   if (agent.status === 'active' && (agent.expiresAt === null || agent.expiresAt > now)) return PASS;
@@ -152,11 +162,14 @@ const secondsUntil = (until: Instant, now: Instant): number => Math.ceil((until 
 
 /** The parent's halt is not the child's: no `halt` (specification, ActionDenied). */
 function checkChildLiveness({ facts: { agent }, now }: Matter): Finding {
-  const { parent } = agent;
+  return checkParent(agent.parent, now);
+}
+
+function checkParent(parent: ParentFacts | undefined, now: Instant, breakers = parent?.breakers ?? []): Finding {
   if (parent === undefined) return PASS;
   if (parent.expiresAt !== null && parent.expiresAt <= now) return deny('agent_revoked', 'the parent agent expired');
   if (parent.status === 'active') {
-    const until = refusedUntil(parent.breakers, now);
+    const until = refusedUntil(breakers, now);
     if (until === undefined) return PASS;
     const retryAfterSeconds = secondsUntil(until, now);
     return deny('circuit_breaker_open', 'a circuit breaker of the parent agent is open', { retryAfterSeconds });

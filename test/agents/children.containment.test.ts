@@ -1,5 +1,7 @@
 /** A child can do at its next call what its parent can do then, and nothing else (specification, Child identity). */
-import type { ServerResponse } from 'node:http';
+import { request, type ServerResponse } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { CompiledQuery } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
@@ -95,6 +97,45 @@ describe.each(ONE_STORE)(`a child and its parent on %s${postgresNote}`, (store) 
     expect(after.version).not.toBe(before.version);
     if (reason !== 'repo_not_allowed')
       expect(after.platforms.flatMap(({ scopes }: { scopes: string[] }) => scopes)).not.toContain('demo:read');
+  });
+
+  /** Bodies that are not read for an agent that is stopped, and one that is no call. */
+  const asText = JSON.stringify(READ);
+  test.each<[string, string | Uint8Array, Record<string, string>]>([
+    ['in chunks', asText, { 'transfer-encoding': 'chunked' }],
+    ['compressed', gzipSync(asText), { 'content-encoding': 'gzip' }],
+    ['long', JSON.stringify({ ...READ, reason: 'r', data: { text: 'x'.repeat(70_000) } }), {}],
+    ['malformed', '{"platform":', {}],
+  ])(
+    'CH-11 is told that its parent is stopped whatever its body is, which is no strike: %s',
+    async (what, body, headers) => {
+      await move('suspend');
+      const text = await new Promise<string>((done, failed) => {
+        const { port } = new URL(child.baseUrl);
+        const sent = { authorization: `Bearer ${child.token()}`, 'content-type': 'application/json', ...headers };
+        const asked = request(
+          { host: '127.0.0.1', port, method: 'POST', path: '/v1/actions', headers: sent },
+          (answer) => readText(answer).then(done, failed),
+        );
+        asked.on('error', failed).end(body);
+      });
+      const { reason, audit_id } = JSON.parse(text);
+      expect(reason, what).toBe('agent_suspended');
+      const { row } = await evidenceOf(world, child, audit_id);
+      expect(row).toMatchObject({ result: 'denied', reason: 'agent_suspended' });
+      expect(await db().selectFrom('breakers').where('agent_id', '=', child.id).selectAll().execute()).toEqual([]);
+    },
+  );
+
+  test('CH-11 a malformed call is told of a breaker that halts its parent, and not of one of a single platform', async () => {
+    const key = { organisation_id: organisation.id, agent_id: parent.id };
+    const wrong = () => child.act('[]');
+    const limits = { ...BREAKER_LIMITS.breaker_upstream_failure, strikes: 1 };
+    await strike(db(), { ...key, cause: 'breaker_upstream_failure', key: 'elsewhere' }, limits, Date.now());
+    expect((await wrong()).status).toBe(400);
+    await strike(db(), { ...key, cause: 'breaker_api_error', key: '' }, limits, Date.now());
+    const halted = await wrong();
+    expect([halted.status, halted.body.reason]).toEqual([403, 'circuit_breaker_open']);
   });
 
   describe('at a half-open breaker of its parent', () => {
