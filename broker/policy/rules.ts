@@ -112,16 +112,18 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
 
 /**
  * Rules that depend on the call do not decide a standing question: beside rules that surely match they only make the
- * answer conditional. Alone, the mildest of them is the best that a call can hope for, and the answer.
+ * answer conditional. Alone, the mildest of them is the best that a call can hope for, and the answer; where all of them deny, nothing
+ * allows the call, and none of them is said to match.
  */
 function addDepending(finding: RuleFinding, depending: readonly Rule[], source: MatchedRule['source']): void {
   const settled = finding.effect;
   if (settled === undefined && source === 'policy') {
     const mildest = depending.reduce((a, b) => (SEVERITY[b.effect] < SEVERITY[a.effect] ? b : a));
-    take(finding, mildest, source);
-    finding.conditional = mildest.effect !== 'deny';
     // None of them may match.
     finding.worst = 'deny';
+    if (SEVERITY[mildest.effect] >= SEVERITY.deny) return;
+    take(finding, mildest, source);
+    finding.conditional = true;
     return;
   }
   const severity = settled === undefined ? 0 : SEVERITY[settled];

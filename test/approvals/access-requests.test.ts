@@ -213,6 +213,20 @@ describe.each(ONE_STORE)(`access requests on %s${postgresNote}`, (store) => {
         'demo:write',
         'scope_denied',
       ],
+      [
+        'a held scope of which the policy only says that some calls are denied',
+        () => here('b4'),
+        {
+          grant: BOTH,
+          policy: [
+            { effect: 'allow', scopes: ['demo:read'] },
+            { effect: 'deny', when: 'has(request.body.amount) && request.body.amount > 1000' },
+            { effect: 'deny', endpoints: ['/admin/**'] },
+          ],
+        },
+        'demo:write',
+        'scope_denied',
+      ],
       ['a held scope, without a policy', () => here('b2'), { grant: BOTH, policy: null }, 'demo:write', 'scope_denied'],
       ['the platform, without a policy', () => here('b3'), { grant: null, policy: null }, null, 'scope_denied'],
       [

@@ -59,6 +59,24 @@ const ROWS: Row[] = [
     'refused',
   ],
   [
+    'a policy that speaks of it only to deny some of its calls',
+    facts({
+      policy: policyOf(allow({ scopes: ['crm:contacts.*'] }), { effect: 'deny', scopes: [SEND], methods: ['DELETE'] }),
+    }),
+    SEND,
+    'missing',
+    'scope_denied',
+  ],
+  [
+    'a policy that denies any call with a condition, and says nothing else of it',
+    facts({
+      policy: policyOf(allow({ scopes: ['crm:contacts.*'] }), { effect: 'deny', when: 'request.method == "PUT"' }),
+    }),
+    SEND,
+    'missing',
+    'scope_denied',
+  ],
+  [
     'a policy that denies some of its calls',
     facts({ grants: [], policy: policyOf(ALLOW_ALL, { effect: 'deny', scopes: [ADMIN], methods: ['DELETE'] }) }),
     ADMIN,
