@@ -1,6 +1,7 @@
 /** What stands after `?` in one of our own addresses. */
 import { z } from 'zod';
 import { present } from '../policy/present.ts';
+import { storable, UNSTORABLE } from '../wire/action.ts';
 import { DateTime, parseDateTime } from '../wire/date-time.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
@@ -28,6 +29,7 @@ export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: strin
   const read = Object.keys(schema.shape).flatMap((name) => {
     const values = given.getAll(name);
     if (values.length > 1) throw new Refusal('invalid_request', `${name}: duplicate query parameter; send it once.`);
+    if (!values.every(storable)) throw new Refusal('invalid_request', `${name}: ${UNSTORABLE}`);
     return values.map((value) => [name, value]);
   });
   const result = schema.safeParse(Object.fromEntries(read));

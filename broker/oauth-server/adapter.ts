@@ -16,6 +16,7 @@ import {
   useOAuthRecord,
 } from '../store/oauth-records.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
+import { storable } from '../wire/action.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
 /** How long, and how many, clients without an authorisation are kept. */
@@ -82,6 +83,8 @@ function recordAdapter(broker: Store, kind: string): Adapter {
       if (kind === 'Interaction') await capOAuthRecords(db, kind, MOST_INTERACTIONS);
     },
     find: async (id) => {
+      // The id of a client is whatever a stranger sent.
+      if (!storable(id)) return undefined;
       const now = broker.clock();
       const found = await findOAuthRecord(db, kind, stored(id), now);
       if (!found) return undefined;

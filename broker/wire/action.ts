@@ -4,7 +4,7 @@ import { METHODS } from '../policy/facts.ts';
 
 /** What is stored must be what was hashed: PostgreSQL refuses NUL, and would silently rewrite a lone surrogate. */
 export const storable = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
-const UNSTORABLE = 'must not contain NUL characters or unpaired surrogates';
+export const UNSTORABLE = 'must not contain NUL characters or unpaired surrogates';
 
 export const text = (max: number) => z.string().max(max).refine(storable, UNSTORABLE);
 
