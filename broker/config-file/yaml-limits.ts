@@ -15,6 +15,13 @@ const MAX_INDENT = 256;
 /** Control characters but tab, line feed and carriage return; lone surrogates; what reorders text on the screen. */
 const UNREADABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/u;
 
+/** The same text with each of those written as an escape (`\u202e`): for comments, which hold what somebody else wrote. */
+export const readable = (text: string): string =>
+  text.replaceAll(new RegExp(UNREADABLE, 'gu'), (character) => {
+    const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0');
+    return `\\u${code}`;
+  });
+
 /** What the lexer puts between the tokens of the text: document start, broken flow, scalar. */
 const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
 

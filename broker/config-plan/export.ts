@@ -6,6 +6,7 @@ import type { Broker } from '../broker.ts';
 import { sameJson } from '../config-file/differences.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';
 import { referenceOf } from '../config-file/secrets.ts';
+import { readable } from '../config-file/yaml-limits.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { pacer } from '../runtime/pace.ts';
@@ -73,11 +74,12 @@ export async function exportPresent(db: Db, present: Present, now: Instant): Pro
   texts.push(new Document({ guardrails: present.guardrails }, AS_YAML).toString(ONE_LINE));
   const byAgent = Map.groupBy(comments, ({ path }) => path[1]);
   const inAgents = await inParts('agents', agents, rest, (part, name) => {
-    for (const { path, text } of byAgent.get(name) ?? []) (part.getIn(path, true) as Node).comment = ` ${text}`;
+    for (const { path, text } of byAgent.get(name) ?? [])
+      (part.getIn(path, true) as Node).comment = ` ${readable(text)}`;
     const key = part.getIn(['agents', name, 'public_key', 'pem'], true);
     if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
   });
-  texts.push(...inAgents, ...remarks.map((line, i) => `${i === 0 ? '\n' : ''}# ${line}\n`));
+  texts.push(...inAgents, ...remarks.map((line, i) => `${i === 0 ? '\n' : ''}# ${readable(line)}\n`));
   return texts.join('');
 }
 

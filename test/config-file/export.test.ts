@@ -173,6 +173,8 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
       });
     await other('a', 'a', { origin: 'owner' });
     await other('b', 'späti', { origin: 'owner' });
+    // As names could be taken once: it shows a reader something else than what is there, and no file may hold it.
+    await other('d', 'a\u202eb\ufeff', { origin: 'owner' });
     const key = parsePublicKey(PEM);
     if (!key.ok) throw new Error(key.error);
     const waits = { public_key_pem: key.pem, key_fingerprint: key.fingerprint };
@@ -203,6 +205,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     expect(text).toMatch(/\n {2}new:\n {4}owner: .*\n {4}policy: default\n\n/);
     expect(text).toMatch(/# "new" \(agt_\w+\) has not collected its key yet, and is here without one\.\n/);
     expect(text).toMatch(/# "späti" \(agt_\w+\) is not here: a file cannot have this name\.\n/);
+    expect(text).toMatch(/# "a\\u202eb\\ufeff" \(agt_\w+\) is not here: a file cannot have this name\.\n/);
     expect(text).not.toContain('gone');
     const twin = (await world.present()).agents.find((agent) => agent.agent_id.startsWith('agt_aaaaaaaaaaaaaa'))!;
     await moveAgent(db, { organisationId: world.id, id: twin.id }, { ...move }, world.now);
