@@ -72,23 +72,21 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
     case 'invalid_union':
       return unionFindings(issue, path, root, schema, belongs);
     case 'too_big':
-      return [
-        {
-          path,
-          message: `${isOwn(issue.message) ? issue.message : `has more than ${issue.maximum} ${unitOf(issue.origin)}`}.`,
-        },
-      ];
+      if (isOwn(issue.message)) return [{ path, message: `${issue.message}.` }];
+      if (isNumber(issue.origin))
+        return [{ path, message: `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}.` }];
+      return [{ path, message: `has more than ${issue.maximum} ${unitOf(issue.origin)}.` }];
     case 'too_small':
-      return [
-        {
-          path,
-          message: `${isOwn(issue.message) ? issue.message : `is empty or too short`}.${isOwn(issue.message) ? '' : belongs()}`,
-        },
-      ];
+      if (isOwn(issue.message)) return [{ path, message: `${issue.message}.` }];
+      if (isNumber(issue.origin))
+        return [{ path, message: `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}.` }];
+      return [{ path, message: `is empty or too short.${belongs()}` }];
     default:
       return [{ path, message: `${issue.message}.` }];
   }
 }
+
+const isNumber = (origin: string): boolean => origin === 'number' || origin === 'int' || origin === 'bigint';
 
 /** A choice is explained by the option that was most likely meant, or else by its own sentence. */
 function unionFindings(

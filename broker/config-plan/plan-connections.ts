@@ -51,7 +51,9 @@ function planConnection(
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
     ...(moves ? ['what people gave for it, and static keys for it, end'] : []),
   ];
-  if (!entry.secret && !known?.credential && !givenBy(planning, entry))
+  // People give their own tokens for one of a platform with tokens per person, which needs none itself.
+  const needsNone = manifestOf(planning, entry.platform)?.per_person?.enabled === true;
+  if (!entry.secret && !known?.credential && !needsNone && !givenBy(planning, entry))
     planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
   if (details.length === 0 && !replaced) return;
   const place = {

@@ -163,6 +163,21 @@ agents:
     expect(fresh.warnings[0]?.message).toBe('has no secret yet, so calls on it are answered platform_not_connected.');
   });
 
+  it('says of a connection without a secret that it needs one, but not where people give their own tokens', async () => {
+    const world = await governed();
+    const shared = (perPerson: string) => `platforms:
+  docs:
+    kind: rest
+    base_url: https://docs.example/api
+    auth: { type: oauth2, issuer: "https://id.example", client_id: web, scopes: [api] }
+    scopes: { "docs:read": ["GET /**"] }${perPerson}
+connections: { docs: { platform: docs } }
+`;
+    const warnings = async (text: string) => (await world.plan(text)).warnings.map(({ message }) => message);
+    expect(await warnings(shared(''))).toEqual([expect.stringMatching(/^is not connected yet/)]);
+    expect(await warnings(shared('\n    per_person: { enabled: true, asserted: [slack] }'))).toEqual([]);
+  });
+
   it('refuses a file whose secrets were not given with it', async () => {
     const world = await Governed.make(broker);
     expect(await world.refusal(CONNECTED)).toEqual([

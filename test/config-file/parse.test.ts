@@ -227,6 +227,16 @@ describe('a governance file', () => {
       '11:56: agents.t.grants.crm.repos: has more than 64 entries; write "owner/*" for all of an owner.',
     ],
     [
+      'fewer days than there may be',
+      'retention: { reads_days: 30 }',
+      '1:26: retention.reads_days: must be at least 31.',
+    ],
+    [
+      'more days than there may be',
+      'retention: { reads_days: 40000 }',
+      '1:26: retention.reads_days: must be at most 36500.',
+    ],
+    [
       'a ref outside of branches and tags',
       `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], refs: ["agent/*", "refs/notes/*"] } } }`,
       '11:74: agents.t.grants.crm.refs[1]: is outside of refs/heads/ and refs/tags/; only branches and tags can be allowed.',
