@@ -1,4 +1,5 @@
 /** Reads a request of the raw door: its headers and its body, or why it is no call. */
+import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
 import { type BodyOf, judgeInTurns, TOO_LONG, whyUnread, whyUnsearchable } from '../calls/judge-body.ts';
@@ -21,7 +22,6 @@ import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import { inSlices } from '../runtime/pace.ts';
-import { storable } from '../wire/action.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
 
 /** `isLate`: the body took its time. `sent`: the client's headers, of which the platform's manifest says which are sent. */
@@ -174,14 +174,27 @@ function bodyHeadersOf({
 const DEFAULT_WAIT_MS = 25_000;
 const MOST_WAIT_SECONDS = 120;
 
+const WAIT = /^\d{1,4}$/;
+
 /** `X-Svc-Wait`: how many seconds the client can wait for a person, in milliseconds; else `ofConnection`, its connection's setting. */
 export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnection: number | null): number {
-  if (typeof value !== 'string' || !/^\d{1,4}$/.test(value)) return ofConnection ?? DEFAULT_WAIT_MS;
+  if (typeof value !== 'string' || !WAIT.test(value)) return ofConnection ?? DEFAULT_WAIT_MS;
   return Math.min(Number(value), MOST_WAIT_SECONDS) * 1000;
 }
 
+/** What is wrong with `X-Svc-Wait`, in words for a 400. */
+export const waitProblem = ({ 'x-svc-wait': value }: IncomingHttpHeaders): string | undefined =>
+  value === undefined || WAIT.test(String(value))
+    ? undefined
+    : `X-Svc-Wait: write a whole number of seconds from 0 to ${MOST_WAIT_SECONDS}.`;
+
 const MOST_REASON = 2_048;
 
-/** `X-Svc-Reason`: why, in the words of the agent. */
-export const reasonOf = ({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined =>
-  typeof value === 'string' && value !== '' && value.length <= MOST_REASON && storable(value) ? value : undefined;
+/** `X-Svc-Reason`: why, in the words of the agent; a longer one is cut, and says so by an ellipsis. */
+export function reasonOf({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined {
+  if (typeof value !== 'string' || value === '') return undefined;
+  // Node reads header bytes as Latin-1, which some clients do write.
+  const bytes = Buffer.from(value, 'latin1');
+  const text = isUtf8(bytes) ? bytes.toString('utf8') : value;
+  return text.length <= MOST_REASON ? text : `${text.slice(0, MOST_REASON - 1).toWellFormed()}…`;
+}

@@ -36,6 +36,24 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     );
   const deny = (id: string, note: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, { note });
 
+  test.each([
+    ['as UTF-8', Buffer.from('Grüße – 日本').toString('latin1'), 'Grüße – 日本'],
+    ['as Latin-1, where it is no UTF-8', 'Gr\u00fc\u00dfe', 'Grüße'],
+    ['cut, where it is longer', 'x'.repeat(2_049), `${'x'.repeat(2_047)}…`],
+  ])('shows the reason of the agent %s', async (_how, sent, shown) => {
+    // Of a text Node writes the head in the encoding of the body.
+    const body = Buffer.from(fresh());
+    const headers = { 'x-svc-wait': '0', 'x-svc-reason': sent };
+    const id = idOf(await ask('POST', '/proxy/demo-main/items', { body, headers }));
+    expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.reason).toBe(shown);
+    await deny(id, 'no');
+  });
+
+  test.each(['abc', '-1', '1.5', ''])('a wait of "%s" is a 400 that says what to write', async (wait) => {
+    const { status, body } = await write({ 'x-svc-wait': wait }, fresh());
+    expect([status, body.detail]).toEqual([400, expect.stringContaining('X-Svc-Wait: write a whole number')]);
+  });
+
   test('is refused with the link, and the same request gets the one result once it was approved', async () => {
     const body = fresh();
     const refused = await write({}, body);
