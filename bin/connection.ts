@@ -78,7 +78,8 @@ function asking(url: string, token: string | undefined): Ask {
     }
     const answer = readAnswer(reply.text);
     if (reply.status < 200 || reply.status > 299) throw refusalOf(reply.status, answer ?? {});
-    if (answer) return answer;
+    // Each answer of a broker has an id to find it by.
+    if (answer && reply.headers.get('x-correlation-id') !== null) return answer;
     throw new OutcomeUnknown(`The server at ${url} is not a broker, or a proxy changed its response.`);
   };
 }

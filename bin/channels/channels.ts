@@ -41,7 +41,7 @@ export async function listChannels(options: Options): Promise<void> {
   ]);
   printResult(options, channels, () =>
     rows.length === 0
-      ? [line`There are no channels: nobody is told what waits. Add one: ${PROGRAM} channel add`]
+      ? [line`There are no channels: nobody is told what waits. Add one: ${PROGRAM} channel add NAME KIND`]
       : table(COLUMNS, rows, terminalWidth()),
   );
 }
@@ -141,7 +141,7 @@ export async function testChannels(given: readonly string[], options: Options): 
   const api = await openOwnerApi(options);
   const { channels } = await api.ask('GET', '/owner/channels');
   const chosen = given.length === 0 ? channels : given.map((name) => named(channels, name));
-  if (chosen.length === 0) throw new CommandFailed(`There are no channels. Add one: ${PROGRAM} channel add`);
+  if (chosen.length === 0) throw new CommandFailed(`There are no channels. Add one: ${PROGRAM} channel add NAME KIND`);
   const results = [];
   for (const { id, name, kind } of chosen) {
     const result = await api.ask('POST', `/owner/channels/${id}/test`, {});

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
+import { type ConnectionOptions, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
@@ -30,13 +30,18 @@ export function addAgentCommands(program: Command): void {
       await showAgent(given, options);
     });
 
-  withConnection(agent.command('bootstrap <agent-id>').description('make a token with which an agent brings its key'))
+  withConnection(
+    agent
+      .command('bootstrap <agent>')
+      .description('make a token with which an agent brings its key; by its name or id'),
+  )
     .option('--rotate', 'for an agent that has a key, which binding replaces')
     .option('--json', 'print JSON')
-    .action(async (id: string, options: Options & { rotate?: true }) => {
-      const broker = await connectAsOwner(options);
-      const path = `/owner/agents/${encodeURIComponent(id)}/bootstrap-token`;
-      const made = (await broker.ask('POST', path, options.rotate ? { rotate: true } : {})) as Record<
+    .action(async (given: string, options: Options & { rotate?: true }) => {
+      const { agentIdOf } = await import('../find-agent.ts');
+      const api = await openOwnerApi(options);
+      const path = `/owner/agents/${encodeURIComponent(await agentIdOf(api, given))}/bootstrap-token`;
+      const made = (await api.broker.ask('POST', path, options.rotate ? { rotate: true } : {})) as Record<
         'bootstrap_token' | 'expires_at' | 'bind_url',
         string
       >;

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectAsNobody, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 
 type AuthorizeOptions = ConnectionOptions & { scopes?: string; label?: string; out?: string; json?: boolean };
@@ -15,8 +16,10 @@ export function addSecretCommands(program: Command): void {
 
   withConnection(
     secret
-      .command('authorize <agent-id> <platform>')
-      .description('let one secret come for this agent and platform, within a day; writes a file for whoever has it'),
+      .command('authorize <agent> <platform>')
+      .description(
+        'let one secret come for this agent, by its name or id, and platform, within a day; writes a file for whoever has it',
+      ),
   )
     .option('--scopes <scope,…>', 'what the agent may do with it, when it has no grant on the platform')
     .option('--label <name>', 'what the connection is to be called')
@@ -55,8 +58,11 @@ type Listed = Record<'id' | 'status' | 'agent' | 'platform' | 'label' | 'expires
 const inOneLine = ({ id, status, agent, platform, label, expires_at }: Listed): string =>
   `${id}  ${status.padEnd(7)}  ${label} on ${platform}, for the agent ${agent}${status === 'open' ? `, until ${expires_at}` : ''}`;
 
-async function authorize(agent: string, platform: string, options: AuthorizeOptions): Promise<void> {
-  const broker = await connectAsOwner(options);
+async function authorize(given: string, platform: string, options: AuthorizeOptions): Promise<void> {
+  const { agentIdOf } = await import('../find-agent.ts');
+  const api = await openOwnerApi(options);
+  const { broker } = api;
+  const agent = await agentIdOf(api, given);
   const made = await broker.ask('POST', '/owner/secret-authorizations', {
     agent,
     platform,

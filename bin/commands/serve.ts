@@ -44,6 +44,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
 
       // No drain when stopped at a terminal.
       const drainMs = 1000 * (config.drainSeconds ?? (process.stdout.isTTY ? 0 : 5));
+      const hadKey = existsSync(config.keyFile);
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
       const wanted = options.sandbox && options.config === undefined;
       let sandbox =
@@ -73,6 +74,8 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         });
       } catch (error) {
         await sandbox?.close();
+        // The next start finds it there, and says nothing of it.
+        if (!hadKey && existsSync(config.keyFile)) process.stderr.write(`${newKeyNotice(config.keyFile)}\n`);
         // Stopped before it served: other errors are consequences.
         if (stop.aborted) return;
         throw error;
@@ -112,6 +115,9 @@ async function applyFile(services: Services, organisationId: string, file: strin
     process.stdout.write(`Bootstrap token of ${agent} (24 hours, shown once): ${token.reveal()}\n`);
 }
 
+const newKeyNotice = (keyFile: string): string =>
+  `A new master key is in ${relative(process.cwd(), keyFile)}. Keep a copy of it, apart from the store's backups.`;
+
 function greeting(at: {
   baseUrl: string;
   masterKeyCreated: boolean;
@@ -138,11 +144,7 @@ function greeting(at: {
   ];
   if (!at.elsewhere) lines.push(`  Phone     cannot open these links yet: ${baseUrl}/console/notices says how`);
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
-  if (at.masterKeyCreated)
-    lines.push(
-      '',
-      `A new master key is in ${relative(process.cwd(), config.keyFile)}. Keep a copy of it, apart from the store's backups.`,
-    );
+  if (at.masterKeyCreated) lines.push('', newKeyNotice(config.keyFile));
   if (sandboxUrl)
     lines.push(
       '',

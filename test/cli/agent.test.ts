@@ -68,6 +68,8 @@ async function whenBinding<T>(
         },
         ...(body && { body }),
       });
+    // As the broker names each of its answers.
+    response.setHeader('x-correlation-id', '0');
     if (request.url!.endsWith('/bind')) return await answer(passOn, response);
     const passed = await passOn();
     response.writeHead(passed.status, { 'content-type': 'application/json' });
@@ -166,6 +168,32 @@ describe('agent create', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('cannot be written');
     expect(await agentNamed('fourth')).toBeUndefined();
+  });
+
+  test('says so where something else than a broker answers', async () => {
+    const other = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+    });
+    await new Promise<void>((ready) => other.listen(0, '127.0.0.1', ready));
+    afterFile(() => {
+      other.close();
+    });
+    const address = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    for (const words of [['agent', 'list'], ['inbox'], ['policy', 'list']]) {
+      const { code, stderr } = await run([...words, '--url', address, '--owner-token', 'x']);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/^The server at \S+ is not a broker/)]);
+    }
+  });
+
+  test('a bootstrap token and a secret are made for an agent by its name', async () => {
+    expect((await run(['agent', 'create', 'by name'])).code).toBe(0);
+    const made = await run(['agent', 'bootstrap', 'by name', '--rotate', '--json']);
+    expect(made.code, made.stderr).toBe(0);
+    expect(JSON.parse(made.stdout).bootstrap_token).toBeDefined();
+    expect((await run(['agent', 'bootstrap', 'nobody'])).stderr).toContain('No agent has the name or id nobody');
+    expect((await run(['secret', 'authorize', 'nobody', 'demo'])).stderr).toContain(
+      'No agent has the name or id nobody',
+    );
   });
 
   test('takes back the invite that nothing came of', async () => {

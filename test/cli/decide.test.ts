@@ -84,7 +84,8 @@ describe('approve', () => {
         request.method === 'GET'
           ? text.replace(/("request_hash":")(.)/, (_, name, digit) => name + (digit === '0' ? '1' : '0'))
           : text;
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(other);
+      const id = answer.headers.get('x-correlation-id')!;
+      response.writeHead(answer.status, { 'content-type': 'application/json', 'x-correlation-id': id }).end(other);
     });
     await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
     afterFile(() => {
