@@ -8,6 +8,7 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { LAB_MAX_BODY_BYTES } from './mcp/bounds.ts';
 import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';
+import { wrongParams } from './mcp/wrong-params.ts';
 
 export type LabRequest = {
   /** The request URL. */
@@ -58,6 +59,9 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
       if (message === undefined) return refusal(-32700, 'Parse error: the body is not JSON, or not application/json.');
       // A batch would bypass rate limits. The revisions since 2025-06-18 have none.
       if (Array.isArray(message)) return refusal(-32600, 'Invalid request: batches are not taken here.');
+      const asked = typeof message === 'object' && message !== null ? (message as { id?: unknown }) : {};
+      const problem = wrongParams(asked);
+      if (problem !== undefined) return error(200, { id: asked.id, code: -32602, message: problem });
       const signal = AbortSignal.any([left, AbortSignal.timeout(LONGEST_STREAM_MS)]);
       const request = new Request(url, { method: 'POST', headers: webHeaders(headers), signal });
       const response = await handler.fetch(request, { parsedBody: message });
@@ -78,7 +82,9 @@ function webHeaders(headers: IncomingHttpHeaders): Headers {
   return made;
 }
 
-function refusal(code: number, message: string): LabAnswer {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
-  return { status: 400, type: 'application/json', body };
+const refusal = (code: number, message: string): LabAnswer => error(400, { id: null, code, message });
+
+function error(status: number, { id, code, message }: { id: unknown; code: number; message: string }): LabAnswer {
+  const body = JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+  return { status, type: 'application/json', body };
 }

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
 import { parseStrictJson, parseStrictJsonInParts, TOO_MANY_VALUES } from '../../json/strict.ts';
+import { wrongParams } from '../../lab/mcp/wrong-params.ts';
 import {
   FORBIDDEN_ARGUMENT,
   hasForbiddenArgument,
@@ -43,6 +44,7 @@ const MOST_MEMBERS = 100;
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
+const INVALID_PARAMS = -32602;
 
 /** `value`: the whole body. `messages`: those in it; none of what is neither an object nor a list of them. */
 export type McpBody = { ok: true; value: unknown; messages: McpMessage[] } | { ok: false; answer: Response };
@@ -83,6 +85,9 @@ export async function readMcpBody(
   const wide = messages.find(isWide);
   if (wide)
     return refused(400, idOf(wide), INVALID_REQUEST, `It has more than ${MOST_MEMBERS} members. Nothing was done.`);
+  const [first] = messages;
+  const problem = isList || !first ? undefined : wrongParams(first);
+  if (problem !== undefined) return refused(200, idOf(first), INVALID_PARAMS, problem);
   const odd = messages.find(hasForbiddenArgument);
   if (odd) return wrong(odd, FORBIDDEN_ARGUMENT);
   return { ok: true, value, messages };

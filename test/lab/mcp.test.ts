@@ -142,6 +142,19 @@ describe('what is no request', () => {
   });
 });
 
+test.each([
+  ['initialize without parameters', { method: 'initialize' }, /^Invalid params: initialize takes protocolVersion/],
+  [
+    'initialize without a client',
+    { method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {} } },
+    /clientInfo/,
+  ],
+  ['a list from a cursor that nobody gave out', { method: 'tools/list', params: { cursor: 'x' } }, /^Invalid cursor/],
+])('%s is an error -32602 that says what is wrong', async (_what, message, words) => {
+  const answered = messageOf(await post({ jsonrpc: '2.0', id: 7, ...message }));
+  expect(answered).toEqual({ jsonrpc: '2.0', id: 7, error: { code: -32602, message: expect.stringMatching(words) } });
+});
+
 describe('DOS-11 bounds', () => {
   const frame = JSON.stringify(call('echo', { text: '' }));
   const sized = (bytes: number) => JSON.stringify(call('echo', { text: 'x'.repeat(bytes - frame.length) }));

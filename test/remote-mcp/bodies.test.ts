@@ -184,6 +184,14 @@ describe('a message to /mcp', () => {
       expect([none, (await postMcp(Buffer.from(none))).message.error.code]).toEqual([none, -32700]);
   });
 
+  test('with parameters that initialize or a list cannot have is an error -32602', async () => {
+    for (const message of ['"method":"initialize"', '"method":"tools/list","params":{"cursor":"x"}'])
+      expect(await postMcp(Buffer.from(`{"jsonrpc":"2.0","id":7,${message}}`))).toMatchObject({
+        status: 200,
+        message: { jsonrpc: '2.0', id: 7, error: { code: -32602, message: expect.stringMatching(/^Invalid/) } },
+      });
+  });
+
   test('in another character set, or of another type, is not read as if it were UTF-8 JSON', async () => {
     const ping = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}');
     for (const type of ['application/json; charset=utf-8', 'application/json; charset="UTF-8"'])
