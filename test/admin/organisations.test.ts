@@ -222,6 +222,14 @@ describe('two organisations', () => {
     expect(await storedRows(db)).toEqual(before);
   });
 
+  let asItWas: readonly StoredRow[] | undefined;
+  /** Holds alpha's rows to what they were when this was last asked. What the broker itself writes late, on a busy machine, so costs one test and not all. */
+  const expectUnchanged = async () => {
+    const before = asItWas ?? alpha.rows;
+    asItWas = await storedRows(db, alpha.organisation.id);
+    expect(asItWas).toEqual(before);
+  };
+
   // What is read comes first, while nothing that beta sent itself can be in the answers.
   const readFirst = OWNED.toSorted((a, b) => Number(a.method !== 'GET') - Number(b.method !== 'GET'));
   test.each(readFirst.map((route) => [named(route), route] as const))(
@@ -244,7 +252,7 @@ describe('two organisations', () => {
         expect(leaks(told), `${told.sent} → ${told.status} ${told.text}`).toEqual([]);
         if (route.method !== 'GET') known += told.sent;
       }
-      expect(await storedRows(db, alpha.organisation.id)).toEqual(alpha.rows);
+      await expectUnchanged();
     },
     60_000,
   );
@@ -268,7 +276,7 @@ describe('two organisations', () => {
           const told = await ask(route, path, owners.get(role)!, body);
           expect(refusedForRole(told), `${role}: ${told.sent} → ${told.text}`).toBe(true);
         }
-      expect(await storedRows(db, alpha.organisation.id)).toEqual(alpha.rows);
+      await expectUnchanged();
     },
   );
 

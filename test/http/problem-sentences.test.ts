@@ -1,0 +1,35 @@
+/** What is wrong with a body or a query, in words: what belongs there, and nothing of how it is checked. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { firstProblem } from '../../broker/wire/validation.ts';
+
+const Body = z
+  .object({
+    method: z.enum(['GET', 'PUT']),
+    kind: z.literal('rest'),
+    id: z.guid(),
+    count: z.int().min(3).max(9),
+    share: z.number().positive(),
+    text: z.string().min(1).max(3).regex(/^a*$/, 'write the letter a only'),
+    list: z.array(z.string()).max(1),
+  })
+  .partial();
+
+test.each<[object, string]>([
+  [{ method: 'X' }, 'method: must be one of GET, PUT.'],
+  [{ kind: 'soap' }, 'kind: must be rest.'],
+  [{ id: 'q' }, 'id: must be a UUID.'],
+  [{ count: 4.5 }, 'count: must be a whole number.'],
+  [{ count: 'x' }, 'count: must be a number, not string.'],
+  [{ count: 2 }, 'count: must be at least 3.'],
+  [{ count: 10 }, 'count: must be at most 9.'],
+  [{ share: 0 }, 'share: must be more than 0.'],
+  [{ text: '' }, 'text: must have at least 1 character.'],
+  [{ text: 'b' }, 'text: write the letter a only.'],
+  // Two rules and one mistake.
+  [{ text: 'bbbb' }, 'text: must have at most 3 characters.'],
+  [{ list: ['a', 'b'] }, 'list: must have at most 1 entry.'],
+  [{ method: 1, id: 2 }, 'method: must be one of GET, PUT. (and 1 more)'],
+])('%j: %s', (body, sentence) => {
+  expect(firstProblem(Body.safeParse(body).error!)).toBe(sentence);
+});
