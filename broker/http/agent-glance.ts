@@ -4,6 +4,7 @@ import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-page
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import { MOST_COUNTED } from '../store/agent-activity.ts';
 import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MOST_AGENTS_COUNTED } from '../store/agent-pages.ts';
+import { text } from '../wire/action.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
@@ -99,7 +100,8 @@ function readCursor(text: string, sort: string): AgentCursor {
   return { key: read.data[1], id: read.data[2] };
 }
 
-const Cursor = z.tuple([z.string(), z.union([z.string(), z.number()]), z.guid()]);
+/** Encoded, it may bring what no query can: what no database takes as text, or as a time. */
+const Cursor = z.tuple([z.string(), z.union([text(1_000), z.int()]), z.guid()]);
 
 function parsed(text: string): unknown {
   try {

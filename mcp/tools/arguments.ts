@@ -3,6 +3,16 @@ import { z } from 'zod';
 import type { Caller } from '../client/action.ts';
 import { ANYTHING } from './answer.ts';
 
+/** Stored before the broker looks at the call, so it is held to what a database takes as the broker's own schemas are. */
+const reasonText = z
+  .string()
+  .max(2048)
+  .refine(
+    (text) => !text.includes('\0') && text.isWellFormed(),
+    'must not contain NUL characters or unpaired surrogates',
+  )
+  .optional();
+
 const platform = z.string().min(1).max(64).describe('Id of the platform, as list_permissions names it.');
 const scope = z.string().min(1).max(256).describe('The scope that covers the call, one that you hold on the platform.');
 const endpoint = z
@@ -11,11 +21,7 @@ const endpoint = z
   .describe(
     'Path on the platform with its query, such as /repos/acme/shop/issues?state=open. No host, no //, no dot segments, no needless escapes.',
   );
-const reason = z
-  .string()
-  .max(2048)
-  .optional()
-  .describe('Why, in one sentence: a person who has to approve the call reads it.');
+const reason = reasonText.describe('Why, in one sentence: a person who has to approve the call reads it.');
 const connection_id = z
   .string()
   .optional()
@@ -103,7 +109,7 @@ export const NoArguments = z.strictObject({});
 export const AccessArguments = z.strictObject({
   platform,
   scope: scope.optional().describe('The scope that you need; left out: the platform as a whole.'),
-  reason: z.string().max(2048).optional().describe('Why, in one sentence: the owner who decides reads it.'),
+  reason: reasonText.describe('Why, in one sentence: the owner who decides reads it.'),
 });
 
 /** The problems of invalid arguments. */
