@@ -207,7 +207,7 @@ function exportPolicies({ policies }: Present): NonNullable<GovernanceDocumentIn
 }
 
 /** Says of each connection without a reference where its secret is. */
-function commentOnConnections(document: Document, { connections }: Present): void {
+function commentOnConnections(document: Document, { connections, platforms }: Present): void {
   const section = document.get('connections');
   if (!isMap(section)) return;
   for (const connection of connections) {
@@ -218,6 +218,8 @@ function commentOnConnections(document: Document, { connections }: Present): voi
       ? connection.oauth
         ? ' It was connected through OAuth; its tokens stay.'
         : ' Its secret did not come from a governance file; the stored one stays.'
-      : ' It has no secret yet.';
+      : platforms.get(connection.platform_id)?.per_person?.enabled
+        ? ' It needs no secret: people give tokens of their own for it.'
+        : ' It has no secret yet.';
   }
 }

@@ -32,6 +32,11 @@ export const Connection = z
         "not_connected: it has no credential; reauth_needed: an owner has to connect it again; needs_attention: the authorization server rejects the broker's client",
       ),
     has_secret: z.boolean(),
+    per_person: z
+      .boolean()
+      .describe(
+        'whether people give tokens of their own for it: then it needs no credential, and `not_connected` keeps no call back',
+      ),
     connects_by: z
       .enum(['secret', 'oauth', 'app'])
       .describe('how the platform takes its credential; app: the broker gets tokens of the installation of an App'),
@@ -113,7 +118,7 @@ type Shower = Pick<Broker, 'clock' | 'proxyUrl'>;
 /** A connection as its owners see it: all but the credential. */
 export const connectionShown = (
   one: ConnectionTable,
-  manifest: Pick<Manifest, 'auth' | 'needs' | 'kind'>,
+  manifest: Pick<Manifest, 'auth' | 'needs' | 'kind' | 'per_person'>,
   { clock, proxyUrl }: Shower,
 ): z.output<typeof Connection> => ({
   id: one.id,
@@ -123,6 +128,7 @@ export const connectionShown = (
   status: one.status,
   state: stateOf(one, clock()),
   has_secret: one.credential !== null,
+  per_person: manifest.per_person?.enabled === true,
   connects_by: CONNECTS_BY[manifest.auth.type] ?? 'secret',
   oauth: oauthShown(one),
   secret_from: one.secret_reference,

@@ -288,3 +288,39 @@ test('connection set changes how long it is waited for, and says what it is then
   expect(await bad('connection', 'set', 'nothing', '--wait', '1')).toMatch(/^1 .*no connection nothing/);
   await good('connection', 'set', label, '--wait', 'default');
 });
+
+// The last one: it adds connections, of which the others have one.
+describe('a connection', () => {
+  test('says of one on which people use tokens of their own that nothing is missing', async () => {
+    const platform = (perPerson: boolean) => ({
+      platform: perPerson ? 'wiki' : 'notes',
+      entry: {
+        kind: 'rest',
+        base_url: 'https://docs.example/api',
+        auth: { type: 'oauth2', issuer: 'https://id.example', client_id: 'web', scopes: ['api'] },
+        scopes: { 'docs:read': ['GET /**'] },
+        per_person: { enabled: perPerson },
+      },
+    });
+    const labels: string[] = [];
+    for (const perPerson of [true, false]) {
+      const made = await daily.owner('POST', '/owner/platforms', platform(perPerson));
+      expect(made.status, JSON.stringify(made.body)).toBe(201);
+      const connection = { platform: platform(perPerson).platform, label: `shared-${perPerson}` };
+      const there = await daily.owner('POST', '/owner/connections', connection);
+      expect(there.status, JSON.stringify(there.body)).toBe(201);
+      labels.push(connection.label);
+    }
+    const lines = (await good('connection', 'list')).split('\n');
+    const states = labels.map((label) => lines.find((one) => one.startsWith(label)));
+    expect(states).toEqual([
+      expect.stringContaining(' One token per person '),
+      expect.stringContaining(' Not connected '),
+    ]);
+    const listed = await daily.json('connection', 'list');
+    expect(labels.map((label) => listed.find((one: { label: string }) => one.label === label).per_person)).toEqual([
+      true,
+      false,
+    ]);
+  });
+});

@@ -212,6 +212,27 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     expect((await world.plan(text)).changes).toEqual([]);
   });
 
+  it('says of a connection on which people use tokens of their own that it needs no secret', async () => {
+    const world = await governed();
+    const file = (enabled: boolean) => `platforms:
+  docs:
+    kind: rest
+    base_url: https://docs.example/api
+    auth: { type: oauth2, issuer: "https://id.example", client_id: web, scopes: [api] }
+    scopes: { "docs:read": ["GET /**"] }
+    per_person: { enabled: ${enabled} }
+connections: { docs: { platform: docs } }
+`;
+    await world.apply(file(true));
+    const text = await exportGovernance(broker, world.id, world.now);
+    expect(text).toContain(
+      '  # It needs no secret: people give tokens of their own for it.\n  docs:\n    platform: docs\n',
+    );
+    expect((await world.plan(text)).changes).toEqual([]);
+    await world.apply(file(false));
+    expect(await exportGovernance(broker, world.id, world.now)).toContain('  # It has no secret yet.\n  docs:\n');
+  });
+
   it('writes sections that have nothing in them, so that another broker loses what it has there', async () => {
     const world = await governed();
     const text = await exportGovernance(broker, world.id, world.now);

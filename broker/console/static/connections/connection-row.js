@@ -4,6 +4,7 @@ import { asError, ask } from '/console/api.js';
 import { Leave } from '/console/connections/leave.js';
 import { OutcomeBadge, OutcomeDetail } from '/console/connections/outcome.js';
 import { TestButton } from '/console/connections/test-button.js';
+import { isOfPeople } from '/console/connections/words.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -54,7 +55,7 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
       ${
         may &&
         connects_by === 'oauth' &&
-        html`<button type="button" class=${`compact connect ${state === 'connected' ? '' : 'primary'}`} disabled=${busy} onClick=${connect}>
+        html`<button type="button" class=${`compact connect ${state === 'connected' || isOfPeople(connection) ? '' : 'primary'}`} disabled=${busy} onClick=${connect}>
           ${busy ? 'On the way…' : state === 'not_connected' ? 'Connect' : 'Reconnect'}<span class="unseen"> ${name}</span>
         </button>`
       }
@@ -76,13 +77,16 @@ export function ConnectionRow({ connection, may, wanted, change, reload }) {
 }
 
 /** @param {{ connection: Connection }} props */
-function About({ connection: { state, connects_by, oauth, upstream_scopes, secret_from } }) {
+function About({ connection }) {
+  const { state, connects_by, oauth, upstream_scopes, secret_from } = connection;
   if (connects_by === 'app')
     return html`<p class="small quiet">${state === 'not_connected' ? 'It leads to no installation of an App yet.' : state === 'connected' ? 'It gets tokens as an App, for each call.' : 'The platform issued its App no token. Its test says why.'}</p>`;
   if (connects_by === 'secret' || (!oauth && state !== 'not_connected'))
     return html`<p class="small quiet">
       ${state === 'not_connected' ? 'It has no secret yet.' : state === 'connected' ? 'It uses a secret' : 'The platform refused its secret'}${secret_from && html` from <code class="theirs">${visibleLine(secret_from)}</code>`}${state !== 'not_connected' && '.'}
     </p>`;
+  if (isOfPeople(connection))
+    return html`<p class="small quiet">People give tokens of their own for it. It needs none itself.</p>`;
   if (!oauth) return html`<p class="small quiet">An admin connects it, at the platform's own page of consent.</p>`;
   const account = oauth.account === null ? 'an account that the platform does not name' : visibleLine(oauth.account);
   return html`

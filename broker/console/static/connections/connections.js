@@ -6,6 +6,7 @@ import { Disconnect } from '/console/connections/disconnect.js';
 import { Give } from '/console/connections/done.js';
 import { GALLERY } from '/console/connections/gallery.js';
 import { Updates } from '/console/connections/updates.js';
+import { isOfPeople } from '/console/connections/words.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
@@ -20,6 +21,8 @@ const EVERY_MS = 10_000;
 /** What asks before it changes something. */
 const DIALOGS = { disconnect: Disconnect, replace: Replace, patience: Patience, remove: Remove };
 const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
+/** @param {Connection} one */
+const rankOf = (one) => RANK[isOfPeople(one) ? 'connected' : one.state];
 
 /**
  * `?connect=<id>`: the one that a link asks to connect. `?connected=<id>`: the one that just was.
@@ -40,7 +43,7 @@ export function ConnectionsPage({ place }) {
   const done = place.searchParams.get('connected');
   const connections = answer?.connections;
   // What needs somebody stands first.
-  const sorted = connections && [...connections].sort((a, b) => RANK[a.state] - RANK[b.state]);
+  const sorted = connections && [...connections].sort((a, b) => rankOf(a) - rankOf(b));
   const just = connections?.find(({ id }) => id === done);
   useEffect(() => {
     if (!just) return;

@@ -48,14 +48,19 @@ export const STATE = {
   not_connected: { kind: 'wait', words: 'Not connected' },
 };
 
+/** Whether nothing is missing though it has no credential: people give their own. @param {Pick<Connection, 'state' | 'per_person'>} connection */
+export const isOfPeople = ({ state, per_person }) => per_person && state === 'not_connected';
+
 /**
  * The badge of a connection: its state where somebody has to do something, else what came of the last try.
  *
- * @param {Pick<Connection, 'state' | 'last_test' | 'last_use'>} connection
+ * @param {Pick<Connection, 'state' | 'per_person' | 'last_test' | 'last_use'>} connection
  * @returns {Badge & { at?: string }} `at`: when it was tried
  */
 export const badgeOf = (connection) =>
-  STATE[connection.state] ?? outcomeOf(connection) ?? { kind: '', words: 'Not tried yet' };
+  isOfPeople(connection)
+    ? { kind: '', words: 'One token per person' }
+    : (STATE[connection.state] ?? outcomeOf(connection) ?? { kind: '', words: 'Not tried yet' });
 
 /** From the worst to the best. */
 const WORST_FIRST = ['bad', 'wait', '', 'good'];
@@ -64,11 +69,11 @@ const WORST_FIRST = ['bad', 'wait', '', 'good'];
  * One badge for all connections of a platform: the worst of theirs, and of how many it is. Those that nobody connected yet say
  * nothing; undefined: there are no others.
  *
- * @param {readonly Pick<Connection, 'state' | 'last_test' | 'last_use'>[]} connections
+ * @param {readonly Pick<Connection, 'state' | 'per_person' | 'last_test' | 'last_use'>[]} connections
  * @returns {Badge | undefined} `words`: `1 connection · Worked`, `3 connections · 1 needs attention`
  */
 export function badgeOfAll(connections) {
-  const badges = connections.filter(({ state }) => state !== 'not_connected').map(badgeOf);
+  const badges = connections.filter((one) => one.state !== 'not_connected' || isOfPeople(one)).map(badgeOf);
   const [worst] = badges.toSorted((a, b) => WORST_FIRST.indexOf(a.kind) - WORST_FIRST.indexOf(b.kind));
   if (!worst) return undefined;
   const count = badges.length === 1 ? '1 connection' : `${badges.length} connections`;
