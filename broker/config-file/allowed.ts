@@ -19,6 +19,15 @@ export function membersAt(root: JsonSchema, path: Path): string[] {
   return [...new Set(schemasAt(root, path).flatMap((schema) => Object.keys(schema.properties ?? {})))];
 }
 
+/** The least and the greatest number at `path`; undefined where the schema names none of both, or offers several numbers. */
+export function boundsAt(root: JsonSchema, path: Path): { least: number; most: number } | undefined {
+  const numbers = schemasAt(root, path).filter(({ type }) => type === 'integer' || type === 'number');
+  const [{ minimum: least, maximum: most } = {}, another] = numbers;
+  if (another !== undefined || typeof least !== 'number' || typeof most !== 'number') return undefined;
+  // What any whole number is says nothing.
+  return Number.isSafeInteger(most + 1) && Number.isSafeInteger(least - 1) ? { least, most } : undefined;
+}
+
 /** What belongs at `path`, in a sentence, where the schema says it. */
 export function descriptionAt(root: JsonSchema, path: Path): string | undefined {
   let described: string | undefined;

@@ -1,7 +1,7 @@
 /** From what zod found to sentences that say what is wrong and what is allowed there. */
 import type { z } from 'zod';
 import { didYouMean } from '../policy/did-you-mean.ts';
-import { descriptionAt, membersAt } from './allowed.ts';
+import { boundsAt, descriptionAt, membersAt } from './allowed.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, listNames, type Path, shorten } from './problems.ts';
 
@@ -74,12 +74,16 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
     case 'too_big':
       if (isOwn(issue.message)) return [{ path, message: `${issue.message}.` }];
       if (isNumber(issue.origin))
-        return [{ path, message: `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}.` }];
+        return [
+          { path, message: between(schema, path, issue.inclusive === false ? 'less than' : 'at most', issue.maximum) },
+        ];
       return [{ path, message: `has more than ${issue.maximum} ${unitOf(issue.origin)}.` }];
     case 'too_small':
       if (isOwn(issue.message)) return [{ path, message: `${issue.message}.` }];
       if (isNumber(issue.origin))
-        return [{ path, message: `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}.` }];
+        return [
+          { path, message: between(schema, path, issue.inclusive === false ? 'more than' : 'at least', issue.minimum) },
+        ];
       return [{ path, message: `is empty or too short.${belongs()}` }];
     default:
       return [{ path, message: `${issue.message}.` }];
@@ -87,6 +91,12 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
 }
 
 const isNumber = (origin: string): boolean => origin === 'number' || origin === 'int' || origin === 'bigint';
+
+/** Both bounds of a number, so that what is written next fits; the one that was missed where the schema says no other. */
+function between(schema: JsonSchema, path: Path, missed: string, bound: number | bigint): string {
+  const bounds = boundsAt(schema, path);
+  return bounds === undefined ? `must be ${missed} ${bound}.` : `must be between ${bounds.least} and ${bounds.most}.`;
+}
 
 /** A choice is explained by the option that was most likely meant, or else by its own sentence. */
 function unionFindings(

@@ -229,12 +229,27 @@ describe('a governance file', () => {
     [
       'fewer days than there may be',
       'retention: { reads_days: 30 }',
-      '1:26: retention.reads_days: must be at least 31.',
+      '1:26: retention.reads_days: must be between 31 and 36500.',
     ],
     [
       'more days than there may be',
       'retention: { reads_days: 40000 }',
-      '1:26: retention.reads_days: must be at most 36500.',
+      '1:26: retention.reads_days: must be between 31 and 36500.',
+    ],
+    [
+      'more refusals than there may be',
+      'auto_suspend: { refusals: 20000, within_seconds: 60 }',
+      '1:27: auto_suspend.refusals: must be between 3 and 10000.',
+    ],
+    [
+      'a connection that waits longer than it may',
+      `${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN }, idle_seconds: 601 } }`,
+      '10:78: connections.c.idle_seconds: must be between 1 and 600.',
+    ],
+    [
+      'a connection that waits less than it may',
+      `${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN }, wait_seconds: -1 } }`,
+      '10:78: connections.c.wait_seconds: must be between 0 and 120.',
     ],
     [
       'a ref outside of branches and tags',
