@@ -410,7 +410,7 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
     await Promise.all(others.map((other) => suspend(organisation, other)));
     await Promise.all(theirs.map(({ ended }) => ended));
     await expect.poll(held).toEqual({ calls: 0, bytes: 0 });
-    expect(answering.get(STREAM.slice('/proxy/demo-main'.length))).toBe(0);
+    await expect.poll(() => answering.get(STREAM.slice('/proxy/demo-main'.length))).toBe(0);
   });
 
   test.runIf(store === 'postgres')('MR-08 at another replica than the one that was told', async () => {
