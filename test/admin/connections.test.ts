@@ -46,6 +46,7 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       status: 'active',
       state: 'connected',
       has_secret: true,
+      per_person: false,
       lacks_consent_for: [],
       last_test: null,
       connects_by: 'secret',

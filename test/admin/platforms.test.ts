@@ -42,6 +42,7 @@ describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
             status: 'active',
             state: 'connected',
             has_secret: true,
+            per_person: false,
             connects_by: 'secret',
             oauth: null,
             secret_from: null,
