@@ -1,6 +1,7 @@
 /** The body of an answer on its way through: a bounded queue between the platform and whoever takes it. */
 
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { present } from '../policy/present.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
 
@@ -30,20 +31,31 @@ export class StreamBroken extends Error {
   }
 }
 
-/** Counts and hashes bytes. */
+const NO_BYTES = new Uint8Array();
+
+/**
+ * Counts and hashes bytes. Most bodies are one chunk or none, which is hashed at once when somebody asks: a hash that can be added to costs
+ * three times that. So a chunk must not be written to once it was added.
+ */
 export class Meter {
-  readonly #hash = createHash('sha256');
+  #only: Uint8Array = NO_BYTES;
+  #hash: Hash | undefined;
   #bytes = 0;
 
   add(chunk: Uint8Array): void {
+    if (this.#bytes === 0) this.#only = chunk;
+    else {
+      this.#hash ??= createHash('sha256').update(this.#only);
+      this.#hash.update(chunk);
+      this.#only = NO_BYTES;
+    }
     this.#bytes += chunk.length;
-    this.#hash.update(chunk);
     countPassedBuffer(chunk.length);
   }
 
   /** Of all bytes so far. */
   read(): Transferred {
-    return { bytes: this.#bytes, sha256: this.#hash.copy().digest('hex') };
+    return { bytes: this.#bytes, sha256: this.#hash ? this.#hash.copy().digest('hex') : sha256Hex(this.#only) };
   }
 }
 
