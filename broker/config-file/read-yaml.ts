@@ -5,7 +5,7 @@
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { type Path, type Problem, type Source, shorten, sortProblems } from './problems.ts';
-import { refuseText, unreadable } from './yaml-limits.ts';
+import { refuseText, unstorable } from './yaml-limits.ts';
 
 const MAX_DEPTH = 32;
 const MAX_ALIASES = 200;
@@ -110,14 +110,14 @@ class Walk {
     const scalar = isScalar(node) ? node.value : undefined;
     if (typeof scalar === 'string') {
       // An escape ("\0") can write what may not stand in the text itself.
-      const refusal = unreadable(scalar);
+      const refusal = unstorable(scalar);
       if (refusal) this.#refuse(node, refusal.message);
     }
     return scalar;
   }
 
   #checkKey(key: Node, name: string, seen: Map<string, Node>): void {
-    const refusal = unreadable(name);
+    const refusal = unstorable(name);
     if (!isScalar(key) || name === '') this.#refuse(key, 'the name of a member must be text');
     else if (refusal) this.#refuse(key, refusal.message);
     else if (name === '__proto__') this.#refuse(key, '"__proto__" cannot be a name here');

@@ -15,31 +15,38 @@ const MAX_INDENT = 256;
 /** Control characters but tab, line feed and carriage return; lone surrogates; what reorders text on the screen. */
 const UNREADABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/u;
 
-/** The same text with each of those written as an escape (`\u202e`): for comments, which hold what somebody else wrote. */
+/** The same text with each of those written as an escape (`\u202e`), as comments and texts in double quotes may have it. */
 export const readable = (text: string): string =>
   text.replaceAll(new RegExp(UNREADABLE, 'gu'), (character) => {
     const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0');
     return `\\u${code}`;
   });
 
+/** What no store takes, not even written as an escape: NUL and lone surrogates. */
+const UNSTORABLE = /\0|\p{Cs}/u;
+
 /** What the lexer puts between the tokens of the text: document start, broken flow, scalar. */
 const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
 
 export type Refusal = { offset: number; message: string };
 
-/** The first character of a text that may not stand in a governance file, in words; undefined when there is none. */
-export function unreadable(text: string): Refusal | undefined {
-  const found = UNREADABLE.exec(text);
+/** The first character of a value that a governance file can hold in no way, in words; undefined when there is none. */
+export const unstorable = (value: string): Refusal | undefined => refusedCharacter(value, UNSTORABLE);
+
+function refusedCharacter(text: string, which: RegExp): Refusal | undefined {
+  const found = which.exec(text);
   if (found === null) return undefined;
-  const code = (found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
-  return { offset: found.index, message: `holds the character U+${code}, which may not stand in a governance file` };
+  const code = (found[0].codePointAt(0) ?? 0).toString(16).padStart(4, '0');
+  const hint = UNSTORABLE.test(found[0]) ? '' : ` as it is; write "\\u${code}", in double quotes`;
+  const message = `holds the character U+${code.toUpperCase()}, which may not stand in a governance file${hint}`;
+  return { offset: found.index, message };
 }
 
 /** The first reason not to parse this text at all, or undefined. `text` comes without a byte order mark. */
 export function refuseText(text: string): Refusal | undefined {
   if (text.length > MAX_BYTES || Buffer.byteLength(text, 'utf8') > MAX_BYTES)
     return { offset: 0, message: 'is larger than 8 MiB; a governance file has at most that' };
-  return unreadable(text) ?? refuseTokens(text);
+  return refusedCharacter(text, UNREADABLE) ?? refuseTokens(text);
 }
 
 function refuseTokens(text: string): Refusal | undefined {

@@ -1,6 +1,6 @@
 /** The present state as a governance file. */
 
-import { Document, isMap, isScalar, type Node, Scalar } from 'yaml';
+import { Document, isMap, isScalar, type Node, Scalar, visit } from 'yaml';
 import { readOrganisationRow } from '../admin/organisation.ts';
 import type { Broker } from '../broker.ts';
 import { sameJson } from '../config-file/differences.ts';
@@ -68,10 +68,10 @@ export async function exportPresent(db: Db, present: Present, now: Instant): Pro
   await rest();
   const document = new Document(head, AS_YAML);
   commentOnConnections(document, present);
-  const texts = [document.toString(ONE_LINE)];
+  const texts = [textOf(document)];
   await rest();
   texts.push(...(await inParts('policies', exportPolicies(present), rest)));
-  texts.push(new Document({ guardrails: present.guardrails }, AS_YAML).toString(ONE_LINE));
+  texts.push(textOf(new Document({ guardrails: present.guardrails }, AS_YAML)));
   const byAgent = Map.groupBy(comments, ({ path }) => path[1]);
   const inAgents = await inParts('agents', agents, rest, (part, name) => {
     for (const { path, text } of byAgent.get(name) ?? [])
@@ -100,7 +100,7 @@ async function inParts(
     const some = names.slice(at, at + atOnce);
     const part = new Document({ [section]: Object.fromEntries(some.map((name) => [name, entries[name]])) }, AS_YAML);
     for (const name of some) adorn(part, name);
-    const text = part.toString(ONE_LINE);
+    const text = textOf(part);
     texts.push(at === 0 ? text : text.slice(text.indexOf('\n') + 1));
     await rest();
   }
@@ -123,6 +123,17 @@ async function exportPlatforms(
 const AS_YAML = { compat: 'yaml-1.1', aliasDuplicateObjects: false } as const;
 /** A key is one line, so that a file of many agents stays readable. */
 const ONE_LINE = { lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY };
+
+/** Characters that may not stand in a file as they are, are escapes in double quotes. */
+function textOf(document: Document): string {
+  visit(document, {
+    Scalar: (_, scalar) => {
+      if (typeof scalar.value === 'string' && readable(scalar.value) !== scalar.value)
+        scalar.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return readable(document.toString(ONE_LINE));
+}
 
 /** What decides and stands in no section of a file. */
 function remarksOnOrganisation({ organisation, platforms }: Present, hasStanding: boolean): string[] {

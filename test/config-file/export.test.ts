@@ -212,6 +212,19 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     expect((await world.plan(text)).changes).toEqual([]);
   });
 
+  it('writes what may not stand in a file as it is as escapes, which are read again', async () => {
+    const world = await governed();
+    const hidden = String.raw`a\u202eb\u2066\uFEFF\u0085\u0007\e\x7F`;
+    await world.apply(`policies:
+  p:
+    rules: [{ effect: deny, when: "request.endpoint == '${hidden}'" }]
+`);
+    const text = await exportGovernance(broker, world.id, world.now);
+    expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff]/);
+    expect(text).toContain(String.raw`when: "request.endpoint == 'a\u202eb\u2066\ufeff\u0085\a\e\u007f'"`);
+    expect((await world.plan(text)).changes).toEqual([]);
+  });
+
   it('says of a connection on which people use tokens of their own that it needs no secret', async () => {
     const world = await governed();
     const file = (enabled: boolean) => `platforms:

@@ -44,7 +44,7 @@ describe('YAML of a governance file', () => {
     [
       'text that reads backwards',
       'b: x\u202ey',
-      'g.yaml:1:5: holds the character U+202E, which may not stand in a governance file',
+      'g.yaml:1:5: holds the character U+202E, which may not stand in a governance file as it is; write "\\u202e", in double quotes',
     ],
     ['a second document', 'a: 1\n---\nb: 2', 'g.yaml:2:1: is a second document ("---"); a governance file has one'],
     [
@@ -102,6 +102,7 @@ describe('YAML of a governance file', () => {
   it('takes what people write: comments, anchors, Windows line ends, a byte order mark, JSON', () => {
     const text = '\ufeff# who\r\na: &rules [x, "y"]\r\nb: { c: *rules } # same\r\nd: 30d\r\ne: no\r\n7: seven\r\n';
     expect(value(text)).toEqual({ a: ['x', 'y'], b: { c: ['x', 'y'] }, d: '30d', e: 'no', 7: 'seven' });
+    expect(value('"\\u202e": "a\\u202e\\e"')).toEqual({ '\u202e': 'a\u202e\u001b' });
     expect(value('{"a": {"b": [true, null, "😀"]}}')).toEqual({ a: { b: [true, null, '😀'] } });
   });
 
