@@ -22,8 +22,8 @@ export type Postgres = {
   halt(signal: NodeJS.Signals): Promise<void>;
   /** Starts it again, on the same port and data. */
   resume(): Promise<void>;
-  /** Another server that follows this one (streaming replication): from now on a commit here is in both, or is not answered. */
-  addStandby(): Promise<Postgres>;
+  /** Another server that follows this one (streaming replication). Unless it is `late`, from now on a commit here is in both, or is not answered. */
+  addStandby(how?: { late: boolean }): Promise<Postgres>;
   /** Makes a standby a server that writes. */
   promote(): Promise<void>;
   stop(): Promise<void>;
@@ -86,8 +86,10 @@ export async function startPostgres({
       resume: async () => {
         ({ started: child, version } = await run());
       },
-      addStandby: async () => {
-        const standby = present(await startPostgres({ parent, standbyOf: { port, password } }), 'standby');
+      addStandby: async ({ late } = { late: false }) => {
+        const following = { parent, settings: more, standbyOf: { port, password } };
+        const standby = present(await startPostgres(following), 'standby');
+        if (late) return standby;
         await ask(urlOf('postgres'), "alter system set synchronous_standby_names = '*'");
         await ask(urlOf('postgres'), 'select pg_reload_conf()');
         return standby;

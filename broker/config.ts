@@ -40,6 +40,11 @@ const Environment = z.object({
     .max(200)
     .default(12)
     .describe('connections to PostgreSQL'),
+  DATABASE_READ_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .optional()
+    .describe('standby of that PostgreSQL, which reports are read from while it keeps up'),
   RATE_LIMIT_URL: RateLimitUrl,
   DRAIN_SECONDS: numeric('a number of seconds from 0 to 300')
     .min(0)
@@ -124,6 +129,8 @@ export type Config = {
   proxyHost: string | undefined;
   databaseUrl: Secret | undefined;
   databaseConnections: number;
+  /** A standby of the database; undefined: there is none to read. */
+  databaseReadUrl: Secret | undefined;
   /** Where replicas count together; undefined: in PostgreSQL, if that is the store. */
   rateLimitUrl: RateLimitUrl;
   /** undefined: as suits where it runs. */
@@ -198,6 +205,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     proxyHost: env.PROXY_HOST?.toLowerCase(),
     databaseUrl: secret(env.DATABASE_URL),
     databaseConnections: env.DATABASE_CONNECTIONS,
+    databaseReadUrl: secret(env.DATABASE_READ_URL),
     rateLimitUrl: env.RATE_LIMIT_URL,
     drainSeconds: env.DRAIN_SECONDS,
     logLevel: env.LOG_LEVEL,

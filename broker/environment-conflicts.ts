@@ -11,6 +11,8 @@ export function contradictions(environment: Readonly<Record<string, string | und
     found.push('AGENT_BROKER_MASTER_KEY_PREVIOUS goes with AGENT_BROKER_MASTER_KEY, which is not set');
   if (has('AGENT_BROKER_KEY_FILE') && has('AGENT_BROKER_MASTER_KEY'))
     found.push('AGENT_BROKER_KEY_FILE and AGENT_BROKER_MASTER_KEY are both set: the master key comes from one of them');
+  if (has('DATABASE_READ_URL') && !has('DATABASE_URL'))
+    found.push('DATABASE_READ_URL goes with DATABASE_URL, which is not set: a store in the data folder has no standby');
   if (has('RATE_LIMIT_URL') && environment.RATE_LIMIT_URL !== 'none' && !has('DATABASE_URL'))
     found.push('RATE_LIMIT_URL goes with DATABASE_URL, which is not set: one process alone counts in its memory');
   if (has('OIDC_ISSUER') && !has('OIDC_CLIENT_ID'))

@@ -41,6 +41,14 @@ export function openPlainStore(config: Config, log: Log): Store {
     ? openPostgres(config.databaseUrl.reveal(), {
         connections: config.databaseConnections,
         onError: (error) => log.warn({ err: error }, 'idle connection to PostgreSQL lost'),
+        standby: config.databaseReadUrl && {
+          url: config.databaseReadUrl.reveal(),
+          watch: watchOutage(log, {
+            failed: 'the standby of DATABASE_READ_URL is not read: DATABASE_URL answers reports, too',
+            worked: 'the standby of DATABASE_READ_URL is read again',
+            level: 'warn',
+          }),
+        },
       })
     : openSqlite(join(config.dataFolder, 'store'));
 }
@@ -175,6 +183,8 @@ export async function startBroker(
     publicOutbound,
     providerOutbound,
   };
+  // So that whoever starts it sees at once whether a standby can be read.
+  void store.reports();
   return { broker, masterKeyCreated: created };
 }
 

@@ -29,7 +29,7 @@ export async function* exportLog(
   organisationId: string,
   first: number,
 ): AsyncGenerator<LogLine[]> {
-  const { db } = broker.store;
+  const db = await broker.store.reports();
   const origin = await originOf(broker, organisationId);
   const checkpoint = await findNewestCheckpoint(db, organisationId);
   const size = checkpoint?.size ?? 0;

@@ -6,6 +6,7 @@ import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
 import { openPreparedStatements } from './postgres-statements.ts';
 import { RowFault } from './row-fault.ts';
 import type { Schema } from './schema.ts';
+import { type Side, type StandbyWatch, standbyReads } from './standby.ts';
 import { bind, type Store } from './store.ts';
 import { withFault } from './store-fault.ts';
 
@@ -13,17 +14,24 @@ import { withFault } from './store-fault.ts';
 const ENOUGH_FOR_A_PAIR = 6;
 /** With fewer connections, single rows go through the recording thread. */
 const ENOUGH_FOR_ONE_MORE = 8;
+/** Connections to a standby. */
+const STANDBY_CONNECTIONS = 4;
 
 /**
  * Opens at most `connections`, at least 3, on demand. `onError` gets errors of idle connections, which the pool replaces. `timeoutMs`: of a
- * statement.
+ * statement. `standby`: where reports are read while it keeps up.
  *
  * Prepared statements have dedicated connections, so that slow owner queries do not delay calls, and PostgreSQL keeps few copies
  * of their plans: two for facts (one platform, all platforms), one for appending batches, and one for appending single rows.
  */
 export function openPostgres(
   url: string,
-  options: { connections: number; timeoutMs?: number; onError(error: Error): void },
+  options: {
+    connections: number;
+    timeoutMs?: number;
+    onError(error: Error): void;
+    standby?: { url: string; watch: StandbyWatch } | undefined;
+  },
 ): Store {
   const { onError, timeoutMs = STATEMENT_TIMEOUT_MS } = options;
   const asking = options.connections >= ENOUGH_FOR_A_PAIR ? 2 : 1;
@@ -34,8 +42,16 @@ export function openPostgres(
     onError,
   });
   const hot = openPreparedStatements(url, { max: asking, onError });
-  const openDb = (from: pg.Pool) => new Kysely<Schema>({ dialect: new PostgresDialect({ pool: withFaults(from) }) });
-  const db = openDb(pool);
+  const sideOf = (opened: pg.Pool): Side => {
+    const its = withFaults(opened);
+    return { pool: its, db: dbOn(its) };
+  };
+  const primary = sideOf(pool);
+  const { db } = primary;
+  const standby =
+    options.standby &&
+    sideOf(openPool(options.standby.url, { max: STANDBY_CONNECTIONS, query_timeout: timeoutMs, onError }));
+  const standbyPool = options.standby && standby && standbyReads(primary, standby, options.standby.watch);
   return {
     dialect: 'postgres',
     bytes: 'bytea',
@@ -44,11 +60,15 @@ export function openPostgres(
       const { name, sql: text } = statement;
       return await hot.run({ name, text, values: bind(statement, values) });
     },
+    reports: async () => {
+      const reading = await standbyPool?.();
+      return reading ? dbOn(reading) : db;
+    },
     appendTo: { dialect: 'postgres', url, connections: 1 },
     ...(here > 0 && { appendHere: { dialect: 'postgres', url, connections: here } }),
     exclusively: async (work) => await work(),
     untimed: () => {
-      const its = openDb(openPool(url, { max: 2, onError }));
+      const its = dbOn(withFaults(openPool(url, { max: 2, onError })));
       return { db: its, close: () => its.destroy() };
     },
     notices: makeNotices({
@@ -67,9 +87,12 @@ export function openPostgres(
     close: async () => {
       await hot.close();
       await db.destroy();
+      await standby?.db.destroy();
     },
   };
 }
+
+const dbOn = (pool: PostgresPool) => new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
 
 /** Counted in 16 bits by the protocol; of more the driver would send another number. */
 const MOST_PARAMETERS = 65_535;

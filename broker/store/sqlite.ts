@@ -127,6 +127,7 @@ export function openSqlite(folder: string): Store {
     // committed state.
     read: (statement, values) =>
       prepareRead(statement.sql).all(...asInputs(bind(statement, values))) as unknown as unknown[][],
+    reports: async () => db,
     appendTo: { dialect: 'sqlite', path },
     // Holding Kysely's single connection guarantees that no transaction is open there. SQLite has one writer, and a transaction
     // that tries to write while another one does fails (SQLITE_BUSY).

@@ -24,6 +24,11 @@ export type Store = {
    * on SQLite, a promise on PostgreSQL.
    */
   read(statement: Prepared, values: Values): unknown[][] | Promise<unknown[][]>;
+  /**
+   * Where one report is read, outside of transactions, by statements that see what the one before saw, or more: a standby's reads, at most
+   * some ten seconds old, or `db` itself. For what neither decides anything nor has to show what was just done.
+   */
+  reports(): Promise<Kysely<Schema>>;
   /** Where `openAppender` writes rows that must be durable before an answer. */
   appendTo: AppendTo;
   /** The same for the main thread, if that does not block it and a connection is available. */

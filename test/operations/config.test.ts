@@ -81,6 +81,18 @@ describe('the environment', () => {
     },
   );
 
+  test('DATABASE_READ_URL goes with DATABASE_URL, and neither is ever echoed', () => {
+    expect(complaints({ DATABASE_READ_URL: 'postgres://u:secret@standby/x' })).toEqual([
+      expect.stringContaining('- DATABASE_READ_URL goes with DATABASE_URL'),
+    ]);
+    const [wrong] = complaints({
+      DATABASE_URL: 'postgres://127.0.0.1/x',
+      DATABASE_READ_URL: 'mysql://u:secret@standby/x',
+    });
+    expect(wrong).toContain('- DATABASE_READ_URL: must begin with postgres://');
+    expect(wrong).not.toContain('secret');
+  });
+
   test('RATE_LIMIT_URL names what several processes share', () => {
     expect(complaints({ RATE_LIMIT_URL: 'redis://127.0.0.1' })).toEqual([
       expect.stringContaining('- RATE_LIMIT_URL goes with DATABASE_URL'),
