@@ -17,7 +17,7 @@ import { leftEarly, linger } from './leaving.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
 import { heldRefusal, openFor, waitWithin, writeMade } from './proxy-held.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
-import { type ReadRequest, readRequest, reasonOf, waitProblem } from './proxy-request.ts';
+import { headerProblem, type ReadRequest, readRequest, reasonOf } from './proxy-request.ts';
 import { askedByLabel } from './proxy-shape.ts';
 import { send } from './reply.ts';
 import type { Context } from './route.ts';
@@ -157,7 +157,7 @@ async function call(
       };
     },
   });
-  const wrong = read.ok ? waitProblem(headers) : read.detail;
+  const wrong = read.ok ? headerProblem(headers) : read.detail;
   const raw = read.ok && wrong === undefined ? { ...read.raw, join } : undefined;
   const given: CallRequest = {
     asked: raw

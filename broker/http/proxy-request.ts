@@ -174,27 +174,33 @@ function bodyHeadersOf({
 const DEFAULT_WAIT_MS = 25_000;
 const MOST_WAIT_SECONDS = 120;
 
-const WAIT = /^\d{1,4}$/;
+/** Seconds in `X-Svc-Wait`; undefined: it is none that can be waited. */
+function waitSeconds(value: unknown): number | undefined {
+  const seconds = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN;
+  return seconds <= MOST_WAIT_SECONDS ? seconds : undefined;
+}
 
 /** `X-Svc-Wait`: how many seconds the client can wait for a person, in milliseconds; else `ofConnection`, its connection's setting. */
 export function waitOf({ 'x-svc-wait': value }: IncomingHttpHeaders, ofConnection: number | null): number {
-  if (typeof value !== 'string' || !WAIT.test(value)) return ofConnection ?? DEFAULT_WAIT_MS;
-  return Math.min(Number(value), MOST_WAIT_SECONDS) * 1000;
+  const seconds = waitSeconds(value);
+  return seconds === undefined ? (ofConnection ?? DEFAULT_WAIT_MS) : seconds * 1000;
 }
-
-/** What is wrong with `X-Svc-Wait`, in words for a 400. */
-export const waitProblem = ({ 'x-svc-wait': value }: IncomingHttpHeaders): string | undefined =>
-  value === undefined || WAIT.test(String(value))
-    ? undefined
-    : `X-Svc-Wait: write a whole number of seconds from 0 to ${MOST_WAIT_SECONDS}.`;
 
 const MOST_REASON = 2_048;
 
-/** `X-Svc-Reason`: why, in the words of the agent; a longer one is cut, and says so by an ellipsis. */
+/** `X-Svc-Reason`: why, in the words of the agent. */
 export function reasonOf({ 'x-svc-reason': value }: IncomingHttpHeaders): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   // Node reads header bytes as Latin-1, which some clients do write.
   const bytes = Buffer.from(value, 'latin1');
-  const text = isUtf8(bytes) ? bytes.toString('utf8') : value;
-  return text.length <= MOST_REASON ? text : `${text.slice(0, MOST_REASON - 1).toWellFormed()}…`;
+  return isUtf8(bytes) ? bytes.toString('utf8') : value;
+}
+
+/** What is wrong with the headers for the broker, in words for a 400. */
+export function headerProblem(headers: IncomingHttpHeaders): string | undefined {
+  const { 'x-svc-wait': wait } = headers;
+  if (wait !== undefined && waitSeconds(wait) === undefined)
+    return `X-Svc-Wait: write a whole number of seconds from 0 to ${MOST_WAIT_SECONDS}.`;
+  const { length } = reasonOf(headers) ?? '';
+  return length > MOST_REASON ? `X-Svc-Reason: has ${length} characters; write at most ${MOST_REASON}.` : undefined;
 }

@@ -39,7 +39,7 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
   test.each([
     ['as UTF-8', Buffer.from('Grüße – 日本').toString('latin1'), 'Grüße – 日本'],
     ['as Latin-1, where it is no UTF-8', 'Gr\u00fc\u00dfe', 'Grüße'],
-    ['cut, where it is longer', 'x'.repeat(2_049), `${'x'.repeat(2_047)}…`],
+    ['of 2,048 characters', 'ü'.repeat(2_048), 'ü'.repeat(2_048)],
   ])('shows the reason of the agent %s', async (_how, sent, shown) => {
     // Of a text Node writes the head in the encoding of the body.
     const body = Buffer.from(fresh());
@@ -49,10 +49,19 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     await deny(id, 'no');
   });
 
-  test.each(['abc', '-1', '1.5', ''])('a wait of "%s" is a 400 that says what to write', async (wait) => {
-    const { status, body } = await write({ 'x-svc-wait': wait }, fresh());
-    expect([status, body.detail]).toEqual([400, expect.stringContaining('X-Svc-Wait: write a whole number')]);
+  test('a reason of more characters is a 400 that says how many it may have', async () => {
+    const { status, body } = await write({ 'x-svc-reason': 'x'.repeat(2_049) }, fresh());
+    const detail = 'X-Svc-Reason: has 2049 characters; write at most 2048.';
+    expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)]);
   });
+
+  test.each(['abc', '-1', '1.5', '', '121', '99999'])(
+    'a wait of "%s" is a 400 that says what to write',
+    async (wait) => {
+      const { status, body } = await write({ 'x-svc-wait': wait }, fresh());
+      expect([status, body.detail]).toEqual([400, expect.stringContaining('X-Svc-Wait: write a whole number')]);
+    },
+  );
 
   test('is refused with the link, and the same request gets the one result once it was approved', async () => {
     const body = fresh();
