@@ -5,7 +5,7 @@ import type { Environment, Granted } from '../mcp/sidecar/environment.ts';
 import { originOf, type PlatformAddress } from '../mcp/sidecar/platform-address.ts';
 import { otherProxyIn, proxyVariables } from '../mcp/sidecar/proxy-variables.ts';
 import type { ConnectProxy } from '../mcp/sidecar/tunnel.ts';
-import { CommandFailed } from './failure.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
 
 /** Throws CommandFailed where there is nothing that a proxy could open, or another proxy would be left out. */
 export async function makeProxy(
@@ -80,7 +80,7 @@ export type Port = { connection: string; variable: string; port: number; address
 const variableOf = (connection: string): string =>
   `AGENT_BROKER_${connection.toUpperCase().replace(/[^A-Z0-9]+/g, '_')}_PORT`;
 
-/** Reads `<connection>[=<port>]` of each. Throws CommandFailed. */
+/** Reads `<connection>[=<port>]` of each. Throws CommandFailed, or WrongUsage. */
 export function readPorts(
   written: readonly string[],
   granted: readonly Granted[],
@@ -90,7 +90,7 @@ export function readPorts(
     // A label may hold an equals sign.
     const isWhole = granted.some(({ name }) => name === text);
     const [, connection = text, number = '0'] = (!isWhole && /^(.*)=(\d{1,5})$/s.exec(text)) || [];
-    if (Number(number) > 65_535) throw new CommandFailed(`${number} is no port: --port <connection>[=<port>].`);
+    if (Number(number) > 65_535) throw new WrongUsage(`${number} is no port: --port <connection>[=<port>].`);
     if (!granted.some(({ name }) => name === connection))
       throw new CommandFailed(
         `This run has no connection ${connection}. It has: ${granted.map(({ name }) => name).join(', ')}.`,

@@ -23,7 +23,7 @@ import { newPlaceholder } from '../mcp/sidecar/placeholder.ts';
 import { platformAddresses } from '../mcp/sidecar/platform-address.ts';
 import { startSidecar } from '../mcp/sidecar/sidecar.ts';
 import { doorAddress } from './door-address.ts';
-import { CommandFailed } from './failure.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
 import { addressesOf } from './git-setup.ts';
 import { PROGRAM } from './program-name.ts';
 import { makeProxy, notTaken, readPorts, variablesOf } from './run-proxy.ts';
@@ -123,7 +123,7 @@ function callerOf(options: CallerOptions): ReturnType<typeof callerHeader> {
   try {
     return callerHeader(options, process.env);
   } catch (error) {
-    throw error instanceof CallerProblem ? new CommandFailed(error.message) : error;
+    throw error instanceof CallerProblem ? new WrongUsage(error.message) : error;
   }
 }
 

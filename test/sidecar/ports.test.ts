@@ -124,18 +124,19 @@ describe('the port of a connection', () => {
 
   test('what cannot be is said before anything is started', async () => {
     const taken = Number(new URL(world.running.baseUrl).port);
-    const refused: [string[], RegExp][] = [
+    const refused: [string[], RegExp, code?: number][] = [
       [['--port', 'crm'], /has no connection crm\. It has: /],
-      [['--port', 'demo-main=70000'], /70000 is no port/],
+      [['--port', 'demo-main=70000'], /70000 is no port/, 2],
+      [['--caller', 'U1'], /--caller/, 2],
       [['--port', 'demo-main=x'], /has no connection demo-main=x/],
       [['--connection', 'whole-main', '--port', 'demo-main'], /has no connection demo-main\. It has: whole-main\./],
       [['--port', `demo-main=${taken}`], /The sidecar cannot listen: .*EADDRINUSE/],
       [['--port', 'demo-main', '--port', 'demo-main'], /both be told in AGENT_BROKER_DEMO_MAIN_PORT/],
       [['--proxy'], /https address/],
     ];
-    for (const [words, why] of refused) {
+    for (const [words, why, code = 1] of refused) {
       const ended = await run(profile, [...words, ...sh('echo started')]);
-      expect(ended).toMatchObject({ code: 1, stdout: '' });
+      expect(ended).toMatchObject({ code, stdout: '' });
       expect(ended.stderr).toMatch(why);
     }
   });
