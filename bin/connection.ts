@@ -112,7 +112,12 @@ function readAnswer(text: string): Record<string, unknown> | undefined {
 
 /** Only an error of the broker itself, with its code, guarantees that nothing was done. */
 function refusalOf(status: number, answer: Record<string, unknown>): CommandFailed {
-  const problems = Array.isArray(answer.problems) ? answer.problems.map((line) => `\n  ${line}`).join('') : '';
+  const listed: unknown[] = Array.isArray(answer.problems) ? answer.problems : [];
+  // The detail may be the first problem, or say only that there are some.
+  const problems = listed
+    .filter((line) => line !== answer.detail)
+    .map((line) => `\n  ${line}`)
+    .join('');
   const message = `${answer.detail ?? `The broker answered ${status}.`}${problems}`;
   const { error: code } = answer;
   return status < 500 && typeof code === 'string'

@@ -49,17 +49,8 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
     }
     case 'invalid_key':
       return [{ path, at: 'key', message: `this name cannot be used: ${issue.message}.` }];
-    case 'invalid_value': {
-      const allowed = issue.values.map(String);
-      const meant = typeof value === 'string' ? didYouMean(value, allowed) : '';
-      const wrong = value === undefined ? 'is missing' : `${show(value)} is not allowed`;
-      return [
-        {
-          path,
-          message: `${wrong}; write ${listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ')}.${meant}${belongs()}`,
-        },
-      ];
-    }
+    case 'invalid_value':
+      return [{ path, message: `${notAllowed(value, issue.values)}${belongs()}` }];
     case 'invalid_type':
       if (value === undefined) return [{ path, message: `is missing.${belongs()}` }];
       if (value === null) return [{ path, message: `${emptiness(issue.expected, path)}${belongs()}` }];
@@ -90,6 +81,14 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
   }
 }
 
+/** That a value is none of those that are allowed, and which are. */
+function notAllowed(value: unknown, values: readonly unknown[]): string {
+  const allowed = values.map(String);
+  const meant = typeof value === 'string' ? didYouMean(value, allowed) : '';
+  const wrong = value === undefined ? 'is missing' : `${show(value)} is not allowed`;
+  return `${wrong}; write ${listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ')}.${meant}`;
+}
+
 const isNumber = (origin: string): boolean => origin === 'number' || origin === 'int' || origin === 'bigint';
 
 /** Both bounds of a number, so that what is written next fits; the one that was missed where the schema says no other. */
@@ -114,6 +113,8 @@ function unionFindings(
   if (clear) return first.issues.flatMap((inner) => findingsOf(inner, path, root, schema));
   const value = valueAt(root, path);
   const wrong = value === undefined ? 'is missing; ' : '';
+  if (!isOwn(issue.message) && 'options' in issue && issue.options)
+    return [{ path, message: `${notAllowed(value, issue.options)}${belongs()}` }];
   if (isOwn(issue.message)) return [{ path, message: `${wrong}${issue.message}.` }];
   if (value === undefined) return [{ path, message: `is missing.${belongs()}` }];
   const form = typeof value === 'object' ? ' of this form' : '';

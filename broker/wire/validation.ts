@@ -18,7 +18,7 @@ export function firstProblem(error: z.ZodError): string {
 }
 
 /** The library's own sentences begin so; all others were written for whoever reads them. */
-const OF_LIBRARY = /^(?:Invalid (?:input|option|GUID|UUID)\b|Too (?:big|small): )/;
+const OF_LIBRARY = /^(?:Invalid (?:input|option|GUID|UUID|discriminator)\b|Too (?:big|small): )/;
 const UNITS: Record<string, readonly [one: string, several: string]> = {
   string: ['character', 'characters'],
   array: ['entry', 'entries'],
@@ -31,6 +31,8 @@ function inWords(issue: z.core.$ZodIssue): string {
   const { code, message } = issue;
   if (!OF_LIBRARY.test(message)) return message;
   if (code === 'invalid_value') return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.join(', ')}`;
+  if (code === 'invalid_union' && 'options' in issue && issue.options)
+    return `must be one of ${issue.options.map(String).join(', ')}`;
   if (code === 'invalid_format') return 'must be a UUID';
   if (code === 'too_big')
     return bound(issue.inclusive === false ? 'less than' : 'at most', issue.maximum, issue.origin);

@@ -149,6 +149,7 @@ describe('policy', () => {
     ['a body that is no JSON', ['--body', '{'], /^2 .*--body takes a JSON object/],
     ['a body that is a list', ['--body', '[]'], /^2 /],
     ['a file that is not there', ['--body', '@nowhere.json'], /^1 nowhere.json cannot be read/],
+    ['a method that there is not, once', ['--method', 'FOO'], /^1 method: "FOO" is not allowed; [^\n]*\n?$/],
   ])('%s is refused', async (_what, words, message) => {
     const call = ['policy', 'try', '--agent', 'clerk', '--platform', 'codehost', '--endpoint', '/user'];
     expect(await bad(...call, ...words)).toMatch(message);

@@ -92,6 +92,11 @@ describe('a governance file', () => {
       '2:33: owners[0].role: "boss" is not allowed; write "admin", "approver" or "viewer". admin changes things, approver decides on held calls, viewer reads.',
     ],
     [
+      'an unknown kind of channel',
+      'channels:\n  ops: { kind: pigeon, url: "https://a.example" }',
+      '2:16: channels.ops.kind: "pigeon" is not allowed; write "webhook", "ntfy", "email", "slack", "teams" or "telegram".',
+    ],
+    [
       'an owner twice',
       'owners:\n  - { email: a@b.example, role: admin }\n  - { email: A@b.example, role: viewer }',
       '3:14: owners[1].email: "a@b.example" stands here twice.',

@@ -12,6 +12,7 @@ const Body = z
     share: z.number().positive(),
     text: z.string().min(1).max(3).regex(/^a*$/, 'write the letter a only'),
     list: z.array(z.string()).max(1),
+    sort: z.discriminatedUnion('is', [z.object({ is: z.literal('a') }), z.object({ is: z.literal('b') })]),
   })
   .partial();
 
@@ -29,6 +30,7 @@ test.each<[object, string]>([
   // Two rules and one mistake.
   [{ text: 'bbbb' }, 'text: must have at most 3 characters.'],
   [{ list: ['a', 'b'] }, 'list: must have at most 1 entry.'],
+  [{ sort: { is: 'c' } }, 'sort.is: must be one of a, b.'],
   [{ method: 1, id: 2 }, 'method: must be one of GET, PUT. (and 1 more)'],
 ])('%j: %s', (body, sentence) => {
   expect(firstProblem(Body.safeParse(body).error!)).toBe(sentence);
