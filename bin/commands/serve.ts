@@ -37,6 +37,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       delete process.env.AGENT_BROKER_MASTER_KEY;
       delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
       delete process.env.DATABASE_URL;
+      delete process.env.DATABASE_READ_URL;
       delete process.env.RATE_LIMIT_URL;
       delete process.env.METRICS_TOKEN;
       delete process.env.OIDC_CLIENT_SECRET;
@@ -54,6 +55,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       // Elsewhere the output is a log, and whoever reads it within 15 minutes could sign in as an admin.
       const printsLink = options.printLink ?? process.stdout.isTTY;
       let link: string | undefined;
+      let isRestored = false;
       let running: Awaited<ReturnType<typeof serve>>;
       try {
         running = await serve(config, {
@@ -68,6 +70,8 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
               await sandbox.close();
               sandbox = undefined;
             }
+            const { findRestored } = await import('../../broker/store/restored.ts');
+            isRestored = (await findRestored(services.broker.store.db, organisationId)) !== undefined;
             if (options.config) await applyFile(services, organisationId, options.config);
             if (printsLink && !config.oidc) link = await firstAdminLink(services.broker, organisationId);
           },
@@ -83,7 +87,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       releaseStartMemory();
       const { addressWarning } = await import('../../broker/reach.ts');
       const elsewhere = addressWarning(running.baseUrl) === undefined;
-      process.stdout.write(greeting({ ...running, config, link, elsewhere, sandboxUrl: sandbox?.url }));
+      process.stdout.write(greeting({ ...running, config, link, isRestored, elsewhere, sandboxUrl: sandbox?.url }));
 
       if (!stop.aborted) await once(stop, 'abort');
       const draining = drainMs > 0 ? `taking calls for ${drainMs / 1000} s more, then ` : '';
@@ -123,6 +127,8 @@ function greeting(at: {
   masterKeyCreated: boolean;
   /** A sign-in link of the first admin, if one is to be printed. */
   link: string | undefined;
+  /** Whether the store was restored, and waits for its review. */
+  isRestored: boolean;
   /** Whether other devices may open the links, as far as the address tells. */
   elsewhere: boolean;
   sandboxUrl: string | undefined;
@@ -145,7 +151,8 @@ function greeting(at: {
   if (!at.elsewhere) lines.push(`  Phone     cannot open these links yet: ${baseUrl}/console/notices says how`);
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated) lines.push('', newKeyNotice(config.keyFile));
-  if (sandboxUrl)
+  if (at.isRestored) lines.push('', `Next, review what was restored; no call is made before: ${PROGRAM} restored`);
+  else if (sandboxUrl)
     lines.push(
       '',
       'Next, make a governed call:',

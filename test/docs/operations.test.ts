@@ -97,7 +97,9 @@ describe.skipIf(missingTools.length > 0)(`operations.md${toolNote}`, () => {
     const serve = 'npx agent-broker serve --no-sandbox';
     expect(await output(serve, { AGENT_BROKER_DATA: data })).toContain('put in place without being restored');
     for (const { text } of blocks) await perform(text, { ...world, data, state: join(folder, 'copy.env') });
-    expect(await output(serve, { AGENT_BROKER_DATA: data })).toContain('running at');
+    const said = await output(serve, { AGENT_BROKER_DATA: data });
+    expect(said).toContain('running at');
+    expect(said).toContain('Next, review what was restored; no call is made before: npx agent-broker restored');
   });
 
   const servers = fences.filter(

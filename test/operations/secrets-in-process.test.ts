@@ -45,11 +45,14 @@ describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgr
     const [metrics, redis, oidc, otel] = [secret(), secret(), secret(), secret()];
     const database = new URL(await newDatabase());
     database.searchParams.set('application_name', secret());
+    const standby = new URL(database);
+    standby.searchParams.set('application_name', secret());
     const key = randomBytes(32).toString('base64');
     const { child, output, url } = await serving(
       {
         AGENT_BROKER_MASTER_KEY: key,
         DATABASE_URL: database.href,
+        DATABASE_READ_URL: standby.href,
         RATE_LIMIT_URL: `redis://:${redis}@127.0.0.1:9`,
         METRICS_TOKEN: metrics,
         OIDC_ISSUER: 'http://127.0.0.1:9',
@@ -73,7 +76,10 @@ describe.runIf(STORES.includes('postgres'))(`secrets of a running broker${postgr
     const report = JSON.parse(line()!);
     expect(report.environment.AGENT_BROKER_DATA).toBeDefined();
     const text = JSON.stringify(report);
-    const secrets = { key, metrics, redis, oidc, otel, database: database.searchParams.get('application_name')! };
+    const [inDatabase, inStandby] = [database, standby].map(
+      ({ searchParams }) => searchParams.get('application_name')!,
+    );
+    const secrets = { key, metrics, redis, oidc, otel, inDatabase: inDatabase!, inStandby: inStandby! };
     expect(
       Object.entries(secrets)
         .filter(([, value]) => text.includes(value))
