@@ -73,7 +73,7 @@ function refusal(status: keyof typeof CODES) {
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     'X-Correlation-Id': id,
-    ...(status === 405 && { Allow: 'GET, HEAD, POST, PUT, DELETE' }),
+    ...(status === 405 && { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' }),
     Connection: 'close',
   };
   return { head, body };

@@ -225,6 +225,7 @@ describe('hostile HTTP', () => {
     test('CONNECT gets no tunnel, and an Upgrade no other protocol', async () => {
       const tunnel = await ask(['CONNECT evil.test:443 HTTP/1.1', host]);
       expect([tunnel.status, errorOf(tunnel)]).toEqual([405, 'method_not_allowed']);
+      expect(tunnel.head).toContain('Allow: GET, HEAD, POST, PUT, PATCH, DELETE');
       const upgrade = await ask(['GET /health HTTP/1.1', host, 'Connection: Upgrade, close', 'Upgrade: websocket']);
       expect([200, 400]).toContain(upgrade.status);
     });
