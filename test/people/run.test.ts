@@ -69,7 +69,7 @@ describe('agent-broker run for one person', () => {
     [['--caller', 'slack:U-ANN', '--caller-file', 'x'], 'leave one of them out'],
   ])('the command is not started with %j', async (words, said) => {
     const ended = await start(words as string[]);
-    expect([ended.code, ended.stdout]).toEqual([1, '']);
+    expect([ended.code, ended.stdout]).toEqual([2, '']);
     expect(ended.stderr).toContain(said);
   });
 
