@@ -91,11 +91,13 @@ describe.skipIf(withoutChromium)(
     });
 
     test('the tabs: the one that is open is in the window', async () => {
+      await hold(agent, 1);
       for (const path of ['/console/connections', '/console/settings']) {
-        await go(path, has('nav [aria-current]'));
         for (const width of [360, 320]) {
           await page.resize({ width, height: 700 }, 'phone');
           await page.until(`innerWidth === ${width}`);
+          // The number of what waits comes after the tabs, and makes them wider.
+          await go(path, has('nav .count'));
           await page.value('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
           const { left, right } = await page.value<{ left: number; right: number }>(
             `document.querySelector('nav [aria-current]').getBoundingClientRect().toJSON()`,

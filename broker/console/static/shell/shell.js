@@ -79,9 +79,10 @@ function Navigation({ here, children }) {
       current?.scrollIntoView({ inline: 'center', block: 'nearest', behavior: 'instant' });
       look();
     };
-    show();
-    addEventListener('resize', show);
-    return () => removeEventListener('resize', show);
+    // The tabs change their width with the window, and when the number of what waits comes or goes.
+    const width = new ResizeObserver(show);
+    for (const element of [nav.current, nav.current?.firstElementChild]) if (element) width.observe(element);
+    return () => width.disconnect();
   }, [here]);
   return html`<nav aria-label="Console" ref=${nav} data-beyond=${beyond} onScroll=${look}><ul role="list">${children}</ul></nav>`;
 }
