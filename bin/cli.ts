@@ -35,11 +35,8 @@ import { addVerifyCommand } from './commands/verify.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { packageVersion } from './package-version.ts';
 
-/**
- * Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. `stop`: aborted on a signal, for long-running
- * commands.
- */
-export async function main(argv: readonly string[], stop?: AbortSignal): Promise<void> {
+/** Every command as it is declared. `stop`: aborted on a signal, for long-running commands. */
+export function commandLine(stop?: AbortSignal): Command {
   const program = new Command('agent-broker')
     .description('A governance broker for AI agents: the agent holds its own key, the broker holds everything else.')
     .version(packageVersion())
@@ -78,8 +75,13 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
   addCompletionCommand(program);
   for (const command of allCommands(program)) command.exitOverride();
   groupByTopic(program);
+  return program;
+}
+
+/** Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. */
+export async function main(argv: readonly string[], stop?: AbortSignal): Promise<void> {
   try {
-    await program.parseAsync([...argv]);
+    await commandLine(stop).parseAsync([...argv]);
   } catch (error) {
     if (error instanceof CommanderError) {
       process.exitCode = error.exitCode === 0 ? 0 : 2;
