@@ -19,6 +19,7 @@ import type { ToolClient } from '../../mcp/tools/tool-client.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
 import { consentStatusReply, settledConsent } from './consent-wait.ts';
+import { Refusal } from './errors.ts';
 import { platformOf } from './parsed-body.ts';
 import { performCall } from './perform-call.ts';
 import type { Reply } from './reply.ts';
@@ -56,15 +57,15 @@ const TOO_LARGE = { ok: false, code: 'payload_too_large', error: 'The body is to
  */
 export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
   let first = true;
-  let known: KnownPermissions | undefined;
+  let permitted: KnownPermissions | undefined;
 
   /** Takes the steps of a route, and then `answer`. Throws the reason of a signal. */
   const use = async (route: Route, how: Use, answer: (context: Inner) => Promise<Reply>): Promise<BrokerReply> => {
     const signal = how.signal ? AbortSignal.any([how.signal, gone]) : gone;
     signal.throwIfAborted();
-    const mayStill = first || (await outer.stillMay());
+    const known = first;
     first = false;
-    const reply = mayStill ? answerWithin(outer, route, how, { left: signal, gone }, answer) : ENDED;
+    const reply = answerWithin(outer, route, how, { left: signal, gone, known }, answer);
     return how.hasEffect ? await reply : await unlessAborted(reply, signal);
   };
   const handle = (route: Route, how: Use): Promise<BrokerReply> =>
@@ -103,13 +104,13 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
       return readAnswer(reply, readConsentStatus);
     },
     permissions: async (signal) => {
-      const before = known;
+      const before = permitted;
       const headers = before && { 'if-none-match': before.etag };
       const reply = await handle(agentPermissions, { ...(headers && { headers }), signal });
       return readAnswer(reply, (body) => {
         const read = readPermissions(before, body, reply);
-        known = read.known;
-        return { permissions: known.permissions, changed: read.changed };
+        permitted = read.known;
+        return { permissions: permitted.permissions, changed: read.changed };
       });
     },
     requestAccess: async (asked, signal) => readAnswer(await post(accessRequest, asked, signal), readAccessRequest),
@@ -125,26 +126,23 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
 /** As `?wait=` is read: milliseconds, 50 s at most. */
 const waiting = (seconds: number) => ({ wait: Math.min(Math.ceil(Math.max(0, seconds)), 50) * 1000 });
 
-const ENDED: Promise<BrokerReply> = Promise.resolve({
-  status: 401,
-  headers: { get: () => null },
-  text: JSON.stringify({
-    error: 'invalid_token',
-    detail: 'An owner took this access back. Tell the person you work for.',
-  }),
-});
+/** `known`: that the client may ask is known from authenticating the request. */
+type Within = { left: AbortSignal; gone: AbortSignal; known: boolean };
+
+const ended = () => new Refusal('invalid_token', 'An owner took this access back. Tell the person you work for.');
 
 async function answerWithin(
   outer: Outer,
   route: Route,
   { platform = '', params = {}, query, headers = {} }: Use,
-  { left, gone }: { left: AbortSignal; gone: AbortSignal },
+  { left, gone, known }: Within,
   answer: (context: Inner) => Promise<Reply>,
 ): Promise<BrokerReply> {
   const { limits } = outer;
   let who: AgentPrincipal | undefined;
   let reply: Reply;
   try {
+    if (!known && !(await outer.stillMay())) throw ended();
     who = await withFacts(outer, route.facts ?? platform);
     if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
     const asked = { params: nameable(params), query: (query ?? new URLSearchParams()) as URLSearchParams, headers };
@@ -157,6 +155,11 @@ async function answerWithin(
   const { lease } = reply;
   if (gone.aborted) lease?.release();
   else if (lease) gone.addEventListener('abort', () => lease.release(), { once: true });
+  return brokerReply(reply);
+}
+
+/** As it would come over the network. */
+export function brokerReply(reply: Reply): BrokerReply {
   const own = new Map(Object.entries(reply.headers ?? {}).map(([name, value]) => [name.toLowerCase(), `${value}`]));
   return {
     status: reply.status,

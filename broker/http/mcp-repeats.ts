@@ -6,10 +6,22 @@ import { agentRepeats } from '../calls/mcp-repeats.ts';
 import type { Services } from '../services.ts';
 import { CallerIdentity } from '../wire/action.ts';
 
-/** Those of one agent. */
-export function storedRepeats({ broker }: Pick<Services, 'broker'>, who: AgentPrincipal): Repeats {
+/** Those of one agent. `failed`: logs why something could not be noted of a call that was submitted. */
+export function storedRepeats(
+  { broker }: Pick<Services, 'broker'>,
+  who: AgentPrincipal,
+  failed: (error: unknown) => unknown,
+): Repeats {
   const own = agentRepeats(broker, who);
-  return { ...own, begin: (hash, reason) => own.begin(hash, { key: newRepeat(reason).key, reason }) };
+  const noted = async (note: Promise<void>) => void (await note.catch(failed));
+  return {
+    find: own.find,
+    begin: (hash, reason) => own.begin(hash, { key: newRepeat(reason).key, reason }),
+    held: (...words) => noted(own.held(...words)),
+    end: (...words) => noted(own.end(...words)),
+    endApproval: (id) => noted(own.endApproval(id)),
+    drop: (...words) => noted(own.drop(...words)),
+  };
 }
 
 /** By the hash that the organisation knows the person by, which an assertion has to be verified for. */

@@ -2,6 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
+import { errorOf } from '../../mcp/client/broker-error.ts';
+import { bodyOf } from '../../mcp/client/reply-body.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
@@ -11,7 +13,7 @@ import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
 import { countMessages, takeOpenPlace } from './mcp-places.ts';
-import { brokerPort } from './mcp-port.ts';
+import { brokerPort, brokerReply } from './mcp-port.ts';
 import { personKeyOf, storedRepeats } from './mcp-repeats.ts';
 import { insufficientScope, mayLook } from './mcp-scopes.ts';
 import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
@@ -57,8 +59,12 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   const session = sessionOf(request.headers);
   const client = brokerPort(context, gone);
   const permissions = permissionWatch(client, () => handler.notify.toolsChanged());
-  const repeats = storedRepeats(services, who);
-  const host = { client, permissions, repeats, personKey: personKeyOf(services, who), waitMs: MOST_WAIT_MS };
+  const failed = (error: unknown) => {
+    const reply = brokerReply(refusalReply(error, ROUTE, context, who));
+    return errorOf(reply, bodyOf(reply));
+  };
+  const repeats = storedRepeats(services, who, failed);
+  const host = { client, permissions, repeats, personKey: personKeyOf(services, who), failed, waitMs: MOST_WAIT_MS };
   const untold = !mayLook(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(

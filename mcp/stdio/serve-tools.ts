@@ -2,6 +2,7 @@
 import type { Writable } from 'node:stream';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Caller } from '../client/action.ts';
+import { BrokerError } from '../client/broker-error.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { personKeyAsNamed } from '../tools/person-key.ts';
 import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';
@@ -29,12 +30,17 @@ type Given = {
 /** Serves until the lines end. Returns the function that notifies the client of a changed list of tools. */
 export function serveTools(lines: FirstLines, output: Writable, given: Given): () => void {
   const { client, permissions, repeats, configured, waitMs, version, report, ended } = given;
+  const failed = (error: unknown) => {
+    report(error as Error);
+    return new BrokerError('internal_error', `The MCP server failed: ${(error as Error).message}`);
+  };
   const underway = new Map<string, Promise<Written>>();
   const servers = new Set<ReturnType<typeof toolServer>>();
   const transport = lineTransport(lines, output);
   serveStdio(
     () => {
-      const host = { client, repeats, underway, permissions, waitMs, configured, personKey: personKeyAsNamed };
+      const personKey = personKeyAsNamed;
+      const host = { client, repeats, underway, permissions, waitMs, configured, personKey, failed };
       const server = toolServer(host, { version, tellsChanges: true });
       servers.add(server);
       server.onclose = () => {

@@ -44,6 +44,7 @@ export const Structured = z.object({
   audit_id: z.string().optional(),
   code: z.string().optional().describe('Why not, for programs.'),
   detail: z.string().optional().describe('Why not, in words.'),
+  correlation_id: z.string().optional().describe('By which the log of the broker has the error. Tell the person.'),
   violating: z.array(z.string()).optional().describe('Recipients or repositories that the grant does not reach.'),
   retry_after_seconds: z.number().optional(),
   next: z.string().optional().describe('What to do now.'),

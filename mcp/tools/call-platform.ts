@@ -84,8 +84,13 @@ async function read(
 ): Promise<Written> {
   const outcome = await host.client.call(action, { signal, traceparent });
   if (outcome.kind === 'held') {
-    const { key } = await host.repeats.begin(hash, undefined);
-    await host.repeats.held(hash, key, outcome.approvalId);
+    try {
+      const { key } = await host.repeats.begin(hash, undefined);
+      await host.repeats.held(hash, key, outcome.approvalId);
+    } catch (error) {
+      // It is held all the same, which the client has to be told.
+      host.failed(error);
+    }
   }
   return { outcome, joins: false };
 }

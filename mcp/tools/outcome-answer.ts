@@ -86,6 +86,8 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
     code: error.code,
     detail: error.message,
     retry_after_seconds: error.retryAfterSeconds,
+    // Of a failure of the broker's own, which its log has in full.
+    ...((error.status ?? 0) >= 500 && { correlation_id: error.correlationId }),
     next: next(afterError(error, written)),
   });
 }

@@ -25,7 +25,8 @@ export type Begun = Repeat & {
 type Awaitable<T> = T | Promise<T>;
 
 /**
- * Store of pending calls. `hash`: of the call, by hashOf. `key`: distinguishes successive calls with this hash, so that a late
+ * Store of pending calls. What is noted of a call that was submitted (`held`, `end`, `endApproval`, `drop`) does not reject: its outcome is
+ * worth more, and an identical call has the same key until it is forgotten, so it is not made twice. `hash`: of the call, by hashOf. `key`: distinguishes successive calls with this hash, so that a late
  * update does not affect the next one.
  */
 export type Repeats = {

@@ -12,8 +12,9 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { listTools, TOOL_NAMES } from './catalog.ts';
-import type { Handed } from './handed.ts';
+import { answered, type Handed } from './handed.ts';
 import { introduction, TASKS_EXTENSION } from './introduction.ts';
+import { errorAnswer } from './outcome-answer.ts';
 import { declaredWith, requestOf } from './request-of.ts';
 import { runTool } from './run-tool.ts';
 import { cancelTask, getTask, taskCreated } from './tasks.ts';
@@ -21,6 +22,10 @@ import type { ToolHost } from './tool-host.ts';
 
 /** Timeout for the permissions in the first list: if the broker answers later, `tools/list_changed` follows. */
 const LIST_PATIENCE_MS = 350;
+
+/** After an error that nobody foresaw. Writes are known before they are submitted, so an identical one is the same call. */
+const AGAIN =
+  'Try once more with exactly the same arguments: that is safe, because no call is made twice. If it fails again, tell the person you work for.';
 
 const TaskId = { params: z.object({ taskId: z.string() }) };
 
@@ -48,7 +53,11 @@ export function toolServer(
   }));
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const handed = await runTool(host, requestOf(server, context, opensByError), params.name, params.arguments);
+    const request = requestOf(server, context, opensByError);
+    const handed = await runTool(host, request, params.name, params.arguments).catch((error: unknown) => {
+      if (error instanceof ProtocolError || request.signal.aborted) throw error;
+      return answered(errorAnswer(host.failed(error), false, () => AGAIN));
+    });
     if (handed === undefined)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,

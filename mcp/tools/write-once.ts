@@ -1,7 +1,6 @@
 /** Submits writes with one Idempotency-Key until the result is delivered. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action, CallOutcome } from '../client/action.ts';
-import type { Begun, Repeats } from './repeats.ts';
 import type { ToolHost } from './tool-host.ts';
 import type { Written } from './written.ts';
 
@@ -44,13 +43,6 @@ export async function writeOnce(
   if (outcome.kind === 'held') await repeats.held(hash, key, outcome.approvalId);
   // No other attempt, and this one was refused or never sent: there is nothing to deduplicate.
   else if (!joins && !isFinal(outcome) && !(outcome.kind === 'failed' && outcome.error.mayHaveActed))
-    await dropped(repeats, hash, begun);
-  return { outcome, key, joins };
-}
-
-/** Best effort: if deleting fails, the next identical call has the same key, which is harmless. */
-async function dropped(repeats: Repeats, hash: string, begun: Begun): Promise<void> {
-  try {
     await repeats.drop(hash, begun);
-  } catch {}
+  return { outcome, key, joins };
 }

@@ -34,7 +34,7 @@ const inStore = (store: StoreKind) => async (): Promise<Memory> => {
     world.clock.skewMs += ms;
     await purgeMcpRepeats(broker.store.db, broker.clock());
   };
-  return { repeats: storedRepeats(services, who), later };
+  return { repeats: storedRepeats(services, who, (error) => expect.fail(`${error}`)), later };
 };
 
 const onDisk = async (): Promise<Memory> => {

@@ -1,0 +1,69 @@
+/** What a client of /mcp is told where the store fails under a tool, and what whoever runs the broker reads of it. */
+import { sql } from 'kysely';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { givenWorld, shared } from '../world/given.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { ALLOW_ALL, DEMO_SCOPES } from '../world/world.ts';
+
+const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { name: 'x' } };
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+type Json = any;
+
+describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: ALLOW_ALL }));
+  const token = shared(async () => {
+    const decision = { name: 'unlucky', grants: EVERYTHING };
+    return await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, decision);
+  });
+  /** The errors that the broker logs from here on. */
+  const logged = (): Json[] => {
+    const errors: Json[] = [];
+    const spy = vi.spyOn(world.running.broker.log, 'error');
+    spy.mockImplementation(((fields: unknown) => void errors.push(fields)) as never);
+    onTestFinished(() => spy.mockRestore());
+    return errors;
+  };
+  const rename = async (from: string, to: string) =>
+    void (await sql`alter table ${sql.table(from)} rename to ${sql.table(to)}`.execute(world.running.broker.store.db));
+  const away = async () => {
+    await rename('mcp_repeats', 'mcp_repeats_away');
+    onTestFinished(() => rename('mcp_repeats_away', 'mcp_repeats'));
+  };
+  const call = async (data: object) => {
+    const params = { name: 'write_platform', arguments: { ...WRITE, data } };
+    const { status, text } = await callMcp(world.running.baseUrl, token.access_token, { method: 'tools/call', params });
+    expect(status, text).toBe(200);
+    return { text, result: JSON.parse(/^data: (.*)$/m.exec(text)![1]!).result as Json };
+  };
+
+  test('before a call begins: nothing is sent, the client is told so with an id, and the log has the error by that id', async () => {
+    const errors = logged();
+    await away();
+    const { text, result } = await call({ name: 'before' });
+    expect(result, text).toMatchObject({
+      isError: true,
+      structuredContent: { status: 'failed', code: 'internal_error' },
+    });
+    expect(text).not.toMatch(/mcp_repeats|does not exist|no such table/);
+    expect(world.upstream.seen).toEqual([]);
+    expect(errors).toEqual([{ err: expect.any(Error), correlationId: expect.any(String), path: '/mcp' }]);
+    expect(result.structuredContent.correlation_id).toBe(errors[0].correlationId);
+    expect(result.structuredContent.next).toContain('no call is made twice');
+  });
+
+  test('after a call was made: the client gets its answer, and the log has the error', async () => {
+    const errors = logged();
+    world.upstream.answer = async (_, response) => {
+      await away();
+      response.setHeader('content-type', 'application/json').end('{}');
+    };
+    const { text, result } = await call({ name: 'after' });
+    expect(result?.structuredContent, text).toMatchObject({ status: 'answered', upstream_status: 200 });
+    expect(errors).toEqual([{ err: expect.any(Error), correlationId: expect.any(String), path: '/mcp' }]);
+  });
+});
