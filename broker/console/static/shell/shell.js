@@ -76,7 +76,8 @@ function Navigation({ here, children }) {
   useLayoutEffect(() => {
     const show = () => {
       const current = nav.current?.querySelector('[aria-current]');
-      current?.scrollIntoView({ inline: 'center', block: 'nearest', behavior: 'instant' });
+      // Not scrollIntoView, which moves the page, too, when the tabs are above the window.
+      if (nav.current && current) nav.current.scrollLeft += middleOf(current) - middleOf(nav.current);
       look();
     };
     // The tabs change their width with the window, and when the number of what waits comes or goes.
@@ -85,6 +86,12 @@ function Navigation({ here, children }) {
     return () => width.disconnect();
   }, [here]);
   return html`<nav aria-label="Console" ref=${nav} data-beyond=${beyond} onScroll=${look}><ul role="list">${children}</ul></nav>`;
+}
+
+/** @param {Element} element */
+function middleOf(element) {
+  const { left, right } = element.getBoundingClientRect();
+  return (left + right) / 2;
 }
 
 /** @param {{ live: boolean | undefined }} props */
