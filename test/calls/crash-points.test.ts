@@ -160,7 +160,8 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
   });
 
   test('R6 after the answer of an approved call is stored: the agent reads it, and it is not sent again', async () => {
-    expect(saw.get('R6')).toBe('a reset');
+    // Whoever decided waits for the call, unless its claim was taken over, as where heartbeats of 250 ms come late.
+    expect(saw.get('R6')).toBeOneOf(['a reset', expect.stringMatching(/"executed_at":null/)]);
     const { body } = await agent.get(`/v1/approvals/${held.get('R6')}?wait=20`);
     expect(body).toMatchObject({ status: 'approved', executed_at: expect.any(String), result: { status: 200 } });
     const replays = (await rowsOf('R6')).filter(({ id }) => id === body.audit_id);
