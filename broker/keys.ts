@@ -11,11 +11,11 @@ import {
 } from './crypto/key-set.ts';
 import type { Instant } from './policy/facts.ts';
 import { present } from './policy/present.ts';
-import type { SigningKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import { listSigningKeys, putFirstSigningKey, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
 import type { Store } from './store/store.ts';
 import { readStored, StoredPublicJwk } from './store/stored-json.ts';
+import type { SigningKeyTable } from './store/tables/installation.ts';
 import type { Vault } from './vault.ts';
 
 export type KeyUse = SigningKeyTable['use'];

@@ -9,7 +9,6 @@ import { generateSigningKey } from './crypto/key-set.ts';
 import { publishedSealingKey } from './crypto/sealed-secret.ts';
 import type { Instant } from './policy/facts.ts';
 import { present } from './policy/present.ts';
-import type { SecretKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import {
   destroyReplacedSecretKeys,
@@ -19,6 +18,7 @@ import {
   replaceSecretKey,
 } from './store/secret-keys.ts';
 import { readStored, StoredPublicJwk } from './store/stored-json.ts';
+import type { SecretKeyTable } from './store/tables/registrations.ts';
 
 /** How long a key that was replaced still opens: whoever read the set just before has until then to send. */
 export const OPENS_ON_MS = 24 * 3_600_000;

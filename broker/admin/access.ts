@@ -13,7 +13,8 @@ import { present } from '../policy/present.ts';
 import { listConnections } from '../store/connections.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { AccessRequestTable } from '../store/tables/rules.ts';
 
 export type ReasonCode = AccessRequestTable['reason_code'];
 

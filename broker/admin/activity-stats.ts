@@ -11,7 +11,7 @@ import {
   type Span,
 } from '../store/activity-counts.ts';
 import { findAgentNames } from '../store/agent-names.ts';
-import type { ActivityCountTable } from '../store/schema.ts';
+import type { ActivityCountTable } from '../store/tables/calls.ts';
 import { DAY_MS, HOUR_MS, momentOf, sumOf } from './count-activity.ts';
 import { bucketsOf, type Step } from './time-buckets.ts';
 

@@ -17,7 +17,7 @@ import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listBreakersOpenAt } from '../store/breakers.ts';
 import { findOwner } from '../store/organisations.ts';
 import { findPolicy } from '../store/policies.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
 import { ChangeRefused } from './refused.ts';

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listGrants } from '../store/agents.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import { readScopes } from '../store/stored-terms.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { Installation } from '../token-source/app-installation.ts';
 import { appKeyOf, askAsApp, jsonOf } from '../token-source/app-request.ts';
 

@@ -4,7 +4,7 @@ import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record
 import { present } from '../policy/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
 import { findPolicy } from '../store/policies.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

@@ -26,9 +26,9 @@ import {
   type SinkWithLog,
 } from '../store/audit-sinks.ts';
 import { findReceiptLog } from '../store/receipt-logs.ts';
-import type { AuditSinkTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { AuditSinkTable } from '../store/tables/receipt-log.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A sink as owners see it. */

@@ -10,8 +10,8 @@ import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
-import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Whether an agent authenticates with a key of its own, and so can be given one. */

@@ -7,8 +7,9 @@ import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import type { ConnectionTable, GrantTable } from '../store/schema.ts';
 import { readScopes } from '../store/stored-terms.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { type Remaining, whatRemains } from './access.ts';
 import {
   changedGrant,

@@ -16,9 +16,9 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import { tryChannel } from '../notify/try-channel.ts';
 import { addChannel, changeChannel, deleteChannel, findChannel, listChannels } from '../store/notice-channels.ts';
-import type { NoticeChannelTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A channel as owners see it. */

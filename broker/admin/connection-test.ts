@@ -11,7 +11,7 @@ import { accountIn } from '../oauth-client/account.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { storeTest } from '../store/connection-outcomes.ts';
-import type { ConnectionTable } from '../store/schema.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { describeInstallation } from './app-test.ts';
 import { loadConnection } from './find-connection.ts';
 import { freshCredential } from './fresh-credential.ts';

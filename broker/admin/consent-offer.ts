@@ -6,8 +6,9 @@ import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { listPolicies } from '../store/policies.ts';
-import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readScopes } from '../store/stored-terms.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { isOffered } from './mcp-consent.ts';
 import { splitScopes } from './new-agent.ts';
 

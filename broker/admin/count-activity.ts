@@ -18,8 +18,8 @@ import {
   rowsToCount,
 } from '../store/activity-counts.ts';
 import { listOrganisations } from '../store/organisations.ts';
-import type { ActivityCountTable } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
+import type { ActivityCountTable } from '../store/tables/calls.ts';
 import { inTransaction } from '../store/transaction.ts';
 
 export const HOUR_MS = 3_600_000;

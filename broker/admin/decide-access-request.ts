@@ -10,8 +10,9 @@ import { present } from '../policy/present.ts';
 import { decideAccessRequest, findAccessRequest, type ShownRequest } from '../store/access-requests.ts';
 import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import type { AccessRequestTable, ConnectionTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { AccessRequestTable, GrantTable } from '../store/tables/rules.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { type Remaining, whatRemains } from './access.ts';
 import {

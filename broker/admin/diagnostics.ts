@@ -3,7 +3,7 @@ import type { Broker } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { findAgent } from '../store/agents.ts';
 import { countDiagnostics, listDiagnostics, putDiagnostic, type ReportedDiagnostic } from '../store/diagnostics.ts';
-import type { AgentTable, DiagnosticTable } from '../store/schema.ts';
+import type { AgentTable, DiagnosticTable } from '../store/tables/agents.ts';
 
 /** More of one agent and its children in a day help nobody, and would fill the store. */
 export const MOST_REPORTS_A_DAY = 500;

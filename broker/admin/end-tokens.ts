@@ -4,7 +4,8 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
 import { forgetRegistration } from '../oauth-client/registration.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { ConnectionTable, PersonTokenTable, UpstreamTokenTable } from '../store/schema.ts';
+import type { ConnectionTable, UpstreamTokenTable } from '../store/tables/connections.ts';
+import type { PersonTokenTable } from '../store/tables/people.ts';
 import { revokeAppTokens } from '../token-source/app-revocation.ts';
 import { revokeGiven } from './revoke-given.ts';
 

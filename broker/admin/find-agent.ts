@@ -1,6 +1,6 @@
 import { findAgent } from '../store/agents.ts';
-import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** An agent by its uuid or its agent id, for an owner. Throws ChangeRefused: there is none, or it was deleted. */

@@ -3,8 +3,8 @@ import { loadManifests } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { present } from '../policy/present.ts';
 import { findConnection, listConnections } from '../store/connections.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A connection with the manifest of its platform. */

@@ -2,7 +2,7 @@ import { statusAt } from '../audit/approval-state.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Uses } from '../broker.ts';
 import { findRegistrationByToken } from '../store/registrations.ts';
-import type { RegistrationTable } from '../store/schema.ts';
+import type { RegistrationTable } from '../store/tables/registrations.ts';
 
 /** How often the store is asked though nothing was heard: a missed notice costs no more than this. */
 const LOOK_MS = 15_000;

@@ -3,7 +3,7 @@
 import type { Credential } from '../calls/credentials.ts';
 import { type CallCredential, isDue, isRequest, renewerOf, type TokenServices } from '../calls/token-renewal.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { ConnectionTable } from '../store/schema.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { isExpired } from '../token-source/access-token.ts';
 import type { Installation } from '../token-source/app-installation.ts';
 import { tokenRequestAt } from '../token-source/token-request.ts';

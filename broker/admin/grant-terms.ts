@@ -13,9 +13,11 @@ import type { Constraints, Instant, JsonObject } from '../policy/facts.ts';
 import { findAgent, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { findPlatform } from '../store/governed-versions.ts';
-import type { AgentTable, ConnectionTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** What is absent stays as it is. */

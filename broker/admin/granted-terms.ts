@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { checkReferences } from '../config-file/check-references.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Constraints, Instant, JsonObject } from '../policy/facts.ts';
-import type { GrantTable, ScopesOn } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import { StoredConstraints } from '../store/stored-terms.ts';
+import type { ScopesOn } from '../store/tables/registrations.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { limitsRepos } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 

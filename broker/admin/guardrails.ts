@@ -6,9 +6,9 @@ import { lockOrganisation } from '../store/governance.ts';
 import { findGuardrailRules, putGuardrails } from '../store/governed-versions.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listGuardrailVersions as listVersions } from '../store/policies.ts';
-import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
+import type { OrganisationTable } from '../store/tables/organisations.ts';
 import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
 import { nextOf, type RuleVersion, readVersions } from './rule-versions.ts';
 

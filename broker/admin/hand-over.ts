@@ -2,7 +2,8 @@
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { listAgents, updateAgent } from '../store/agents.ts';
 import { listOwners } from '../store/organisations.ts';
-import type { AgentTable, OwnerTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { loadAgent } from './find-agent.ts';
 import { listedChanges } from './listed-changes.ts';
 import { ChangeRefused } from './refused.ts';

@@ -18,7 +18,8 @@ import {
   listInvites as listStored,
   putInvite,
 } from '../store/invites.ts';
-import type { AgentTable, InviteTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { InviteTable } from '../store/tables/registrations.ts';
 import { refuseSharedKey } from './bind.ts';
 import { checkRecipients, describeGranted, type GrantedOn, limitsAnyRepos, readGranted } from './granted-terms.ts';
 import { choosePolicy, knownScopes, makeAgent, newIds, refuseTakenName, refuseUnknownScopes } from './new-agent.ts';

@@ -4,7 +4,7 @@ import { announceConsent, changeOfConsent, changeOfWaiting } from '../people/con
 import { beginAfterConsent, type SessionCookie } from '../people/sessions.ts';
 import { findObtainedTokens, movePersonTokens } from '../store/people.ts';
 import { completeConsent } from '../store/person-consents.ts';
-import type { PersonConsentTable } from '../store/schema.ts';
+import type { PersonConsentTable } from '../store/tables/people.ts';
 import { type Consenting, isBrowserOf, loadForPeople, needsOwner, over } from './person-consent.ts';
 import { discard, endKept, revokeReplaced } from './person-tokens.ts';
 

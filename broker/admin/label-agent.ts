@@ -3,9 +3,9 @@ import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record
 import { inOrder, storedLabels } from '../policy/labels.ts';
 import { present } from '../policy/present.ts';
 import { findAgent, listLabels, updateAgent } from '../store/agents.ts';
-import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readLabels } from '../store/stored-terms.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

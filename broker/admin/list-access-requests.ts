@@ -3,7 +3,8 @@ import type { Broker, Uses } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { findAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
 import { listGrants } from '../store/agents.ts';
-import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { findGrantContext } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 

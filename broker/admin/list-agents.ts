@@ -4,7 +4,7 @@ import type { Instant } from '../policy/facts.ts';
 import { listShownAgents } from '../store/agents.ts';
 import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listBreakersOpenAt } from '../store/breakers.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 
 /** For how long children are listed after their end, and over how long calls are counted. */
 export const DAY_MS = 24 * 3600 * 1000;

@@ -1,7 +1,8 @@
 import type { Broker } from '../broker.ts';
 import { listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
-import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { loadAgent } from './find-agent.ts';
 
 /** All grants of an agent, by platform, with the organisation's connections, which they name. Throws ChangeRefused. */

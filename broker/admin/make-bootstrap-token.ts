@@ -6,7 +6,7 @@ import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { hasKey, takesKey } from './bind.ts';
 import { setAgentStatus } from './change-agent-status.ts';
 import { loadAgent } from './find-agent.ts';

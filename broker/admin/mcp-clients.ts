@@ -5,9 +5,9 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { listGrants } from '../store/agents.ts';
 import { endMcpAuthorisation, type ListedAuthorisation, listMcpAuthorisations } from '../store/mcp-authorisations.ts';
-import type { GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readScopes } from '../store/stored-terms.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { mergeScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

@@ -10,8 +10,10 @@ import type { Instant } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
 import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';
 import { keepOAuthRecord, useOAuthRecord } from '../store/oauth-records.ts';
-import type { AgentTable, McpAuthorisationTable, OwnerTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable, McpAuthorisationTable } from '../store/tables/agents.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
+import type { ScopesOn } from '../store/tables/registrations.ts';
 import { choosePolicy, makeAgent, newIds, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

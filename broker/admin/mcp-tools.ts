@@ -6,9 +6,9 @@ import { present } from '../policy/present.ts';
 import { effectOf, type ToolEffect, toolState } from '../policy/tool.ts';
 import { acceptOffered, findTool, listTools, type ToolPlace } from '../store/mcp-tools.ts';
 import { listPlatforms } from '../store/platforms.ts';
-import type { McpToolTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
+import type { McpToolTable } from '../store/tables/platforms.ts';
 import { askServer } from './ask-mcp-server.ts';
 import { ChangeRefused } from './refused.ts';
 

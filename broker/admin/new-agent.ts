@@ -7,8 +7,9 @@ import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findLiveAgentNamed, putAgent, putGrant } from '../store/agents.ts';
 import { findPolicy } from '../store/policies.ts';
-import type { AgentTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { ScopesOn } from '../store/tables/registrations.ts';
 import { type GrantedOn, termsOf } from './granted-terms.ts';
 import { ChangeRefused } from './refused.ts';
 

@@ -11,9 +11,9 @@ import type { StoreRestored } from '../policy/store-restored.ts';
 import { readAgentsStopped } from '../store/agents-stopped.ts';
 import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
 import { readRestored } from '../store/restored.ts';
-import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { OrganisationTable } from '../store/tables/organisations.ts';
 
 /** By the names of the API. */
 export type Settings = {

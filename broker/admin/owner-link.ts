@@ -4,7 +4,7 @@ import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record
 import { signInLink } from '../auth/sign-in-link.ts';
 import type { Uses } from '../broker.ts';
 import { findOwner } from '../store/organisations.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**

@@ -15,8 +15,9 @@ import {
 } from '../store/organisations.ts';
 import { listPasskeysOfAll } from '../store/passkeys.ts';
 import { isRowFault } from '../store/row-fault.ts';
-import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { PasskeyTable } from '../store/tables/approvals.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { agentsNamed } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

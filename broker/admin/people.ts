@@ -12,7 +12,7 @@ import {
   movePersonTokens,
   type PersonTokenFilter,
 } from '../store/people.ts';
-import type { PersonTokenTable } from '../store/schema.ts';
+import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { Connecting } from './connections.ts';
 import { endKept, revokePersonTokens, revokeReplaced } from './person-tokens.ts';
 import { ChangeRefused } from './refused.ts';

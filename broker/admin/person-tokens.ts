@@ -1,7 +1,7 @@
 /** Tokens of people come and go: replaced, thrown away, and revoked where they are from. */
 import { readFacts } from '../oauth-client/facts.ts';
 import { deletePersonTokens, findObtainedTokens, listPersonTokens, lockPerson } from '../store/people.ts';
-import type { PersonConsentTable, PersonTokenTable } from '../store/schema.ts';
+import type { PersonConsentTable, PersonTokenTable } from '../store/tables/people.ts';
 import type { Connecting } from './connections.ts';
 import { loadConnection } from './find-connection.ts';
 import { revokeGiven } from './revoke-given.ts';

@@ -4,8 +4,8 @@ import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
 import { listPlatforms, type PlatformInForce, switchPlatform as switchStored } from '../store/platforms.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** A platform with the manifest in force and its connections, credentials sealed. */

@@ -16,9 +16,10 @@ import {
   findChannel,
   listChannelsOfOwner,
 } from '../store/notice-channels.ts';
-import type { NoticeChannelTable, OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** Nobody carries more; each gets every message. */

@@ -11,8 +11,10 @@ import {
   listRegistrations as listStored,
   type ShownRegistration,
 } from '../store/registrations.ts';
-import type { OwnerTable, PolicyTable, RegistrationTable, ScopesOn } from '../store/schema.ts';
 import { readStored, ScopesOnPlatforms } from '../store/stored-json.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
+import type { RegistrationTable, ScopesOn } from '../store/tables/registrations.ts';
+import type { PolicyTable } from '../store/tables/rules.ts';
 import { choosePolicy, knownScopes } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

@@ -16,8 +16,8 @@ import {
 } from '../store/open-registrations.ts';
 import { findOwner } from '../store/organisations.ts';
 import { putRegistration } from '../store/registrations.ts';
-import type { ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { ScopesOn } from '../store/tables/registrations.ts';
 
 /** How long an owner has to decide. */
 export const REGISTRATION_MS = 24 * 3_600_000;

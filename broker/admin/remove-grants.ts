@@ -3,7 +3,8 @@
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
 import { deleteGrant, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
-import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { loadAgent } from './find-agent.ts';
 import { describeGrant } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';

@@ -2,7 +2,7 @@
 import type { Uses } from '../broker.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { inTurns } from '../runtime/in-turns.ts';
-import type { PersonTokenTable } from '../store/schema.ts';
+import type { PersonTokenTable } from '../store/tables/people.ts';
 import type { ReadConnection } from './find-connection.ts';
 
 /** A server that is down must not keep an owner waiting once for each person. */

@@ -8,13 +8,13 @@ import type { Secret } from '../crypto/secret.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import type { Instant } from '../policy/facts.ts';
-import type { SecretAuthorizationTable } from '../store/schema.ts';
 import {
   listSecretAuthorizations as listStored,
   putSecretAuthorization,
   removeSecretAuthorization as removeStored,
 } from '../store/secret-authorizations.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
+import type { SecretAuthorizationTable } from '../store/tables/registrations.ts';
 import { checkTerms, findGrant, findGrantContext } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 

@@ -9,9 +9,10 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
-import type { AgentTable, ConnectionTable } from '../store/schema.ts';
 import { endStaticKey, type ListedStaticKey, listStaticKeys, putStaticKey } from '../store/static-keys.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 

@@ -2,8 +2,8 @@
 import type { Uses } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAccessRequests } from '../store/access-requests.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 
 const MOST = 500;
 

@@ -14,7 +14,8 @@ import {
   putAccessRequest,
 } from '../store/access-requests.ts';
 import { lockPending } from '../store/approvals.ts';
-import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { AccessRequestTable } from '../store/tables/rules.ts';
 
 /** Limit for an agent with its children: long lists are approved without being read. */
 const MAX_OPEN_REQUESTS = 20;

@@ -4,8 +4,8 @@ import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { SENTENCE_FORMAT, type Sentence } from '../sentences/part.ts';
 import { sentenceOfPath } from '../sentences/sentences.ts';
-import type { ApprovalTable } from '../store/schema.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { openSentence } from './sealed.ts';
 
 const StoredSentence = z.strictObject({

@@ -3,7 +3,8 @@ import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { findApproval, holdsRead, listApprovalsOf } from '../store/approvals.ts';
-import type { AgentTable, ApprovalTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { openResult } from './sealed.ts';
 
 type Whose = Pick<AgentTable, 'organisation_id' | 'id'>;

@@ -6,7 +6,7 @@ import type { Changing } from '../audit/record-change.ts';
 import type { Broker, Uses } from '../broker.ts';
 import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/schema.ts';
+import type { PasskeyTable } from '../store/tables/approvals.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
 import { issueChallenge, judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';

@@ -4,7 +4,7 @@ import { type AuditEvent, eventRow } from '../audit/event-row.ts';
 import type { Recording } from '../audit/recorder.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { clearRestoredCounter, disableRegressed } from '../store/passkeys.ts';
-import type { PasskeyTable } from '../store/schema.ts';
+import type { PasskeyTable } from '../store/tables/approvals.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 
 /**

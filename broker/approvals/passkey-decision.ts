@@ -6,7 +6,7 @@ import type { Changing } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
 import { passkeyDecidersIn } from '../policy/passkey-deciders.ts';
 import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { type Decided, decideHeldIf } from './decide.ts';
 import { type PreparedStanding, prepareStanding } from './make-standing.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';

@@ -3,8 +3,9 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server';
-import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
+import type { PasskeyTable } from '../store/tables/approvals.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { RelyingParty } from './passkey-client-data.ts';
 
 /**

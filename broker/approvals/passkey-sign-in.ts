@@ -5,7 +5,7 @@ import type { Recording } from '../audit/recorder.ts';
 import type { Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { usePasskey } from '../store/passkeys.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import { useChallenge } from '../store/used-challenges.ts';
 import { NOT_VERIFIED, verifyAnybody } from './passkey-assertion.ts';

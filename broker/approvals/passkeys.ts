@@ -2,7 +2,8 @@
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { listPasskeys as listStored, removePasskey as remove, renamePasskey as rename } from '../store/passkeys.ts';
-import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
+import type { PasskeyTable } from '../store/tables/approvals.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { told } from './passkey-enrolment.ts';
 import { transportsOf } from './passkey-options.ts';

@@ -1,7 +1,7 @@
 /** What a platform said when it refused an approved call, for whoever approved it. */
 import type { Broker } from '../broker.ts';
 import type { JsonObject } from '../policy/facts.ts';
-import type { ApprovalTable } from '../store/schema.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { readResult } from './own-approvals.ts';
 import { summarisesFailure } from './sealed.ts';
 

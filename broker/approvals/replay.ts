@@ -23,7 +23,7 @@ import type { AuditRow } from '../store/audit.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
-import type { ApprovalTable } from '../store/schema.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import type { Action } from '../wire/action.ts';
 import { eventOfHeld, readHeldRequest, recordOfHeld } from './held-call.ts';
 import { actionOf, addressOf, callerOf, type HeldCaller, rawOf } from './held-request.ts';

@@ -2,8 +2,8 @@
 import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { Basis, JsonObject } from '../policy/facts.ts';
-import type { ApprovalTable } from '../store/schema.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 
 type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;
 

@@ -1,8 +1,8 @@
 /** The state of an approval at a given time (specification, States and transitions, Approval). */
 import { z } from 'zod';
 import type { Instant } from '../policy/facts.ts';
-import type { ApprovalTable } from '../store/schema.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 
 type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;
 

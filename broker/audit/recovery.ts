@@ -7,7 +7,7 @@ import type { KeysToRelease } from '../store/keys-to-release.ts';
 import { endRefreshClaims } from '../store/oauth-tokens.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
-import type { ApprovalTable } from '../store/schema.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { AuditUnavailable } from './audit-unavailable.ts';
 import type { ApprovalChanges } from './changes.ts';
 import { STOPPED_IN_FLIGHT } from './execution-error.ts';

@@ -2,8 +2,9 @@ import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { putOneTimeToken } from '../store/one-time-tokens.ts';
-import type { AgentTable, OneTimeTokenTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { OneTimeTokenTable } from '../store/tables/registrations.ts';
 
 /** A bootstrap token expires after a day. */
 const BOOTSTRAP_MS = 24 * 3_600_000;

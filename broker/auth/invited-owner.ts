@@ -1,7 +1,7 @@
 /** Maps a person who signed in at the identity provider to an existing owner. Creates no owner. */
 import type { Broker } from '../broker.ts';
 import { findIdentifiedOwners, type ProviderIdentity, pinIdentity } from '../store/owner-identities.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { OwnerPrincipal } from './principal.ts';
 
 export type InvitedOwner =

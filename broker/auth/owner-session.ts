@@ -7,7 +7,7 @@ import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { endSession, findOwnerOfSession } from '../store/ended-sessions.ts';
 import { noteSignIn } from '../store/organisations.ts';
-import type { EndedSessionTable, OwnerTable } from '../store/schema.ts';
+import type { EndedSessionTable, OwnerTable } from '../store/tables/organisations.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
 import { readSessionCookie } from './session-cookie.ts';
 

@@ -1,5 +1,5 @@
 import type { FactsRow } from '../store/facts-columns.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 
 /** The authenticated party. */
 export type Principal = AgentPrincipal | OwnerPrincipal | LocalPrincipal;

@@ -2,8 +2,8 @@ import type { Broker } from '../broker.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import { putOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { findOwner } from '../store/organisations.ts';
-import type { OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 
 const LINK_MS = 15 * 60_000;
 

@@ -14,8 +14,9 @@ import type { Ask } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findDeeds, putDeeds } from '../store/agent-deeds.ts';
 import { isRowFault } from '../store/row-fault.ts';
-import type { AgentDeedTable, Bit } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentDeedTable } from '../store/tables/approvals.ts';
+import type { Bit } from '../store/tables/column-types.ts';
 
 /** About 20 MB when it is full; what is not in here is asked of the store, or stored once more. */
 const REMEMBERED = 100_000;

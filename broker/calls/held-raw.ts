@@ -6,7 +6,7 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
 import { endHeldJoin, type FoundJoin, findHeldJoins } from '../store/held-joins.ts';
-import type { ApprovalTable } from '../store/schema.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /**

@@ -16,7 +16,7 @@ import {
   reserveResponseBytes,
 } from '../store/idempotency.ts';
 import type { KeysToRelease } from '../store/keys-to-release.ts';
-import type { IdempotencyTable } from '../store/schema.ts';
+import type { IdempotencyTable } from '../store/tables/calls.ts';
 
 /** How long the answer to a key is known. */
 export const LIFETIME_MS = 24 * 3600 * 1000;

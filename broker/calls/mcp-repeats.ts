@@ -2,7 +2,7 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
-import type { McpRepeatTable } from '../store/schema.ts';
+import type { McpRepeatTable } from '../store/tables/calls.ts';
 
 /** As long as an Idempotency-Key is good for. */
 const KEPT_MS = 24 * 3600 * 1000;

@@ -13,7 +13,7 @@ import type { JsonObject } from '../policy/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
-import type { McpToolTable } from '../store/schema.ts';
+import type { McpToolTable } from '../store/tables/platforms.ts';
 import { rollback } from '../store/transaction.ts';
 
 /** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */

@@ -8,7 +8,7 @@ import { present } from '../policy/present.ts';
 import { actsAs, type ToolState, toolState } from '../policy/tool.ts';
 import { toolOf } from '../policy/tool-endpoint.ts';
 import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
-import type { McpToolTable } from '../store/schema.ts';
+import type { McpToolTable } from '../store/tables/platforms.ts';
 import type { Call } from './call.ts';
 
 export type ToolOnFile = {

@@ -6,7 +6,7 @@ import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { markHeldJoin } from '../store/held-joins.ts';
-import type { ApprovalTable } from '../store/schema.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import type { Acted } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { findJoined, type HeldEnd, readHeld } from './held-raw.ts';

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { PlatformUrl } from '../platforms/fields.ts';
-import { NOTICE_EVENTS } from '../store/schema.ts';
+import { NOTICE_EVENTS } from '../store/tables/notices.ts';
 import { CHAT_KINDS } from './chat-channels.ts';
 import { name } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';

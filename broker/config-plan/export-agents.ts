@@ -4,8 +4,9 @@ import { beginOfSpan } from '../config-file/expiry.ts';
 import type { Path } from '../config-file/problems.ts';
 import { GovernanceDocument, type GovernanceDocumentInput } from '../config-file/schema.ts';
 import type { Instant } from '../policy/facts.ts';
-import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readLabels, readScopes } from '../store/stored-terms.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import type { Present } from './present.ts';
 
 type Agents = NonNullable<GovernanceDocumentInput['agents']>;

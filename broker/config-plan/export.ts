@@ -11,9 +11,9 @@ import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.t
 import type { Instant } from '../policy/facts.ts';
 import { pacer } from '../runtime/pace.ts';
 import { findOrganisation } from '../store/organisations.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import { listStandingApprovals } from '../store/standing-approvals.ts';
 import type { Db } from '../store/store.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { exportAgents } from './export-agents.ts';
 import { exportPlatform } from './export-platform.ts';
 import { UnknownOrganisation } from './plan.ts';

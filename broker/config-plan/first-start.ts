@@ -4,8 +4,8 @@ import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.t
 import type { Instant } from '../policy/facts.ts';
 import { putPolicy } from '../store/governed-versions.ts';
 import { listOrganisations, putOrganisation, putOwner } from '../store/organisations.ts';
-import type { OrganisationTable, OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
 
 /** How long a held call waits, unless the organisation says otherwise (decisions, Approvals). */
 const APPROVAL_TTL_MS = 24 * 3_600_000;

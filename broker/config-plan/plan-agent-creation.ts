@@ -3,7 +3,7 @@
 import { agentRow, newIds } from '../admin/new-agent.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { inOrder, storedLabels } from '../policy/labels.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import type { AgentKey } from './plan-keys.ts';
 import { addNew, type Planning } from './planning.ts';
 

@@ -7,7 +7,7 @@ import { missingIn, secretIn, secretKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { addChannel, changeChannel, deleteChannel } from '../store/notice-channels.ts';
-import type { NoticeChannelTable } from '../store/schema.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 
 /** The section is complete: what it does not list goes. Channels of one person stand in no file, and stay. */

@@ -12,7 +12,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { changeConnection, deleteConnection, endForConnection, putConnection } from '../store/connections.ts';
-import type { ConnectionTable } from '../store/schema.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { deleteUpstreamTokens } from '../store/upstream-tokens.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Made, type Planning } from './planning.ts';
 

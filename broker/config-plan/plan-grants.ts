@@ -10,8 +10,9 @@ import type { GrantTerms } from '../config-file/terms.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { NOT_ON_PLAN } from '../entitlement.ts';
 import type { Constraints } from '../policy/facts.ts';
-import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import { addNew, addTogether, type Planning } from './planning.ts';
 
 type Wanted = { platformId: string; terms: GrantTerms; connectionId: string | null; path: Path };

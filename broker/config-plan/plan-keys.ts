@@ -6,8 +6,8 @@ import { difference } from '../config-file/differences.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import type { Instant } from '../policy/facts.ts';
-import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { addConflict, addProblem, addStep, type Made, type Planning } from './planning.ts';
 
 /** A key that was read: its PEM in normal form, and its fingerprint. */

@@ -8,7 +8,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { CallerIssuer } from '../people/caller-issuer.ts';
 import { KEEP_ALL } from '../policy/retention.ts';
 import { putOwner } from '../store/organisations.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { addProblem, addStep, type Planning } from './planning.ts';
 
 /** One issuer in one line of a plan, with all that is said of it. */

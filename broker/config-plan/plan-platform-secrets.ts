@@ -3,7 +3,7 @@
 import { whyNotPlatformSecret, writePlatformSecrets } from '../admin/platform-secrets.ts';
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
 import type { Secret } from '../crypto/secret.ts';
-import type { PlatformSecretTable } from '../store/schema.ts';
+import type { PlatformSecretTable } from '../store/tables/platforms.ts';
 import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
 import { addProblem, addStep, holdsSecret, leaveOut, type Planning } from './planning.ts';
 

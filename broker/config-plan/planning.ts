@@ -8,8 +8,9 @@ import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { EndedRequest } from '../store/revoke-agent.ts';
-import type { AgentTable, GrantTable, PolicyTable, PolicyVersionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { GrantTable, PolicyTable, PolicyVersionTable } from '../store/tables/rules.ts';
 import type { Vault } from '../vault.ts';
 import type { Present } from './present.ts';
 

@@ -15,17 +15,14 @@ import { countGivenTokens } from '../store/people.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
-import type {
-  AgentTable,
-  ConnectionTable,
-  GrantTable,
-  NoticeChannelTable,
-  OrganisationTable,
-  OwnerTable,
-  PlatformSecretTable,
-} from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
+import type { OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
+import type { PlatformSecretTable } from '../store/tables/platforms.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 
 export type Present = {
   organisation: OrganisationTable;

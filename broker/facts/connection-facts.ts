@@ -1,7 +1,7 @@
 /** What calls know of a connection. */
 import type { FactsRow } from '../store/facts-columns.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 
 /** The connection that a grant leads to. */
 export type ConnectionFacts = {

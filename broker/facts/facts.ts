@@ -4,8 +4,8 @@ import { breakerFacts } from '../policy/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
-import type { GrantTable } from '../store/schema.ts';
 import { readConstraints, readLabels, readScopes } from '../store/stored-terms.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
 import { type ConnectionFacts, connectionOf } from './connection-facts.ts';
 

@@ -3,8 +3,8 @@ import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { StandingTerms } from '../policy/standing-terms.ts';
-import type { StandingApprovalTable } from '../store/schema.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
+import type { StandingApprovalTable } from '../store/tables/approvals.ts';
 
 /** Another release may write other terms: what this one does not know stands in for nothing. */
 const FORMAT = 1;

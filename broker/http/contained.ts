@@ -1,6 +1,6 @@
 /** What keeps an agent from acting though its own status does not say so: its time, its parent, or a stop of all. */
 import type { Instant } from '../policy/facts.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 
 export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired', 'all_stopped'] as const;
 

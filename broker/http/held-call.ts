@@ -8,7 +8,7 @@ import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
 import type { HeldCall } from '../store/held-calls.ts';
-import type { ApprovalTable } from '../store/schema.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { shownSentence } from './sentence.ts';

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { ListedAgent as Listed } from '../admin/list-agents.ts';
 import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../policy/facts.ts';
-import type { AgentTable } from '../store/schema.ts';
 import { readLabels } from '../store/stored-terms.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
 import { CONTAINED, containedBy } from './contained.ts';
 import { instant } from './instant.ts';
 

@@ -12,8 +12,8 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { writeSecretParts } from '../platforms/secret-parts.ts';
 import type { Instant } from '../policy/facts.ts';
 import { doorOf } from '../proxy/raw-target.ts';
-import type { ConnectionTable } from '../store/schema.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { text } from '../wire/action.ts';
 import { instant } from './instant.ts';
 

@@ -2,8 +2,9 @@
 
 import { z } from 'zod';
 import { type Instant, REF_CHANGES } from '../policy/facts.ts';
-import type { ConnectionTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
+import type { GrantTable } from '../store/tables/rules.ts';
 
 export const Grant = z
   .object({

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../auth/owner-session.ts';
 import { sessionCookie } from '../auth/session-cookie.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { json, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
 

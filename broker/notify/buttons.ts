@@ -10,8 +10,9 @@ import { decodeBase64url } from '../crypto/base64url.ts';
 import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
 import { findApproval } from '../store/approvals.ts';
 import { findOrganisation } from '../store/organisations.ts';
-import type { ApprovalTable, NoticeChannelTable, NoticeDeliveryTable } from '../store/schema.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { ApprovalTable } from '../store/tables/approvals.ts';
+import type { NoticeChannelTable, NoticeDeliveryTable } from '../store/tables/notices.ts';
 import type { Sending } from './channel.ts';
 import type { Message } from './message.ts';
 

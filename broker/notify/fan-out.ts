@@ -15,15 +15,15 @@ import {
   putDeliveries,
   wasToldSince,
 } from '../store/notice-outbox.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
 import type {
   NoticeChannelTable,
   NoticeDeliveryTable,
   NoticeEvent,
   NoticeTable,
   SettledEvent,
-} from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
-import { readStored } from '../store/stored-json.ts';
+} from '../store/tables/notices.ts';
 import { kindOf } from './kinds.ts';
 import { quietUntil } from './quiet.ts';
 import { readSubject, type Subject } from './subject.ts';

@@ -2,7 +2,7 @@
 import { visibleLine } from '../console/static/visible.js';
 import type { Instant } from '../policy/facts.ts';
 import { plainSentence, type Sentence } from '../sentences/part.ts';
-import type { NoticeEvent } from '../store/schema.ts';
+import type { NoticeEvent } from '../store/tables/notices.ts';
 
 /**
  * A message. All of its texts are readable (hidden characters are shown by number), of one line, and bounded; none is escaped: each

@@ -7,7 +7,7 @@ import { makePlaces } from '../runtime/places.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { findChannel } from '../store/notice-channels.ts';
 import { listDue, listDueChannels } from '../store/notice-outbox.ts';
-import type { NoticeDeliveryTable } from '../store/schema.ts';
+import type { NoticeDeliveryTable } from '../store/tables/notices.ts';
 import { backoffMs, type Delivered, deliver } from './deliver.ts';
 import { fanOut } from './fan-out.ts';
 

@@ -12,8 +12,8 @@ import { findAgent } from '../store/agents.ts';
 import { findConnection } from '../store/connections.ts';
 import { findHeldCall } from '../store/held-calls.ts';
 import { findRegistration } from '../store/registrations.ts';
-import type { NoticeEvent } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { NoticeEvent } from '../store/tables/notices.ts';
 import { readable } from './message.ts';
 
 export type Subject = {

@@ -1,7 +1,7 @@
 /** From a request of Slack or Telegram to a click that is theirs. */
 import type { Broker } from '../broker.ts';
 import { findChannelById } from '../store/notice-channels.ts';
-import type { NoticeChannelTable } from '../store/schema.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { takesClicks } from './buttons.ts';
 import type { Sending } from './channel.ts';
 import { type Click, clickInSlack, clickInTelegram, isFromSlack, isFromTelegram } from './clicks.ts';

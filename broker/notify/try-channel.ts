@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { noteFailing, noteWorking } from '../store/notice-channels.ts';
-import type { NoticeChannelTable } from '../store/schema.ts';
+import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import { clicksUrl, takesClicks } from './buttons.ts';
 import type { Sent } from './channel.ts';
 import { telegramSecret } from './clicks.ts';

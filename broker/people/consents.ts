@@ -9,8 +9,8 @@ import type { Instant } from '../policy/facts.ts';
 import { lockPending } from '../store/approvals.ts';
 import { putPerson } from '../store/people.ts';
 import { countOpenConsents, findOpenConsent, findPersonConsent, putPersonConsent } from '../store/person-consents.ts';
-import type { PersonConsentTable, PersonTokenTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { PersonConsentTable, PersonTokenTable } from '../store/tables/people.ts';
 import { inTransaction, RolledBack, rollback } from '../store/transaction.ts';
 import type { Identified, People } from './people.ts';
 

@@ -1,8 +1,8 @@
 /** Browsers in which a person sees what they gave, and can withdraw it. */
 import type { Broker } from '../broker.ts';
 import { deletePersonSessions, listPersonSessions, putPersonSession } from '../store/person-sessions.ts';
-import type { PersonConsentTable, PersonSessionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { PersonConsentTable, PersonSessionTable } from '../store/tables/people.ts';
 
 /** Whoever signed in can do so again. */
 const SIGNED_IN_MS = 3600_000;

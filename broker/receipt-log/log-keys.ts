@@ -4,8 +4,8 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { present } from '../policy/present.ts';
 import { listLogKeys, putLogKey, retireLogKeys } from '../store/log-keys.ts';
-import type { LogKeyTable } from '../store/schema.ts';
 import { WHOLE_BROKER } from '../store/sealed.ts';
+import type { LogKeyTable } from '../store/tables/receipt-log.ts';
 import { generateNoteKey, logKey, type NoteKey } from './note.ts';
 
 type HasKeys = Pick<Broker, 'store' | 'vault' | 'clock'>;

@@ -20,9 +20,9 @@ import {
 } from '../store/audit-purges.ts';
 import { pushedTo } from '../store/audit-sinks.ts';
 import { findReceiptLog, listEntriesSince } from '../store/receipt-logs.ts';
-import type { AuditPurgeTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
+import type { AuditPurgeTable } from '../store/tables/receipt-log.ts';
 import { RolledBack, rollback } from '../store/transaction.ts';
 import { findIndex } from './find-place.ts';
 import { TILE_WIDTH } from './merkle.ts';

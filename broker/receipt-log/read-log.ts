@@ -3,8 +3,8 @@
 import type { Broker } from '../broker.ts';
 import { countPending } from '../store/log-pending.ts';
 import { findEntries, findNewestCheckpoint, findReceiptLog } from '../store/receipt-logs.ts';
-import type { LogCheckpointTable } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
+import type { LogCheckpointTable } from '../store/tables/receipt-log.ts';
 import { logKeysOf, newOrigin } from './log-keys.ts';
 import { consistencyProof } from './merkle.ts';
 import { checkpointNote, vkeyOf } from './note.ts';

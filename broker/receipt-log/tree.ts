@@ -2,8 +2,8 @@
 import { present } from '../policy/present.ts';
 import type { PendingRows } from '../store/log-pending.ts';
 import { findEntries, findTile, putEntries, putTile } from '../store/receipt-logs.ts';
-import type { LogEntriesTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import type { LogEntriesTable } from '../store/tables/receipt-log.ts';
 import { appendLeaves, type Edge, edgeTiles, leafHash, rootOfEdge, TILE_WIDTH, type TileReader } from './merkle.ts';
 
 const HASH_BYTES = 32;

@@ -1,8 +1,8 @@
 /** Access requests (specification, Access request): pending, decided, expired. */
 import type { AgentStatus } from '../policy/facts.ts';
 import { livingFamily } from './children.ts';
-import type { AccessRequestTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { AccessRequestTable } from './tables/rules.ts';
 
 /** Stores a new request. The database refuses a second pending one for the same agent, platform and scope. */
 export async function putAccessRequest(db: Db, request: AccessRequestTable): Promise<void> {

@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import type { AuditRow } from './audit.ts';
 import { firstIdOf } from './audit-search.ts';
-import type { ActivityCountTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { ActivityCountTable } from './tables/calls.ts';
 
 export type Dimension = ActivityCountTable['dimension'];
 export type Outcome = ActivityCountTable['outcome'];

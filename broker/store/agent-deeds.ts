@@ -1,6 +1,8 @@
 /** What agents did, each thing once: nothing but hashes. */
-import type { AgentDeedTable, Bit } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { AgentDeedTable } from './tables/approvals.ts';
+import type { Bit } from './tables/column-types.ts';
 
 type Place = Pick<AgentDeedTable, 'organisation_id' | 'agent_id'>;
 

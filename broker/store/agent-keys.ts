@@ -1,7 +1,7 @@
 /** Public keys of agents: the bound one, the agent that has a given key, and former keys. */
 import { sql } from 'kysely';
-import type { AgentTable, FormerKeyTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { AgentTable, FormerKeyTable } from './tables/agents.ts';
 
 /** Another agent of the organisation with this key, revoked and deleted ones too: a former key must not be reused. */
 export async function findOtherAgentWithKey(

@@ -1,8 +1,8 @@
 /** An organisation's agents a page at a time: found by words and filters, in the order that an owner chooses. */
 import { type RawBuilder, sql } from 'kysely';
 import type { AgentStatus } from '../policy/facts.ts';
-import type { AgentTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
 
 export type AgentFilter = {
   /** Each has to occur in the name, the id, the owner's address, the policy's name or the labels. */

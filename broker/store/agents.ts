@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
-import type { AgentTable, GrantTable } from './schema.ts';
 import { endStandingOfGrants } from './standing-approvals.ts';
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
+import type { GrantTable } from './tables/rules.ts';
 
 /** An organisation's agents without their children, oldest first; deleted ones only on request. */
 export async function listAgents(db: Db, organisationId: string, options = { deleted: false }): Promise<AgentTable[]> {

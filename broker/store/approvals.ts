@@ -5,8 +5,8 @@
 
 import type { AuditTable } from './audit-columns.ts';
 import { livingFamily } from './children.ts';
-import type { ApprovalTable, NewApproval } from './schema.ts';
 import type { Db } from './store.ts';
+import type { ApprovalTable, NewApproval } from './tables/approvals.ts';
 
 /** Stores a held call, its action sealed. */
 export async function putApproval(db: Db, approval: NewApproval): Promise<void> {

@@ -1,8 +1,9 @@
 /** Deleting audit rows that an organisation keeps no longer (migration 0047). */
 import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import { PURGED, type RetainedKind } from '../policy/retention.ts';
-import type { AuditPurgeTable, Schema } from './schema.ts';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
+import type { AuditPurgeTable } from './tables/receipt-log.ts';
 
 /** Organisations that do not keep everything, with what they keep as JSON; none whose restored store waits for a review. */
 export async function listRetentions(db: Db): Promise<{ id: string; retention: string }[]> {

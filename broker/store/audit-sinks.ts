@@ -1,7 +1,8 @@
 /** Where audits are pushed to (migration 0045), and how far each receiver has them. */
 import { sql } from 'kysely';
-import type { AuditSinkTable, LeaseTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { LeaseTable } from './tables/installation.ts';
+import type { AuditSinkTable } from './tables/receipt-log.ts';
 
 export type SinkRef = Pick<AuditSinkTable, 'organisation_id' | 'id'>;
 /** `log_size`: rows in the receipt log of its organisation. */

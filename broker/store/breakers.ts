@@ -1,7 +1,8 @@
 /** Strikes and open breakers. Only failures write here; the row is deleted when its breaker closes. */
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { BreakerTable, Schema } from './schema.ts';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
+import type { BreakerTable } from './tables/agents.ts';
 
 export type BreakerKey = Pick<BreakerTable, 'organisation_id' | 'agent_id' | 'cause' | 'key'>;
 export type BreakerLimits = { strikes: number; windowMs: number; openMs: number };

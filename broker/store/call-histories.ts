@@ -1,7 +1,7 @@
 /** What became of held calls: the rows of the hold, of the decision, and of the call that was made of it. */
 import type { AuditRow } from './audit.ts';
-import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { ApprovalTable } from './tables/approvals.ts';
 
 export type HistoryRow = Pick<
   AuditRow,

@@ -2,8 +2,9 @@
  * Children of agents. An agent's row counts its live ones: creating and ending a child updates that row first, which serialises
  * concurrent changes and orders locks so that there is no deadlock.
  */
-import type { AgentTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
 
 type Ref = { organisationId: string; id: string };
 

@@ -1,7 +1,7 @@
 /** What is known of whether a connection works: its last test, and the last calls on it that are on record. */
 import type { AuditRow } from './audit.ts';
-import type { ConnectionTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { ConnectionTable } from './tables/connections.ts';
 
 export type StoredTest = { at: number; revision: number; ok: boolean; upstreamStatus: number | null; detail: string };
 

@@ -1,8 +1,9 @@
 import type { TokenRowPlace } from './oauth-tokens.ts';
 import { deleteTokensOfPeople } from './people.ts';
-import type { ConnectionTable, NewConnection, PersonTokenTable, UpstreamTokenTable } from './schema.ts';
 import { endStaticKeysFor } from './static-keys.ts';
 import type { Db } from './store.ts';
+import type { ConnectionTable, NewConnection, UpstreamTokenTable } from './tables/connections.ts';
+import type { PersonTokenTable } from './tables/people.ts';
 import { deleteUpstreamTokens } from './upstream-tokens.ts';
 
 /** An organisation's connections, in a stable order, credentials sealed. */

@@ -1,7 +1,7 @@
 /** Agents' reports of unexpected responses. Ids are UUIDv7, so they sort by time. */
 import { firstIdOf } from './audit-search.ts';
-import type { DiagnosticTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { DiagnosticTable } from './tables/agents.ts';
 
 /** Stores a report. */
 export async function putDiagnostic(db: Db, diagnostic: DiagnosticTable): Promise<void> {

@@ -1,5 +1,5 @@
-import type { EndedSessionTable, OwnerTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { EndedSessionTable, OwnerTable } from './tables/organisations.ts';
 
 /**
  * The owner of a session, as the owner is now, and whether the session was signed out: one statement, because every

@@ -1,13 +1,9 @@
 /** The columns of a question for facts, once: what the statements select, in which order, and what a row therefore is. */
-import type {
-  AgentTable,
-  BreakerTable,
-  ConnectionTable,
-  GrantTable,
-  OrganisationTable,
-  PlatformTable,
-  PolicyTable,
-} from './schema.ts';
+import type { AgentTable, BreakerTable } from './tables/agents.ts';
+import type { ConnectionTable } from './tables/connections.ts';
+import type { OrganisationTable } from './tables/organisations.ts';
+import type { PlatformTable } from './tables/platforms.ts';
+import type { GrantTable, PolicyTable } from './tables/rules.ts';
 
 /** What the statements call the tables. Those that may have nothing to join are empty then, column by column. */
 type Tables = {

@@ -1,6 +1,7 @@
 /** The last applies of governance files, and what was in force before each. */
-import type { GovernanceApplyTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { GovernanceApplyTable } from './tables/organisations.ts';
 
 /** So many are kept of an organisation; the audit goes on knowing of older ones. */
 export const KEPT_APPLIES = 20;

@@ -1,6 +1,8 @@
 /** What applying a governance file needs beyond the statements of the aggregates. */
-import type { OneTimeTokenTable, OrganisationTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { OrganisationTable } from './tables/organisations.ts';
+import type { OneTimeTokenTable } from './tables/registrations.ts';
 
 /**
  * Locks the organisation until the transaction ends, so that concurrent applies are serialised and each plans on the result of

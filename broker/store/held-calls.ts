@@ -1,7 +1,7 @@
 /** Held calls for display: with their agent, connection, and the reason why they were held. */
 import { findApproval } from './approvals.ts';
-import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { ApprovalTable } from './tables/approvals.ts';
 
 export type HeldCallFilter = {
   status?: ApprovalTable['status'] | undefined;

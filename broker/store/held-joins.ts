@@ -1,6 +1,7 @@
 /** Held raw requests, to be found by whoever sends the same request again, on any replica. */
-import type { ApprovalTable, HeldJoinTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { ApprovalTable, HeldJoinTable } from './tables/approvals.ts';
 
 type Place = Pick<HeldJoinTable, 'organisation_id' | 'agent_id'>;
 type Key = Place & Pick<HeldJoinTable, 'key' | 'separate'>;

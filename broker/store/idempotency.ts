@@ -1,6 +1,7 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { IdempotencyTable, Schema } from './schema.ts';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
+import type { IdempotencyTable } from './tables/calls.ts';
 
 /** A key, and by `audit_id` which claim of it. */
 export type ClaimedKey = Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>;

@@ -1,6 +1,7 @@
 /** Invites: one-time secrets with which an agent that an admin described binds its own key. */
-import type { InviteTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { InviteTable } from './tables/registrations.ts';
 
 /** Stores an invite. */
 export async function putInvite(db: Db, invite: InviteTable): Promise<void> {

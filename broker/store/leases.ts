@@ -1,6 +1,7 @@
 /** Leases: which process does a piece of work that one does at a time (migration 0034). */
-import type { LeaseTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { LeaseTable } from './tables/installation.ts';
 
 /** `until`: milliseconds since the epoch, by the store's clock. */
 type Taking = Pick<LeaseTable, 'name' | 'until'> & {

@@ -1,6 +1,7 @@
 /** Keys of the receipt log (migration 0041). */
-import type { LogKeyTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { LogKeyTable } from './tables/receipt-log.ts';
 
 /** All of them, newest first. */
 export async function listLogKeys(db: Db): Promise<LogKeyTable[]> {

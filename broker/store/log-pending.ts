@@ -1,7 +1,7 @@
 /** Final audit rows that wait for their place in the receipt log, as the triggers of audit rows leave them (migrations 0041, 0054). */
 import { type RawBuilder, sql } from 'kysely';
-import type { LogBatchTable } from './schema.ts';
 import type { Db, Store } from './store.ts';
+import type { LogBatchTable } from './tables/receipt-log.ts';
 
 /** Rows of all organisations but these. */
 const butOf = (organisations: readonly string[]) =>

@@ -1,8 +1,8 @@
 /** Authorisations of MCP clients to act as agents. */
 import type { AgentStatus } from '../policy/facts.ts';
 import type { AgentRef } from './agents.ts';
-import type { McpAuthorisationTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { McpAuthorisationTable } from './tables/agents.ts';
 
 /** Stores a new consent. */
 export async function putMcpAuthorisation(

@@ -1,6 +1,7 @@
 /** Calls of MCP clients whose response was not delivered yet, for deduplicating retries across replicas. */
-import type { McpRepeatTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { McpRepeatTable } from './tables/calls.ts';
 
 type Place = Pick<McpRepeatTable, 'organisation_id' | 'agent_id'>;
 

@@ -1,7 +1,7 @@
 /** Tools of MCP servers: accepted and currently offered definitions. */
 import type { ToolEffect } from '../policy/tool.ts';
-import type { McpToolTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { McpToolTable } from './tables/platforms.ts';
 
 /** A server of a platform, by its address. */
 export type ToolPlace = { organisationId: string; platformId: string; server: string };

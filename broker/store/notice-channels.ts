@@ -1,6 +1,7 @@
 /** Where owners are told. */
-import type { NoticeChannelTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { NoticeChannelTable } from './tables/notices.ts';
 
 /** An organisation's channels, by name. */
 export async function listChannels(db: Db, organisationId: string): Promise<NoticeChannelTable[]> {

@@ -1,14 +1,9 @@
 /** The outbox of notices, which the database itself writes (migration 0034), and what becomes of it on each channel. */
 import type { ExpressionBuilder } from 'kysely';
-import type {
-  AgentTable,
-  NoticeChannelTable,
-  NoticeDeliveryTable,
-  NoticeEvent,
-  NoticeTable,
-  Schema,
-} from './schema.ts';
+import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
+import type { NoticeChannelTable, NoticeDeliveryTable, NoticeEvent, NoticeTable } from './tables/notices.ts';
 
 /** The oldest notices that nobody made deliveries of. */
 export async function listNotices(db: Db, limit: number): Promise<NoticeTable[]> {

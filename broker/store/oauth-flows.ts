@@ -1,6 +1,7 @@
 /** Pending OAuth authorization code flows, by the hash of `state`; each is consumed once. */
-import type { OAuthFlowTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { OAuthFlowTable } from './tables/connections.ts';
 
 export async function putOAuthFlow(db: Db, flow: OAuthFlowTable): Promise<void> {
   await db.insertInto('oauth_flows').values(flow).execute();

@@ -1,6 +1,7 @@
 /** State of the authorization server between requests, shared by all replicas. */
-import type { OAuthRecordTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { OAuthRecordTable } from './tables/installation.ts';
 
 /** Inserts or updates a record. A consumed record stays consumed. */
 export async function putOAuthRecord(

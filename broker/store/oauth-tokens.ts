@@ -1,6 +1,7 @@
 /** Tokens that OAuth servers issued, to a connection or to one person: refresh claims, and replacement. */
-import type { ConnectionTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { ConnectionTable } from './tables/connections.ts';
 
 export type ConnectionPlace = { organisationId: string; id: string };
 

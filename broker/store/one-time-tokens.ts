@@ -1,5 +1,5 @@
-import type { OneTimeTokenTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { OneTimeTokenTable } from './tables/registrations.ts';
 
 /** Stores the hash of a new token. */
 export async function putOneTimeToken(

@@ -1,7 +1,7 @@
 /** Registrations that nobody has decided: how many there are of whom, and their end. */
 import type { KnownRegistration } from './registrations.ts';
-import type { RegistrationTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { RegistrationTable } from './tables/registrations.ts';
 
 export type OpenRegistration = Pick<
   RegistrationTable,

@@ -1,5 +1,5 @@
-import type { NewOrganisation, NewOwner, OrganisationTable, OwnerTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { NewOrganisation, NewOwner, OrganisationTable, OwnerTable } from './tables/organisations.ts';
 
 /** The one organisation of this name, or undefined. */
 export async function findOrganisation(db: Db, id: string): Promise<OrganisationTable | undefined> {

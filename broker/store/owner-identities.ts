@@ -1,7 +1,7 @@
 /** Owners by their identity at the identity provider. */
 import { foldEmail } from './organisations.ts';
-import type { OwnerTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { OwnerTable } from './tables/organisations.ts';
 
 /** `subject`: issuer and `sub` in one string. `email`: only when verified by the provider. */
 export type ProviderIdentity = { subject: string; email: string | undefined };

@@ -1,6 +1,8 @@
 /** Passkeys of owners (specification, Passkey credential), and the held calls that they may decide. */
-import type { ApprovalTable, OrganisationTable, OwnerTable, PasskeyTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { ApprovalTable, PasskeyTable } from './tables/approvals.ts';
+import type { OrganisationTable, OwnerTable } from './tables/organisations.ts';
 
 type OwnerRef = { organisationId: string; ownerId: string };
 type PasskeyRef = Pick<PasskeyTable, 'organisation_id' | 'id'>;

@@ -1,8 +1,8 @@
 /** People for whom agents call: the key that hashes them, their random ids, and the tokens that they gave. */
 import { uuidv4 } from '../crypto/ids.ts';
 import type { ConnectionPlace, NewTokens } from './oauth-tokens.ts';
-import type { PersonKeyTable, PersonTokenTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { PersonKeyTable, PersonTokenTable } from './tables/people.ts';
 
 /** The organisation's key, sealed; undefined: it has none yet. */
 export async function findPersonKey(db: Db, organisationId: string): Promise<PersonKeyTable | undefined> {

@@ -1,6 +1,7 @@
 /** Consents that were begun for people (specification, Per-person consent), by the hash of their token. */
-import type { PersonConsentTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { PersonConsentTable } from './tables/people.ts';
 
 export async function putPersonConsent(db: Db, consent: PersonConsentTable): Promise<void> {
   await db.insertInto('person_consents').values(consent).execute();

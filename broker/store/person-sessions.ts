@@ -1,6 +1,7 @@
 /** Browsers in which a person is known for a while, by the hash of their cookie. */
-import type { PersonSessionTable, PersonTokenTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { PersonSessionTable, PersonTokenTable } from './tables/people.ts';
 
 /** Adds one, or prolongs it; in a transaction. `replaces`: the cookie that the browser had before; what it showed moves along. */
 export async function putPersonSession(

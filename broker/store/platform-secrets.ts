@@ -1,6 +1,7 @@
 /** Client ids and client secrets that manifests reference, sealed. */
-import type { PlatformSecretTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { PlatformSecretTable } from './tables/platforms.ts';
 
 /** All of an organisation, or of one of its platforms. */
 export async function listPlatformSecrets(

@@ -1,6 +1,7 @@
 /** An organisation's platforms, and suspending them; manifests are in governed-versions.ts. */
-import type { PlatformTable, PlatformVersionTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { PlatformTable, PlatformVersionTable } from './tables/platforms.ts';
 
 /** Suspends or resumes a platform in one guarded statement. Returns it, or undefined: already so, or no such platform. */
 export async function switchPlatform(

@@ -1,7 +1,7 @@
 /** Reading and deleting policies; creating and changing them is in governed-versions.ts. */
 import { UUID_PATTERN } from '../crypto/ids.ts';
-import type { GuardrailsVersionTable, PolicyTable, PolicyVersionTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { GuardrailsVersionTable, PolicyTable, PolicyVersionTable } from './tables/rules.ts';
 
 /** `rules`: those in force, as JSON text; `changed_at`: since when they are. */
 export type PolicyInForce = PolicyTable & { rules: string; changed_at: number };

@@ -1,6 +1,7 @@
 /** Public data of an agent whose organisation publishes identity documents. */
-import type { AgentTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
 
 export type PublishedIdentity = Pick<
   AgentTable,

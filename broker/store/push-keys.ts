@@ -1,6 +1,7 @@
 /** The key pair of Web Push: one for the whole store. */
-import type { PushKeyTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { PushKeyTable } from './tables/notices.ts';
 
 /** It, or undefined where nobody asked for it yet. */
 export async function findPushKey(db: Db): Promise<PushKeyTable | undefined> {

@@ -1,7 +1,7 @@
 /** The receipt log of each organisation (migration 0041): entries, tiles, heads and checkpoints. */
 import { sql } from 'kysely';
-import type { LogCheckpointTable, LogEntriesTable, LogTileTable, ReceiptLogTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { LogCheckpointTable, LogEntriesTable, LogTileTable, ReceiptLogTable } from './tables/receipt-log.ts';
 
 /** Where the log of an organisation stands; undefined: nothing is in it. */
 export async function findReceiptLog(db: Db, organisationId: string): Promise<ReceiptLogTable | undefined> {

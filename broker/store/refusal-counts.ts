@@ -3,8 +3,8 @@
  * no counter of their own.
  */
 import { sql } from 'kysely';
-import type { RefusalCountTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { RefusalCountTable } from './tables/agents.ts';
 
 /**
  * Counts one refusal in a single atomic statement, for all replicas: starts a new window when the last one has ended. Returns

@@ -1,7 +1,8 @@
 /** Registrations of agents (specification, Registration): pending, decided, expired; and their keys until they are claimed. */
 import type { AgentRef } from './agents.ts';
-import type { AgentTable, RegistrationTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { AgentTable } from './tables/agents.ts';
+import type { RegistrationTable } from './tables/registrations.ts';
 
 export type RegistrationRef = { organisation_id: string; id: string };
 

@@ -1,7 +1,7 @@
 /** The replay of an approved call: claimed, in progress, finished. Every step is guarded by the claim's fencing token. */
 import { sql } from 'kysely';
-import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { ApprovalTable } from './tables/approvals.ts';
 
 /** A claim on an approval. */
 export type Claim = Pick<ApprovalTable, 'organisation_id' | 'id' | 'fence'>;

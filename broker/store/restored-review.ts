@@ -1,6 +1,11 @@
 /** What an admin has to look at in a restored store: whoever and whatever may act. */
-import type { AgentTable, GrantTable, OwnerTable, PasskeyTable, PersonTokenTable, StaticKeyTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { AgentTable, StaticKeyTable } from './tables/agents.ts';
+import type { PasskeyTable } from './tables/approvals.ts';
+import type { OwnerTable } from './tables/organisations.ts';
+import type { PersonTokenTable } from './tables/people.ts';
+import type { GrantTable } from './tables/rules.ts';
 
 export type ReviewedGrant = Pick<GrantTable, 'agent_id' | 'platform_id' | 'scopes' | 'require_approval' | 'expires_at'>;
 export type Review = {

@@ -1,6 +1,7 @@
 /** One-time authorisations to send a secret for one agent and one platform. */
-import type { SecretAuthorizationTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { SecretAuthorizationTable } from './tables/registrations.ts';
 
 type Ref = Pick<SecretAuthorizationTable, 'organisation_id' | 'id'>;
 

@@ -1,6 +1,7 @@
 /** Encryption keys for secrets that are sent to the broker. One is current; replaced ones can decrypt for a while. */
-import type { SecretKeyTable } from './schema.ts';
+
 import type { Db, Store } from './store.ts';
+import type { SecretKeyTable } from './tables/registrations.ts';
 
 /** The published key; undefined in a store that never had one. */
 export async function findSecretKeyInForce(db: Db): Promise<SecretKeyTable | undefined> {

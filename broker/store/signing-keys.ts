@@ -1,5 +1,5 @@
-import type { SigningKeyTable } from './schema.ts';
 import type { Db, Store } from './store.ts';
+import type { SigningKeyTable } from './tables/installation.ts';
 
 /** All keys of one use, oldest first; private parts sealed, and deleted for retired ones. */
 export async function listSigningKeys(db: Db, use: SigningKeyTable['use']): Promise<SigningKeyTable[]> {

@@ -1,7 +1,7 @@
 /** Standing approvals: made, used up, ended. A use is one guarded statement, in the transaction of the row of the call that it is for. */
 import { sql } from 'kysely';
-import type { StandingApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { StandingApprovalTable } from './tables/approvals.ts';
 
 type Ref = Pick<StandingApprovalTable, 'organisation_id' | 'id'>;
 

@@ -1,7 +1,7 @@
 /** Static keys: bearers of an agent for one connection. Only hashes of them are stored. */
 import type { AgentRef } from './agents.ts';
-import type { AgentTable, StaticKeyTable } from './schema.ts';
 import { type Db, prepare, type Store } from './store.ts';
+import type { AgentTable, StaticKeyTable } from './tables/agents.ts';
 
 /** Stores a new key. */
 export async function putStaticKey(

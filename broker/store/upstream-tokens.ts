@@ -1,6 +1,7 @@
 /** Access tokens that the broker gets by itself, by what they are for, and who gets the next one. */
-import type { UpstreamTokenTable } from './schema.ts';
+
 import type { Db } from './store.ts';
+import type { UpstreamTokenTable } from './tables/connections.ts';
 
 /** `purpose`: a hash of all that the token is for. */
 export type TokenPlace = { organisationId: string; connectionId: string; purpose: string };

@@ -1,5 +1,5 @@
-import type { UsedChallengeTable } from './schema.ts';
 import type { Db } from './store.ts';
+import type { UsedChallengeTable } from './tables/approvals.ts';
 
 /** Records that a challenge was used. False: it was used before. One of concurrent callers gets true. */
 export async function useChallenge(db: Db, challenge: UsedChallengeTable): Promise<boolean> {

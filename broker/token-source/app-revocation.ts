@@ -5,7 +5,7 @@
 import type { Broker } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { inTurns } from '../runtime/in-turns.ts';
-import type { ConnectionTable, UpstreamTokenTable } from '../store/schema.ts';
+import type { ConnectionTable, UpstreamTokenTable } from '../store/tables/connections.ts';
 import { sharedHeaders } from './app-request.ts';
 import { openToken } from './sealed-token.ts';
 

@@ -1,7 +1,7 @@
 /** Tokens of an App's installations as they are stored. */
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { UpstreamTokenTable } from '../store/schema.ts';
+import type { UpstreamTokenTable } from '../store/tables/connections.ts';
 import { type AccessToken, readCredential, writeCredential } from './access-token.ts';
 
 /** Seals it for the row of its id. */

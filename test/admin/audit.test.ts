@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { AuditRowWithReceipt } from '../../broker/http/audit-row.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { READ } from '../world/requests.ts';

@@ -4,7 +4,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { findOrganisation } from '../../broker/store/organisations.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
-import type { GrantTable } from '../../broker/store/schema.ts';
+import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';

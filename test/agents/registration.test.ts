@@ -8,7 +8,7 @@ import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { startHousekeeping } from '../../broker/housekeeping.ts';
 import { listOpenRegistrations } from '../../broker/store/open-registrations.ts';
 import { capRegistrationsOfNobody } from '../../broker/store/registrations.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';

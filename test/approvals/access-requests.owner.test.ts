@@ -1,7 +1,7 @@
 /** Access requests as owners see and decide them. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
-import type { GrantTable } from '../../broker/store/schema.ts';
+import type { GrantTable } from '../../broker/store/tables/rules.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { MOST_DECIDED } from '../../broker/approvals/decide-many.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';

@@ -1,6 +1,6 @@
 /** Denying and approving by passkey on the approval page, for whoever may: from the link, on a phone of 360 pixels. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Authenticator } from '../world/authenticator.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { givenWorld, shared } from '../world/given.ts';

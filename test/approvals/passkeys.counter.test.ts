@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { usePasskey } from '../../broker/store/passkeys.ts';
-import type { OwnerTable, PasskeyTable } from '../../broker/store/schema.ts';
+import type { PasskeyTable } from '../../broker/store/tables/approvals.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { fresh } from '../world/given.ts';

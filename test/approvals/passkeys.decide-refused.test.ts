@@ -1,6 +1,6 @@
 /** Decisions by passkey that are refused: for something else, by somebody who may not, or wrong. */
 import { describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { fresh } from '../world/given.ts';

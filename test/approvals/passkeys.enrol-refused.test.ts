@@ -1,7 +1,7 @@
 /** Enrolments that are refused: what authenticators answer that is wrong or forged, and challenges. */
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { purgeUsedChallenges } from '../../broker/store/used-challenges.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';

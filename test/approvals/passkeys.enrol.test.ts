@@ -1,7 +1,7 @@
 /** Enrolling passkeys, and an owner's own ones (specification, Passkeys, register/begin and register/finish). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { deleteOwner } from '../../broker/store/organisations.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, givenWorld } from '../world/given.ts';

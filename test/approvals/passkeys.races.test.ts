@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';

@@ -1,7 +1,7 @@
 /** Signing in by passkey: POST /owner/passkeys/assert/begin and finish with the purpose `sign-in`. */
 import { describe, expect, test } from 'vitest';
 import { findOwner } from '../../broker/store/organisations.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';

@@ -1,7 +1,7 @@
 /** What can be approved by passkey, by whom, and for how long. */
 import { describe, expect, test } from 'vitest';
 import { updateAgent } from '../../broker/store/agents.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { fresh } from '../world/given.ts';

@@ -1,6 +1,6 @@
 /** Owners who sign in at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';

@@ -8,7 +8,7 @@ import { serve } from '../../broker/main.ts';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { runFile } from '../../broker/run-file.ts';
 import { purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';

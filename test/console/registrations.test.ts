@@ -1,7 +1,7 @@
 /** Agents that register themselves, in the console's inbox. */
 import { createPrivateKey } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { approve, openConsole, PHONE, says, WAITING } from '../world/console.ts';

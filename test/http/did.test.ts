@@ -12,7 +12,7 @@ import { freePort } from '../../bench/free-port.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import type { AgentStatus } from '../../broker/policy/facts.ts';
-import type { AgentTable } from '../../broker/store/schema.ts';
+import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';

@@ -9,7 +9,7 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { eventStream } from '../../broker/http/event-stream.ts';
 import { makeRateLimits } from '../../broker/http/rate-limits.ts';
 import { windowCounts } from '../../broker/runtime/window-counts.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
 import { givenWorld, shared } from '../world/given.ts';

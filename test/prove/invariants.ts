@@ -5,7 +5,7 @@ import { verifyLogExport } from '../../broker/console/static/verify/log-export.j
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
-import type { ApprovalTable } from '../../broker/store/schema.ts';
+import type { ApprovalTable } from '../../broker/store/tables/approvals.ts';
 import type { Answer } from '../world/agent.ts';
 import { placesOf } from '../world/stored.ts';
 import { CANARY } from '../world/world.ts';

@@ -1,7 +1,7 @@
 /** AuthZEN: POST /v1/authzen/access (specification), and the standard that it speaks (OpenID AuthZEN Authorization API 1.0). */
 import { describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
-import type { AgentTable } from '../../broker/store/schema.ts';
+import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';

@@ -1,7 +1,7 @@
 /** TRQP v2.0: POST /v1/trqp/authorization and /recognition (specification, TRQP request and response base). */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
-import type { AgentTable } from '../../broker/store/schema.ts';
+import type { AgentTable } from '../../broker/store/tables/agents.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { expectDeclared } from '../world/declared.ts';

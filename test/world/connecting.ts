@@ -1,7 +1,7 @@
 /** An owner who connects a platform in a browser, and a connection whose token is over. */
 import { expect } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { type Answer, send } from './agent.ts';
 import { Browser } from './browser.ts';

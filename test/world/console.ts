@@ -1,6 +1,6 @@
 /** The console as an owner has it open. */
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Browser, Page, Size } from './chromium.ts';
 import type { World } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** The approval page as people meet it: a held call, its link, a phone. */
 import { expect } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { TestAgent } from './agent.ts';
 import type { Page } from './chromium.ts';
 import type { World } from './world.ts';

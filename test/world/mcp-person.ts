@@ -15,7 +15,7 @@ import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextpr
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from './agent.ts';
 import { Browser } from './browser.ts';
 import type { World } from './world.ts';

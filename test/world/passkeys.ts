@@ -1,6 +1,6 @@
 /** Passkeys as owners use them: enrol one, open the link of an approval, touch the authenticator. */
 import { expect } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { type Answer, send } from './agent.ts';
 import { expectDeclared } from './declared.ts';
 import { Authenticator, type Ceremony } from './software-authenticator.ts';

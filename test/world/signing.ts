@@ -1,6 +1,6 @@
 /** Held calls, whoever may decide them by passkey, and what is true when that is refused. */
 import { expect } from 'vitest';
-import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import type { Answer, TestAgent } from './agent.ts';
 import { expectEnvelope, withoutCalls } from './evidence.ts';
 import { fresh, givenWorld } from './given.ts';

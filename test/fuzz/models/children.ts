@@ -8,7 +8,7 @@ import type { Constraints } from '../../../broker/policy/facts.ts';
 import { intersectRefs } from '../../../broker/policy/ref-patterns.ts';
 import { intersectRepositories } from '../../../broker/policy/repos.ts';
 import { deleteGrant, listGrants, putGrant } from '../../../broker/store/agents.ts';
-import type { GrantTable } from '../../../broker/store/schema.ts';
+import type { GrantTable } from '../../../broker/store/tables/rules.ts';
 import { some } from '../../policy/arbitraries.ts';
 import type { Answer, TestAgent } from '../../world/agent.ts';
 import { issue, TestChild } from '../../world/child.ts';

@@ -1,0 +1,8 @@
+/** What columns of several tables are made of. */
+import type { ColumnType } from 'kysely';
+
+export type Bit = 0 | 1;
+
+export type WithDefaults<Table, Column extends keyof Table> = Omit<Table, Column> & {
+  [Name in Column]: ColumnType<Table[Name], Table[Name] | undefined, Table[Name]>;
+};

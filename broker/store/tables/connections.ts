@@ -1,0 +1,78 @@
+/** Tables of connections and the tokens that are got for them. */
+import type { Bit } from './column-types.ts';
+
+export type ConnectionTable = {
+  organisation_id: string;
+  id: string;
+  platform_id: string;
+  label: string;
+  is_default: Bit;
+  status: 'active' | 'reauth_needed';
+  credential: Uint8Array | null;
+  /** Where the secret comes from, as governance.yaml names it: never the secret. */
+  secret_reference: string | null;
+  /** JSON: the OAuth scopes that the upstream granted; null when it has none, or does not say. */
+  upstream_scopes: string | null;
+  revision: number;
+  created_at: number;
+  /** Sealed; null when there is none. */
+  refresh_token: Uint8Array | null;
+  /** JSON: an OAuthFacts; null when the credential is not from an OAuth server. */
+  oauth: string | null;
+  /** Version of the tokens: changes with each new pair. */
+  token_id: string | null;
+  /** The current refresh claim, and its expiry (lease). */
+  refresh_claim: string | null;
+  refresh_claim_until: number | null;
+  /** What the last test found, of the credential with this revision; all null: none was tested. */
+  tested_at: number | null;
+  tested_revision: number | null;
+  tested_ok: Bit | null;
+  tested_status: number | null;
+  tested_detail: string | null;
+  /** How long a streamed answer may be silent; null: as long as any. */
+  idle_ms: number | null;
+  /** How long a request of an unmodified client waits for a person, if it does not say; null: as long as any. */
+  wait_ms: number | null;
+};
+
+export type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
+
+export type TestColumns = 'tested_at' | 'tested_revision' | 'tested_ok' | 'tested_status' | 'tested_detail';
+
+export type PatienceColumns = 'idle_ms' | 'wait_ms';
+
+/** A new connection, without tokens, and not tested. */
+export type NewConnection = Omit<ConnectionTable, TokenColumns | TestColumns | PatienceColumns> &
+  Partial<Pick<ConnectionTable, PatienceColumns>>;
+
+/** An access token that the broker gets by itself; see the migration. */
+export type UpstreamTokenTable = {
+  organisation_id: string;
+  connection_id: string;
+  purpose: string;
+  id: string;
+  /** Sealed; null while the first one is on its way. */
+  token: Uint8Array | null;
+  /** From then on it is not used any more; null without a token. */
+  refresh_at: number | null;
+  expires_at: number;
+  claim: string | null;
+  claim_until: number | null;
+};
+
+/** A pending authorization code flow. */
+export type OAuthFlowTable = {
+  /** SHA-256 of `state`. */
+  state_hash: string;
+  organisation_id: string;
+  id: string;
+  connection_id: string;
+  owner_id: string;
+  /** The browser session that started it; null when started by API. */
+  session_id: string | null;
+  /** Sealed JSON. */
+  flow: Uint8Array;
+  created_at: number;
+  expires_at: number;
+};
