@@ -43,7 +43,8 @@ export function eventStream(begin: (stream: EventStream) => () => void, stillMay
       const beat = setInterval(async () => {
         // Still unread after a whole beat: nobody is there.
         if (response.writableLength > 0) response.destroy();
-        else if (await stillMay()) write(': heartbeat\n\n');
+        // Where that cannot be known now, whoever may comes again.
+        else if (await stillMay().catch(() => false)) write(': heartbeat\n\n');
         else end();
       }, HEARTBEAT_MS);
       leaving(response, () => {

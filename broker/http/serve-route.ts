@@ -11,6 +11,7 @@ import { present } from '../policy/present.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
 import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
+import { asRefusal } from './errors.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import type { LimitResult, RateLimits } from './rate-limits.ts';
@@ -83,7 +84,10 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
         stillMay: () =>
           authenticate(route, by, request, '', source).then(
             () => true,
-            () => false,
+            (error: unknown) => {
+              if (isRefusedFor(error)) return false;
+              throw error;
+            },
           ),
       };
       if (readBody) parsed ??= await readBody(request, response, services.longBodies.parsing(source));
@@ -98,6 +102,12 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
     if (route.told && reply.status >= 400) reply = await route.told(request, reply, { services, who });
     send(response, reply, correlationId);
   };
+}
+
+/** Whether it is about who asks, and not about a store or an identity provider that does not answer now. */
+function isRefusedFor(error: unknown): boolean {
+  const status = asRefusal(error)?.status;
+  return status === 401 || status === 403;
 }
 
 /** Routes that agents may use. */

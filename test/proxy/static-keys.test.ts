@@ -1,4 +1,5 @@
 /** Static keys: a bearer of an agent for one connection, on the raw door alone, until it ends. */
+import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
@@ -337,6 +338,28 @@ describe.each(STORES)(`static keys on %s${postgresNote}`, (store) => {
     await revoke(made);
     await approve(joined.body.approval_id);
     expect(await waiting).toMatchObject({ status: 401, text: expect.stringContaining('ended while') });
+  });
+
+  test('where it cannot be read whether a key ended, its client is not told that it did', async () => {
+    const made = await issued();
+    const write = (wait: string) =>
+      rawClient(() => agent)('POST', '/proxy/demo-main/items', {
+        body: '{"held":3}',
+        bare: true,
+        headers: { ...bearer(made), 'x-svc-wait': wait },
+      });
+    const waiting = write('20');
+    const joined = await write('0');
+    const { db } = world.running.broker.store;
+    await sql`alter table static_keys rename to static_keys_away`.execute(db);
+    try {
+      await organisation.ask('POST', `/owner/approvals/${joined.body.approval_id}/approve`, {});
+      const { status, body } = await waiting;
+      expect([status, body.error]).toEqual(store === 'sqlite' ? [503, 'store_unavailable'] : [500, 'internal_error']);
+    } finally {
+      await sql`alter table static_keys_away rename to static_keys`.execute(db);
+    }
+    expect(await write('0')).toMatchObject({ status: 200, body: { body: '{"held":3}' } });
   });
 
   test('is issued by admins, within bounds', async () => {
