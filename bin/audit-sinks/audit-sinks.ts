@@ -11,6 +11,7 @@ import { readSecret } from '../read-secret.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
+import { expectUrlSetting } from '../url-setting.ts';
 
 export type Options = ConnectionOptions & { json?: boolean };
 export type AddOptions = Options & { format?: string; from?: string; secretStdin?: boolean; secretEnv?: string };
@@ -77,12 +78,14 @@ export async function addSink(
   given: readonly string[],
   { secretStdin, secretEnv, format, from, ...options }: AddOptions,
 ): Promise<void> {
+  const settings = settingsOf(given);
+  expectUrlSetting(kind, ['webhook', 'otlp', 's3'], settings, options);
   const hasSecret = secretStdin || secretEnv !== undefined;
   const secret = hasSecret
     ? await readSecret({ stdin: secretStdin, env: secretEnv }, 'the secret', '--secret-stdin or --secret-env')
     : undefined;
   const body = {
-    ...settingsOf(given),
+    ...settings,
     name,
     kind,
     ...(format !== undefined && { format }),

@@ -9,6 +9,7 @@ import { readSecret } from '../read-secret.ts';
 import { line, styled } from '../terminal/line.ts';
 import { printJson, printLines, printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
+import { expectUrlSetting } from '../url-setting.ts';
 
 export type Options = ConnectionOptions & { json?: boolean };
 
@@ -99,6 +100,7 @@ export async function addChannel(
   const { event, agent, platform, remind, secretStdin, secretEnv, signingSecretEnv } = options;
   const quiet = quietOf(options);
   const settings = settingsOf(given);
+  expectUrlSetting(kind, ['webhook'], settings, options);
   const hasSecret = secretStdin || secretEnv !== undefined;
   const token = hasSecret
     ? await readSecret({ stdin: secretStdin, env: secretEnv }, 'the secret', '--secret-stdin or --secret-env')

@@ -45,3 +45,10 @@ test('a sink is added, listed, tried, paused, moved and removed', async () => {
   const gone = await run(['test', 'seim']);
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('There is no audit sink seim.')]);
 });
+
+test('an address that is given as the broker’s is told from it, and gets no session of an owner', async () => {
+  const before = receiver.seen.length;
+  const misplaced = await run(['add', 'x', 'otlp', '--url', receiver.url, '--owner-token', 'CANARY']);
+  expect([misplaced.code, misplaced.stderr]).toEqual([2, expect.stringContaining(`write url=${receiver.url}`)]);
+  expect(receiver.seen.length).toBe(before);
+});

@@ -77,4 +77,11 @@ test('what is wrong is said with what to write', async () => {
   expect(usage.stderr).toContain('write key=value');
   const unknown = await run(['add', 'x', 'pigeon']);
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('kind')]);
+  const misplaced = ['add', 'x', 'webhook', '--url', `${server.url}/hook`, '--owner-token', 'CANARY'];
+  const before = server.seen.length;
+  expect(await run(misplaced)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`is a setting: write url=${server.url}/hook`),
+  });
+  expect(server.seen.length).toBe(before);
 });
