@@ -1,5 +1,6 @@
 /** What stands after `?` in one of our own addresses. */
 import { z } from 'zod';
+import { didYouMean } from '../policy/did-you-mean.ts';
 import { present } from '../policy/present.ts';
 import { storable, UNSTORABLE } from '../wire/action.ts';
 import { DateTime, parseDateTime } from '../wire/date-time.ts';
@@ -23,8 +24,14 @@ export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: strin
   const given = queryOf(url);
   const unknown = strict ? [...given.keys()].find((name) => !Object.hasOwn(schema.shape, name)) : undefined;
   if (unknown !== undefined) {
-    const known = Object.keys(schema.shape).join(', ');
-    throw new Refusal('invalid_request', `Unknown query parameter. Allowed: ${known || 'none'}.`);
+    const known = Object.keys(schema.shape);
+    // What is no name of a parameter may be a value, which nobody is shown.
+    const named = /^[\w.-]{1,40}$/.test(unknown) ? ` "${unknown}"` : '';
+    const near = named === '' ? '' : didYouMean(unknown, known);
+    throw new Refusal(
+      'invalid_request',
+      `Unknown query parameter${named}.${near} Allowed: ${known.join(', ') || 'none'}.`,
+    );
   }
   const read = Object.keys(schema.shape).flatMap((name) => {
     const values = given.getAll(name);
@@ -51,7 +58,7 @@ export const wholeNumber = (least: number, most: number) => {
 /** A UUID, in whichever case, as we write it. */
 export const uuid = (what: string) =>
   z
-    .guid(what)
+    .guid(`must be ${what}`)
     .transform((id) => id.toLowerCase())
     .describe(what);
 

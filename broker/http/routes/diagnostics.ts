@@ -83,7 +83,7 @@ export const ownerDiagnostics = route({
   query: z.object({
     agent: z.string().optional().describe('the reports of this agent alone: its uuid, or its agent id'),
     limit: pageSize(200, 100),
-    before: uuid('go on from here: `next` of the page before').optional(),
+    before: uuid('`next` of the page before, to go on from there').optional(),
   }),
   answers: {
     200: {

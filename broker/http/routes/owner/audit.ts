@@ -28,7 +28,7 @@ export const ownerAudit = route({
   query: z.object({
     ...AUDIT_FILTER,
     limit: pageSize(200, 50),
-    before: uuid('go on from here: `next` of the page before').optional(),
+    before: uuid('`next` of the page before, to go on from there').optional(),
     history: z.enum(['true']).optional().describe('`true`: each row of a held call says what became of that'),
   }),
   answers: {
@@ -78,7 +78,7 @@ export const exportAudit = route({
   summary: 'Every final row with its receipt, oldest first, one JSON object a line; or as a table without receipts.',
   query: z.object({
     ...AUDIT_FILTER,
-    after: uuid('go on from here: the id of the last row that you have').optional(),
+    after: uuid('the id of the last row that you have, to go on from there').optional(),
     format: z
       .enum(['jsonl', 'csv'], 'jsonl, or csv')
       .default('jsonl')
