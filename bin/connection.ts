@@ -146,8 +146,9 @@ export function givenUrl(options: ConnectionOptions): string | undefined {
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
-    const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
-    return connection(url, given);
+    const named = givenUrl(options);
+    if (named !== undefined) await expectBroker(named);
+    return connection(named ?? readRunFile(dataFolder(options)).url, given);
   }
   const url = givenUrl(options);
   if (url !== undefined && !isLocal(url, options))
@@ -158,6 +159,20 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
   const token = String(session.token);
   return connection(local.url, token);
+}
+
+/** Throws CommandFailed where something else than a broker answers: a wrong address gets neither the owner's session nor a secret. */
+async function expectBroker(url: string): Promise<void> {
+  let text: string;
+  try {
+    ({ text } = await signedSend({ url, timeoutMs: TIMEOUT_MS })({ method: 'GET', path: '/version' }));
+  } catch {
+    throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
+  }
+  if (readAnswer(text)?.service !== 'proxy')
+    throw new CommandFailed(
+      `The server at ${url} is not a broker, by its /version. It was sent no session and no secret.`,
+    );
 }
 
 /** Whether the URL is the broker of the data folder. */

@@ -171,7 +171,9 @@ describe('agent create', () => {
   });
 
   test('says so where something else than a broker answers', async () => {
-    const other = createServer((_request, response) => {
+    const sent: unknown[] = [];
+    const other = createServer(({ headers }, response) => {
+      sent.push(headers.authorization);
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
     });
     await new Promise<void>((ready) => other.listen(0, '127.0.0.1', ready));
@@ -183,6 +185,7 @@ describe('agent create', () => {
       const { code, stderr } = await run([...words, '--url', address, '--owner-token', 'x']);
       expect([code, stderr]).toEqual([1, expect.stringMatching(/^The server at \S+ is not a broker/)]);
     }
+    expect(sent).toEqual([undefined, undefined, undefined]);
   });
 
   test('a bootstrap token and a secret are made for an agent by its name', async () => {
