@@ -32,7 +32,7 @@ export function AgentRow({ agent, names, may, move }) {
         <${AgentLabels} labels=${agent.labels} />
         ${contained !== 'all_stopped' && html`<${Why} agent=${agent} />`}
       </th>
-      <td data-label="Owner" class="owner theirs" title=${owner}>${visibleLine(owner ?? '…')}</td>
+      <td data-label="Owner" class="owner theirs" title=${owner}><${Address} text=${visibleLine(owner ?? '…')} /></td>
       <td data-label="Policy"><${Policy} agent=${agent} names=${names} /></td>
       <td data-label="State"><span class="badge" data-kind=${kind}>${words}</span></td>
       <td data-label="Last call">${activity?.last_call_at ? html`<${Ago} at=${activity.last_call_at} />` : html`<span class="quiet">never</span>`}</td>
@@ -49,6 +49,12 @@ export function AgentRow({ agent, names, may, move }) {
       </td>
     </tr>
   `;
+}
+
+/** An e-mail address, which may wrap before its `@` rather than in a word. @param {{ text: string }} props */
+function Address({ text }) {
+  const at = text.lastIndexOf('@');
+  return at > 0 ? html`${text.slice(0, at)}<wbr />${text.slice(at)}` : text;
 }
 
 /** @param {{ agent: Agent, names: Names }} props */
