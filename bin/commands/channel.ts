@@ -17,7 +17,7 @@ export function addChannelCommands(program: Command): void {
     channel
       .command('add <name> <kind> [setting...]')
       .description(
-        'add one; settings as key=value: url (webhook); topic, server (ntfy); host, from, to, user (email); channel, people (slack); chat, people (telegram)',
+        'add one; kinds with settings as key=value: webhook (url), ntfy (server, topic), email (host, port, security, user, from, to), slack (channel, people, server), teams (none), telegram (chat, thread, people, server)',
       ),
   )
     .option('--event <event>', 'what is told, such as call_held; several times or with commas', list)

@@ -4,6 +4,8 @@ import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { commandLine } from '../../bin/cli.ts';
 import { type Node, treeOf } from '../../bin/completion/tree.ts';
+import { sinkForm } from '../../broker/config-file/audit-sinks.ts';
+import { KINDS } from '../../broker/config-file/channels.ts';
 import { ROOT } from '../world/checkout.ts';
 
 const NODES = new Map(treeOf(commandLine()).map((node) => [node.path, node]));
@@ -77,4 +79,17 @@ test.each([
   });
   expect(wrong).toEqual([]);
   expect(commands.length).toBeGreaterThan(atLeast);
+});
+
+test.each([
+  ['channel', Object.entries(KINDS).map(([kind, { settings }]) => [kind, Object.keys(settings)] as const)],
+  [
+    'audit-sink',
+    sinkForm({}).options.map(({ shape: { kind, ...settings } }) => [kind.value, Object.keys(settings)] as const),
+  ],
+])('%s add: its help names every kind with its settings', (name, kinds) => {
+  const command = commandLine().commands.find((one) => one.name() === name)!;
+  const help = command.commands.find((one) => one.name() === 'add')!.description();
+  const told = [...help.matchAll(/([a-z0-9]+) \(([^)]*)\)/g)].map(([, kind, settings]) => [kind, settings]);
+  expect(told).toEqual(kinds.map(([kind, settings]) => [kind, settings.join(', ') || 'none']));
 });
