@@ -168,7 +168,7 @@ export const PARTS: readonly Part[] = [
   ),
   model(
     'approvals',
-    'Calls are held, approved, denied and decided by two at once, while owners change what the agent may do and the broker restarts',
+    'Calls are held, approved, denied and decided by two owners concurrently, while owners change what the agent may do and the broker restarts',
   ),
   model('budgets', 'Standing approvals and limits, with bursts of calls: never more than were counted out'),
   model(
@@ -179,7 +179,7 @@ export const PARTS: readonly Part[] = [
   model('git-refs', 'Pushes to a real git server while the grant changes: only refs and changes that it allows then'),
   model(
     'grants',
-    'Grants are given, changed, taken away and end by time, and rules change: in force at once, at every door',
+    'Grants are given, changed, taken away and end by time, and rules change: in force immediately, at every entry point',
   ),
   input('agent-tokens', 'Agent tokens, changed, and signed with other headers and claims, beside jose'),
   input('conditions', 'Conditions in CEL, beside what its library says of the same values: they end, and never throw'),

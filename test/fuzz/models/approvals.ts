@@ -129,7 +129,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       const others = before === 'pending' ? answers.toSpliced(won, 1) : answers;
       for (const { status, text } of others) expect(status, text).toBe(before === 'expired' ? 410 : 409);
       if (before !== 'pending') return;
-      count('decided at once');
+      count('decided concurrently');
       expect(won).toBeGreaterThanOrEqual(0);
       if ([first, second][won] === 'approve') replay(model, held, real.agent.clock());
       else held.word = 'denied';
@@ -195,6 +195,6 @@ export function approvals(world: World, count: Count): Fuzzed {
   );
   return {
     property,
-    reaches: ['approved and made', 'approved and not made', 'decided before', 'decided at once', 'too late'],
+    reaches: ['approved and made', 'approved and not made', 'decided before', 'decided concurrently', 'too late'],
   };
 }
