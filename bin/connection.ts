@@ -52,6 +52,8 @@ export type BrokerConnection = {
 
 /** An apply of a large governance file, or a purge, answers when it is done. */
 const TIMEOUT_MS = 300_000;
+/** To say that it is a broker. */
+const VERSION_TIMEOUT_MS = 15_000;
 
 type Ask = BrokerConnection['ask'];
 
@@ -145,12 +147,11 @@ export function givenUrl(options: ConnectionOptions): string | undefined {
 /** As an owner: with the given session, or with one obtained by the local credential of the data folder. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
-  if (given) {
-    const named = givenUrl(options);
-    if (named !== undefined) await expectBroker(named);
-    return connection(named ?? readRunFile(dataFolder(options)).url, given);
-  }
   const url = givenUrl(options);
+  if (given) {
+    if (url !== undefined) await expectBroker(url);
+    return connection(url ?? readRunFile(dataFolder(options)).url, given);
+  }
   if (url !== undefined && !isLocal(url, options))
     throw new CommandFailed(
       `With ${options.url ? '--url' : 'AGENT_BROKER_URL'} an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.`,
@@ -165,7 +166,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
 async function expectBroker(url: string): Promise<void> {
   let text: string;
   try {
-    ({ text } = await signedSend({ url, timeoutMs: TIMEOUT_MS })({ method: 'GET', path: '/version' }));
+    ({ text } = await signedSend({ url, timeoutMs: VERSION_TIMEOUT_MS })({ method: 'GET', path: '/version' }));
   } catch {
     throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
   }

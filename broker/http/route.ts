@@ -59,7 +59,10 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   limits: RateLimits;
   /** The client's address as strikes and limits know it. */
   source: string;
-  /** Whether whoever asked may still: for answers that outlive the question. Looks again. Rejects where that cannot be known now, which is not a yes. */
+  /**
+   * Authenticates the request again, for answers that take longer: false where that is refused. Rejects where it cannot be known now (a
+   * store or an identity provider that does not answer), which is not a yes.
+   */
   stillMay: () => Promise<boolean>;
   /** Asked by a tool of `/mcp` (mcp-port.ts): aborted when nobody waits for this answer any more, though the connection is there. */
   left?: AbortSignal;

@@ -35,12 +35,12 @@ export function serveTools(lines: FirstLines, output: Writable, given: Given): (
     return new BrokerError('internal_error', `The MCP server failed: ${(error as Error).message}`);
   };
   const underway = new Map<string, Promise<Written>>();
+  const personKey = personKeyAsNamed;
+  const host = { client, repeats, underway, permissions, waitMs, configured, personKey, failed };
   const servers = new Set<ReturnType<typeof toolServer>>();
   const transport = lineTransport(lines, output);
   serveStdio(
     () => {
-      const personKey = personKeyAsNamed;
-      const host = { client, repeats, underway, permissions, waitMs, configured, personKey, failed };
       const server = toolServer(host, { version, tellsChanges: true });
       servers.add(server);
       server.onclose = () => {

@@ -25,9 +25,9 @@ export type Begun = Repeat & {
 type Awaitable<T> = T | Promise<T>;
 
 /**
- * Store of pending calls. What is noted of a call that was submitted (`held`, `end`, `endApproval`, `drop`) does not reject: its outcome is
- * worth more, and an identical call has the same key until it is forgotten, so it is not made twice. `hash`: of the call, by hashOf. `key`: distinguishes successive calls with this hash, so that a late
- * update does not affect the next one.
+ * Store of pending calls. `hash`: of the call, by hashOf. `key`: distinguishes successive calls with this hash, so that a late
+ * update does not affect the next one. The updates after a call was submitted (`held`, `end`, `endApproval`, `drop`) do not reject:
+ * its outcome is worth more, and until they succeed an identical call has the same key, so it is not executed twice.
  */
 export type Repeats = {
   /**

@@ -1,6 +1,6 @@
 /** Every command that a message, a comment, the console or a guide names is one that there is, with options that it has. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commandLine } from '../../bin/cli.ts';
 import { type Node, treeOf } from '../../bin/completion/tree.ts';
@@ -55,10 +55,7 @@ function* namedIn(text: string, pattern: RegExp): Generator<{ line: number; word
 
 const told = (files: readonly string[], pattern: RegExp) =>
   files.flatMap((file) =>
-    [...namedIn(readFileSync(join(ROOT, file), 'utf8'), pattern)].map((named) => ({
-      ...named,
-      file: relative('', file),
-    })),
+    [...namedIn(readFileSync(join(ROOT, file), 'utf8'), pattern)].map((named) => ({ ...named, file })),
   );
 
 test.each([

@@ -101,7 +101,6 @@ describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgre
       await desk.leftAlone(approval);
       await desk.decide(approval, 'deny');
     }
-    await new Promise((done) => setTimeout(done, 100));
     expect(errors).toEqual([]);
   });
 });
