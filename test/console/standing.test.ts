@@ -61,6 +61,23 @@ describe.skipIf(withoutChromium)(
       expect(body.standing_approvals).toMatchObject([{ count: 2, left: 1, how: 'console' }]);
     });
 
+    test('whoever writes a number and approves at once approves that number', async () => {
+      await begin(await hold());
+      await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
+      // The next task of the browser, which comes before its next frame.
+      await page.value(`new Promise((sent) => {
+        const count = document.querySelector('#standing-count');
+        count.value = '3';
+        count.dispatchEvent(new Event('input', { bubbles: true }));
+        const next = new MessageChannel();
+        next.port1.onmessage = () => sent(document.querySelector('dialog #approve').click());
+        next.port2.postMessage(0);
+      })`);
+      await page.until(`document.body.innerText.includes('The call was made')`);
+      const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
+      expect(body.standing_approvals).toMatchObject([{ count: 3 }]);
+    });
+
     test('they are listed with what is left, and revoked with one touch', async () => {
       const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
       const made = await organisation.ask('POST', `/owner/approvals/${await hold()}/approve`, { standing });

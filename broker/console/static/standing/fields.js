@@ -3,7 +3,7 @@
 /** @typedef {import('../../answers.ts').StandingBody} StandingBody */
 /** @typedef {StandingBody | 'wrong' | undefined} Heard */
 import { asError, ask } from '/console/api.js';
-import { html, useEffect, useState } from '/console/html.js';
+import { html, useEffect, useLayoutEffect, useState } from '/console/html.js';
 import { checkedTo, openTo, valueTo } from '/console/shell/fields.js';
 import { memberName, standingSentence } from '/console/standing/sentence.js';
 import { visibleLine } from '/console/visible.js';
@@ -32,7 +32,8 @@ export function StandingFields({ id, hear }) {
       (error) => setFailed(asError(error).message),
     );
   }, [open]);
-  useEffect(() => {
+  // As soon as it is drawn, here and below: whoever approves at once approves what the page shows.
+  useLayoutEffect(() => {
     if (!open) hear(undefined);
   }, [open]);
   return html`<details class="standing" onToggle=${openTo(setOpen)}>
@@ -55,7 +56,7 @@ function Terms({ offer, hear }) {
   const session = span === 'session';
   const until = new Date(from + (session ? offer.longest_session_seconds : Number(span)) * 1000).toISOString();
   const problem = problemOf(offer, Number(count), free);
-  useEffect(() => {
+  useLayoutEffect(() => {
     hear(
       problem
         ? 'wrong'
