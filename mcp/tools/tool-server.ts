@@ -25,7 +25,7 @@ const LIST_PATIENCE_MS = 350;
 
 /** After an error that nobody foresaw. Writes are known before they are submitted, so an identical one is the same call. */
 const AGAIN =
-  'Try once more with exactly the same arguments: that is safe, because no call is made twice. If it fails again, tell the person you work for.';
+  'Try once more with exactly the same arguments: that is safe, because a call that writes is made at most once. If it fails again, tell the person you work for.';
 
 const TaskId = { params: z.object({ taskId: z.string() }) };
 

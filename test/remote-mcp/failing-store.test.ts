@@ -61,7 +61,7 @@ describe.each(ONE_STORE)(`a store that fails under a tool of /mcp on %s${postgre
     expectLogged(errors);
     const { correlation_id } = result.structuredContent;
     expect(correlation_id).toEqual(errors[0]?.correlationId ?? expect.any(String));
-    expect(result.structuredContent.next).toContain('no call is made twice');
+    expect(result.structuredContent.next).toContain('a call that writes is made at most once');
   });
 
   test('after a call was made: the client gets its answer, and the log has the error', async () => {

@@ -27,6 +27,7 @@ import { ReportsPage } from '/console/reports/reports.js';
 import { RestoredPage } from '/console/restored/restored.js';
 import { SettingsPage } from '/console/settings/settings.js';
 import { Announcer } from '/console/shell/announce.js';
+import { Boundary } from '/console/shell/boundary.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Owner } from '/console/shell/owner.js';
 import { navigate, usePlace } from '/console/shell/router.js';
@@ -110,7 +111,7 @@ function Console({ owner }) {
   }, [waiting, name]);
   return html`
     <${Shell} here=${place.pathname} waiting=${waiting} live=${inbox.error ? false : inbox.live}>
-      <${Page} key=${place.pathname} place=${place} inbox=${inbox} />
+      <${Boundary} key=${place.pathname} what="This page"><${Page} place=${place} inbox=${inbox} /><//>
     <//>
   `;
 }

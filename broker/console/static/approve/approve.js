@@ -7,6 +7,7 @@ import { Waiting } from '/console/approve/waiting.js';
 import { byId, html, render } from '/console/html.js';
 import { Level } from '/console/request-view/heading.js';
 import { TimeLeft } from '/console/request-view/time-left.js';
+import { Boundary } from '/console/shell/boundary.js';
 
 const ID = location.pathname.split('/')[2] ?? '';
 
@@ -18,7 +19,7 @@ function Page() {
       <a class="brand" href="/console"><img src="/console/icon.svg" alt="" width="24" height="24" />Agent Broker</a>
       ${state.kind === 'waiting' && html`<${TimeLeft} held=${state.held} />`}
     </header>
-    <${Level.Provider} value=${2}><main><${Content} id=${ID} ...${held} /></main><//>
+    <${Level.Provider} value=${2}><main><${Boundary} what="This request"><${Content} id=${ID} ...${held} /><//></main><//>
   `;
 }
 

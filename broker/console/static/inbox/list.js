@@ -9,6 +9,7 @@ import { isWaiting } from '/console/inbox/entries.js';
 import { Group } from '/console/inbox/group.js';
 import { DRAWN } from '/console/inbox/rows.js';
 import { oneLine } from '/console/inbox/words.js';
+import { Boundary } from '/console/shell/boundary.js';
 
 /** @typedef {{ has: (key: string) => boolean, toggle: (keys: readonly string[], on?: boolean) => void, reach: (key: string) => void }} Selecting */
 
@@ -22,21 +23,11 @@ import { oneLine } from '/console/inbox/words.js';
  * }} props
  */
 export function List({ rows, hidden, more, open, toggle, draw, selecting, body }) {
-  const card = (/** @type {Entry} */ entry) => {
-    const picking = selecting &&
-      entry.kind === 'approval' && {
-        label: `Select: ${oneLine(entry)}`,
-        on: selecting.has(entry.key) && isWaiting(entry),
-        disabled: !isWaiting(entry),
-        pick: (/** @type {boolean} */ on, /** @type {boolean} */ reach) =>
-          reach ? selecting.reach(entry.key) : selecting.toggle([entry.key], on),
-      };
-    return html`
-      <${Card} key=${entry.key} entry=${entry} open=${entry === open} toggle=${() => toggle(entry.key)} picking=${picking || undefined}>
-        ${entry === open && body(entry)}
-      <//>
-    `;
-  };
+  const card = (/** @type {Entry} */ entry) => html`
+    <${Boundary} key=${entry.key} tag="li" what="This, which waits,">
+      <${One} entry=${entry} open=${entry === open} toggle=${() => toggle(entry.key)} selecting=${selecting} body=${body} />
+    <//>
+  `;
   const group = (/** @type {Row} */ row) => {
     const keys = row.entries.filter(isWaiting).map(({ key }) => key);
     const picking = selecting && {
@@ -62,5 +53,28 @@ export function List({ rows, hidden, more, open, toggle, draw, selecting, body }
       ${rows.map((row) => (row.slot.grouped ? group(row) : row.drawn.map(card)))}
     </ul>
     ${hidden > 0 && html`<p class="more"><button type="button" id="show-more" onClick=${more}>Show more (${hidden} not shown)</button></p>`}
+  `;
+}
+
+/**
+ * A component of its own, so that what one entry cannot be shown with does not reach the others.
+ *
+ * @param {{
+ *   entry: Entry, open: boolean, toggle: () => void, selecting: Selecting | undefined, body: (entry: Entry) => Children,
+ * }} props
+ */
+function One({ entry, open, toggle, selecting, body }) {
+  const picking = selecting &&
+    entry.kind === 'approval' && {
+      label: `Select: ${oneLine(entry)}`,
+      on: selecting.has(entry.key) && isWaiting(entry),
+      disabled: !isWaiting(entry),
+      pick: (/** @type {boolean} */ on, /** @type {boolean} */ reach) =>
+        reach ? selecting.reach(entry.key) : selecting.toggle([entry.key], on),
+    };
+  return html`
+    <${Card} entry=${entry} open=${open} toggle=${toggle} picking=${picking || undefined}>
+      ${open && html`<${Boundary} what="What is asked for">${body(entry)}<//>`}
+    <//>
   `;
 }
