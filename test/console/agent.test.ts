@@ -64,6 +64,8 @@ describe.skipIf(withoutChromium)(
         true,
       );
       await has('#waits', 'It wants to');
+      await page.click('.page-head .copy, .id .copy');
+      await says(page, 'does not let this page copy: select the text');
       await has('#grants', 'demo:read');
       await has('#grants', 'last call there');
       await page.until(`document.querySelectorAll('#activity .row').length === 3`);

@@ -30,6 +30,24 @@ describe.skipIf(withoutChromium)(
       server.seen.length = 0;
     });
 
+    test('a field that is not right and folded away is shown, and nothing is sent', async () => {
+      await go('/console/notices');
+      await page.click('#add-channel');
+      await write('#channel-name', 'folded');
+      await write('[data-field="url"]', `${server.url}/hook`);
+      await page.click('dialog .rules > summary');
+      await write('[data-rule="remind"]', '0');
+      await page.click('dialog .rules > summary');
+      await page.until(`!document.querySelector('dialog .rules').open`);
+      await page.click('#do-it');
+      await page.until(`document.activeElement.matches('[data-rule="remind"]')`);
+      expect(await page.value(`document.querySelector('dialog .rules').open`)).toBe(true);
+      expect((await organisation.ask('GET', '/owner/channels')).body.channels).toEqual([]);
+      expect(page.complaints).toEqual([]);
+      await page.open('about:blank');
+      await go('/console');
+    });
+
     test('from an empty inbox by mouse: a webhook is added, its key shown once, tried, changed and removed', async () => {
       await page.click('#get-told, .account summary');
       if (!(await page.value(`location.pathname === '/console/notices'`))) await page.click('#to-notices');

@@ -30,6 +30,7 @@ import { Announcer } from '/console/shell/announce.js';
 import { Boundary } from '/console/shell/boundary.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Owner } from '/console/shell/owner.js';
+import { unfoldInvalid } from '/console/shell/invalid.js';
 import { navigate, usePlace } from '/console/shell/router.js';
 import { Shell } from '/console/shell/shell.js';
 import { StandingPage } from '/console/standing/standing.js';
@@ -116,4 +117,5 @@ function Console({ owner }) {
   `;
 }
 
+unfoldInvalid();
 render(html`<${App} />`, byId('app'));

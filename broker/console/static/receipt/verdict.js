@@ -1,6 +1,7 @@
 // Whether a receipt is genuine, by which key, and what that says and does not say.
 /** @typedef {import('/console/receipt/verify.js').Checked} Checked */
-import { html, useState } from '/console/html.js';
+import { html } from '/console/html.js';
+import { Copy } from '/console/shell/copy.js';
 import { inWords } from '/console/shell/duration.js';
 import { exactly } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
@@ -44,7 +45,6 @@ function Key({ kid }) {
 
 /** @param {{ jws: string, id: string }} props */
 function Take({ jws, id }) {
-  const [copied, setCopied] = useState(false);
   const download = () => {
     const address = URL.createObjectURL(new Blob([jws], { type: 'application/jose' }));
     const link = document.createElement('a');
@@ -53,10 +53,9 @@ function Take({ jws, id }) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   };
-  const copy = () => navigator.clipboard.writeText(jws).then(() => setCopied(true));
   return html`<div class="buttons">
     <button type="button" class="compact" id="download" onClick=${download}>Download</button>
-    ${navigator.clipboard && html`<button type="button" class="compact" id="copy" aria-live="polite" onClick=${copy}>${copied ? 'Copied' : 'Copy'}</button>`}
+    <${Copy} text=${jws} what="the receipt" />
   </div>
   <details class="raw small"><summary>The receipt as it was signed</summary><pre>${jws}</pre></details>`;
 }

@@ -1,15 +1,18 @@
 // A button that copies a text. On plain http, other than on localhost, browsers give pages no clipboard: then there is none.
 import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
 
 /**
- * `what`: what is copied, for screen readers. `failed`: called where the browser may not be given it by a button.
+ * `what`: what is copied, for screen readers. `failed`: called where the browser does not let the page copy, in place of saying so.
  *
  * @param {{ text: string, what: string, failed?: () => void }} props
  */
 export function Copy({ text, what, failed }) {
   const [copied, setCopied] = useState(false);
+  const announce = useAnnounce();
   if (!navigator.clipboard) return null;
-  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), failed);
+  const refused = () => announce('The browser does not let this page copy: select the text, and copy it yourself.', 'wait');
+  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), failed ?? refused);
   const words = copied ? 'Copied' : 'Copy';
   return html`<button type="button" class="compact copy" aria-live="polite" aria-label=${`${words} ${what}`} onClick=${copy}>${words}</button>`;
 }
