@@ -1,7 +1,11 @@
 /** Input schemas of the tools. */
 import { z } from 'zod';
+import { schemaProblem } from '../../json/schema-problem.ts';
 import type { Caller } from '../client/action.ts';
 import { ANYTHING } from './answer.ts';
+
+/** Of a name that the model made up. */
+const MOST_SHOWN = 200;
 
 /** Stored before the broker looks at the call, so it is held to what a database takes as the broker's own schemas are. */
 const reasonText = z
@@ -112,6 +116,14 @@ export const AccessArguments = z.strictObject({
   reason: reasonText.describe('Why, in one sentence: the owner who decides reads it.'),
 });
 
-/** The problems of invalid arguments. */
-export const problemsOf = (error: z.ZodError): string =>
-  error.issues.map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.join('.')}: ${message}`).join('; ');
+/** The problems of invalid arguments, each with its place. */
+export const problemsOf = (error: z.ZodError): string => error.issues.flatMap(problemsIn).join('; ');
+
+function problemsIn(issue: z.core.$ZodIssue): string[] {
+  const { path } = issue;
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map(
+      (key) => `${[...path, key].map(String).join('.').slice(0, MOST_SHOWN)}: there is no such argument`,
+    );
+  return [`${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${schemaProblem(issue)}`];
+}

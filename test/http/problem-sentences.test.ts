@@ -1,7 +1,8 @@
-/** What is wrong with a body or a query, in words: what belongs there, and nothing of how it is checked. */
+/** What is wrong with a body, a query or the arguments of a tool, in words: what belongs there, and nothing of how it is checked. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { firstProblem } from '../../broker/wire/validation.ts';
+import { CheckArguments, problemsOf, ReadArguments, WriteArguments } from '../../mcp/tools/arguments.ts';
 
 const Body = z
   .object({
@@ -34,4 +35,17 @@ test.each<[object, string]>([
   [{ method: 1, id: 2 }, 'method: must be one of GET, PUT. (and 1 more)'],
 ])('%j: %s', (body, sentence) => {
   expect(firstProblem(Body.safeParse(body).error!)).toBe(sentence);
+});
+
+test.each<[z.ZodType, object, string]>([
+  [ReadArguments, { platform: 'demo' }, 'scope: is missing: send a string; endpoint: is missing: send a string'],
+  [
+    WriteArguments,
+    { platform: '', scope: 'demo:write', endpoint: '/items', method: 'GET', data: [], limit: 3 },
+    'platform: must have at least 1 character; method: must be one of POST, PUT, PATCH; data: must be an object; limit: there is no such argument',
+  ],
+  [CheckArguments, { approval_id: 'x' }, 'approval_id: must be a UUID'],
+  [ReadArguments, [], 'arguments: must be an object, not array'],
+])('arguments of a tool: all that is wrong, %#', (schema, given, problems) => {
+  expect(problemsOf(schema.safeParse(given).error!)).toBe(problems);
 });
