@@ -102,14 +102,13 @@ function readHeaders({ headers, method }: Action, platform: LoadedFacts['platfor
   if (!headers) return { ok: true, headers: {}, dropped: [] };
   if (!platform) return filterAgentHeaders(raw ? sentHeaders(headers, []) : headers, new Set());
   const { manifest } = platform;
-  const given = Object.keys(headers);
-  const refused = refusedHeader(given, method, manifest);
+  const refused = refusedHeader(headers, method, manifest);
   if (refused !== undefined) return refusal(refused);
   const taken = platformHeaderNames(restPlatform(manifest));
   if (platform.rules.kind === 'mcp')
     return filterAgentHeaders(headers, new Set([...taken, ...MCP_HEADERS]), { withheld: OF_MCP_SESSION });
   const { default_headers: defaults = {} } = manifest;
-  const sending = { withheld: withheldHeaders(given, manifest), named: namedHeaders(manifest), defaults };
+  const sending = { withheld: withheldHeaders(headers, manifest), named: namedHeaders(manifest), defaults };
   if (!raw) return filterAgentHeaders(headers, taken, sending);
   const filtered = filterAgentHeaders(sentHeaders(headers, namedByManifest(manifest)), taken, sending);
   // What a client's library adds is not worth a note in the row; the answer tells (`unsentHeaders`).

@@ -29,27 +29,34 @@ const FROM_ON_THE_WAY =
   x-vercel-* x-varnish`.split(/\s+/);
 const NEEDLESS = [...AWS_NEEDLESS, ...FROM_ON_THE_WAY];
 
+/** What AWS does without the header as well: rclone says of each object that it is private (Amazon S3, "PutObject", "CreateBucket"). */
+const AWS_DEFAULTS: Readonly<Record<string, string>> = { 'x-amz-acl': 'private' };
+
 /** RFC 9110 §14.5: without it, a part of a representation would be written in place of the whole. */
 const PART = 'content-range';
+
+/** Headers of a call, by their names as they are written. */
+type Given = Readonly<Record<string, string>>;
 
 /** Whether a pattern is of the name, which is in lower case. */
 export const matchesHeader = (patterns: readonly string[], name: string): boolean =>
   patterns.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
 
 /**
- * The first of the names that is refused: one of `refused_headers`, in any spelling that a server may take for it, whatever
+ * The first of the headers that is refused: one of `refused_headers`, in any spelling that a server may take for it, whatever
  * `client_headers` names; and of those that `client_headers` and `default_headers` do not name, `Content-Range` of a write, and with
  * AWS any `x-…` that may say something of the call itself.
  */
-export function refusedHeader(names: readonly string[], method: string, rules: HeaderRules): string | undefined {
-  const { auth, refused_headers: refused = [], client_headers: sent = [], default_headers: defaults = {} } = rules;
+export function refusedHeader(given: Given, method: string, rules: HeaderRules): string | undefined {
+  const { auth, refused_headers: refused = [], client_headers: sent = [] } = rules;
   const isAws = auth.type === 'aws_sigv4';
-  const allowed = new Set(Object.keys(defaults).map((name) => name.toLowerCase()));
-  return names.find((written) => {
+  const allowed = chosenByAgents(rules);
+  return Object.keys(given).find((written) => {
     const plain = written.toLowerCase();
     if (allowed.has(plain)) return false;
     const name = plain.replace(/[^a-z0-9]/g, '-');
     if (matchesHeader(refused, name)) return true;
+    if (isAws && AWS_DEFAULTS[plain] === given[written]) return false;
     const isVendors = isAws && matchesHeader([VENDOR], name) && !matchesHeader(NEEDLESS, name) && !isDropped(name);
     if (!isVendors && (name !== PART || method === 'GET')) return false;
     return plain !== name || !matchesHeader(sent, name);
@@ -62,14 +69,21 @@ export function namedHeaders({ client_headers: sent = [], default_headers: defau
   return isNamed ? [PART] : [];
 }
 
-/** Those of the names, in lower case, that are left out on a platform of AWS: neither refused nor sent. */
-export function withheldHeaders(names: readonly string[], rules: HeaderRules): readonly string[] {
+/** Names of the headers, in lower case, that are left out on a platform of AWS: neither refused nor sent. */
+export function withheldHeaders(given: Given, rules: HeaderRules): readonly string[] {
   const { auth, client_headers: sent = [] } = rules;
   if (auth.type !== 'aws_sigv4') return [];
-  return names
-    .map((name) => name.toLowerCase())
+  const allowed = chosenByAgents(rules);
+  const isNeedless = (name: string, value: string | undefined): boolean =>
+    matchesHeader(FROM_ON_THE_WAY, name) || (AWS_DEFAULTS[name] === value && !allowed.has(name));
+  return Object.entries(given)
+    .map(([name, value]) => [name.toLowerCase(), value] as const)
     .filter(
-      (name) =>
-        matchesHeader(AWS_NEEDLESS, name) || (matchesHeader(FROM_ON_THE_WAY, name) && !matchesHeader(sent, name)),
-    );
+      ([name, value]) => matchesHeader(AWS_NEEDLESS, name) || (isNeedless(name, value) && !matchesHeader(sent, name)),
+    )
+    .map(([name]) => name);
 }
+
+/** Names, in lower case, of headers of which the manifest gives a value that agents may choose. */
+const chosenByAgents = ({ default_headers: defaults = {} }: HeaderRules): ReadonlySet<string> =>
+  new Set(Object.keys(defaults).map((name) => name.toLowerCase()));

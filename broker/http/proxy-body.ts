@@ -35,7 +35,7 @@ export async function takeRawBody(
   const { 'content-length': said, 'transfer-encoding': coding } = request.headers;
   const sent = said === undefined ? undefined : Number(said);
   if (coding === undefined && (sent === undefined || sent === 0)) return { kind: 'none' };
-  const isChunked = isAwsChunked(request.headers['content-encoding']);
+  const isChunked = isAwsChunked(request.headers);
   const length = isChunked ? decodedLength(request) : sent;
   const trailer = [request.headers['x-amz-trailer']].flat().join(',');
   const pieces = isChunked ? decodeAwsChunked(inTime(request), { length, trailer }) : inTime(request);

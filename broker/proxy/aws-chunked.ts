@@ -3,6 +3,7 @@
  * "Signature calculations for trailing headers and chunked uploads"). Signatures of chunks are not looked at: they are made with the
  * client's placeholder.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { CHECKSUM_NAMES, checksum } from './checksums.ts';
 
 /** `message`: what is wrong, as a sentence for a 400. */
@@ -17,8 +18,16 @@ const CHUNK = /^([0-9a-f]{1,8})(?:;[\x21-\x7e]*)?$/i;
 const TRAILER = /^([a-z0-9-]{1,60}):[ \t]*([\x21-\x7e]*)$/i;
 const CODING = /^\s*aws-chunked\s*$/i;
 
-/** Whether a `Content-Encoding` names the coding. */
-export const isAwsChunked = (coding = ''): boolean => coding.split(',').some((one) => CODING.test(one));
+/** In place of the hash of the body: `STREAMING-AWS4-HMAC-SHA256-PAYLOAD`, `STREAMING-UNSIGNED-PAYLOAD-TRAILER` and others. */
+const STREAMING = /^\s*STREAMING-/i;
+
+/**
+ * Whether the headers of a request name the coding: `Content-Encoding`, or `x-amz-content-sha256`, in which minio-go (restic, MinIO's own
+ * client) names it alone.
+ */
+export const isAwsChunked = (headers: IncomingHttpHeaders): boolean =>
+  (headers['content-encoding'] ?? '').split(',').some((one) => CODING.test(one)) ||
+  [headers['x-amz-content-sha256'] ?? []].flat().some((one) => STREAMING.test(one));
 
 /** The `Content-Encoding` that is left once the chunks are taken apart; undefined: none. */
 export function withoutAwsChunked(coding: string): string | undefined {

@@ -121,12 +121,16 @@ describe('bodies in the coding aws-chunked', () => {
   });
 
   test('the coding is found beside another, and taken off', () => {
-    expect([
-      isAwsChunked('aws-chunked'),
-      isAwsChunked('gzip, AWS-chunked'),
-      isAwsChunked('gzip'),
-      isAwsChunked(),
-    ]).toEqual([true, true, false, false]);
+    for (const [headers, is] of [
+      [{ 'content-encoding': 'aws-chunked' }, true],
+      [{ 'content-encoding': 'gzip, AWS-chunked' }, true],
+      [{ 'content-encoding': 'gzip' }, false],
+      [{ 'x-amz-content-sha256': 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD' }, true],
+      [{ 'x-amz-content-sha256': 'STREAMING-UNSIGNED-PAYLOAD-TRAILER', 'content-encoding': 'gzip' }, true],
+      [{ 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' }, false],
+      [{}, false],
+    ] as const)
+      expect(isAwsChunked(headers), JSON.stringify(headers)).toBe(is);
     expect([withoutAwsChunked('aws-chunked'), withoutAwsChunked('gzip, aws-chunked')]).toEqual([undefined, 'gzip']);
   });
 });

@@ -108,6 +108,33 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
     expect(host.taken.at(-1)?.headers['x-request-id']).toBe('r');
   });
 
+  test('that an object is private, as each is anyhow, is left out, and sent where the manifest leaves it to agents', async () => {
+    const put = async (rules: object, value: string) => {
+      await apply(S3, KEY, rules);
+      host.verify = (received) => awsProblem(received, KEY, { ...S3, now: now() });
+      const agent = await newAgent();
+      return await agent.act(callOf('PUT', '/bucket/key', { headers: { 'X-Amz-Acl': value }, data: {} }));
+    };
+    const left = await put({}, 'private');
+    expect([left.status, left.body._meta?.dropped_headers], left.text).toEqual([200, ['x-amz-acl']]);
+    expect(host.taken.at(-1)?.headers).not.toHaveProperty('x-amz-acl');
+    for (const rules of [
+      { client_headers: ['x-amz-acl'] },
+      { default_headers: { 'x-amz-acl': 'bucket-owner-read' } },
+    ]) {
+      expect((await put(rules, 'private')).status).toBe(200);
+      expect(host.taken.at(-1)?.headers['x-amz-acl']).toBe('private');
+    }
+    const sent = host.taken.length;
+    for (const [rules, value] of [
+      [{}, 'public-read'],
+      [{}, 'private, public-read'],
+      [{ refused_headers: ['x-amz-acl'] }, 'private'],
+    ] as const)
+      expect(await put(rules, value)).toMatchObject({ status: 400, body: { error: 'invalid_headers' } });
+    expect(host.taken).toHaveLength(sent);
+  });
+
   test.each([
     'x-amz-copy-source',
     'X_Amz_Copy_Source',

@@ -11,7 +11,8 @@ export function Copy({ text, what, failed }) {
   const [copied, setCopied] = useState(false);
   const announce = useAnnounce();
   if (!navigator.clipboard) return null;
-  const refused = () => announce('The browser does not let this page copy: select the text, and copy it yourself.', 'wait');
+  const refused = () =>
+    announce('The browser does not let this page copy: select the text, and copy it yourself.', 'wait');
   const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), failed ?? refused);
   const words = copied ? 'Copied' : 'Copy';
   return html`<button type="button" class="compact copy" aria-live="polite" aria-label=${`${words} ${what}`} onClick=${copy}>${words}</button>`;
