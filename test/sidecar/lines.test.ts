@@ -1,33 +1,18 @@
 /** The lines of docs/unmodified.md that run a tool, as they stand there, each with the tool as it is installed. */
-import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
 import { manifestOf } from '../platforms/classified.ts';
 import { awsProblem } from '../signing/aws-verifier.ts';
-import { BIN, ROOT } from '../world/checkout.ts';
 import { GIT_ENVIRONMENT } from '../world/git-host.ts';
 import { startGitWorld } from '../world/git-world.ts';
-import { newFolder } from '../world/stores.ts';
 import { ALLOW_ALL, CANARY, startWorld, type World } from '../world/world.ts';
+import { python, ROWS, STORE_TOOLS, typed } from './page-lines.ts';
 import { profileOf } from './run-world.ts';
-import { onlyWith, pythonPath } from './tls-world.ts';
-
-const BEGINS = 'npx agent-broker run ';
-/** By tool, the line, and whether the page says that it was not run. */
-const ROWS = new Map(
-  readFileSync(join(ROOT, 'docs/unmodified.md'), 'utf8')
-    .split('\n')
-    .flatMap((row) => {
-      const [, tool, line, note] = /^\| `([^`]+)` \| `(npx agent-broker run [^`]+)` \| (.*)\|$/.exec(row) ?? [];
-      return tool === undefined || line === undefined ? [] : [[tool, { line, note: note ?? '' }] as const];
-    }),
-);
+import { onlyWith } from './tls-world.ts';
 
 const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };
 const WHEEL = 'left-1.0-py3-none-any.whl';
-const python = pythonPath() ?? 'python3';
 
 type Answers = Record<string, string | object | (() => Buffer)>;
 type Case = { tool: string; probe: string[]; answers?: Answers; printed: RegExp; asked: string };
@@ -165,7 +150,7 @@ describe('a line of the page', () => {
   });
 
   test('is run here, or the page says that it was not', () => {
-    const run = [...CASES.map(({ tool }) => tool), 'git'];
+    const run = [...CASES.map(({ tool }) => tool), 'git', ...STORE_TOOLS];
     const others = [...ROWS].filter(([tool]) => !run.includes(tool));
     expect([...ROWS.keys()]).toEqual(expect.arrayContaining(run));
     expect(others.map(([tool, { note }]) => [tool, /not run/.test(note)])).toEqual([
@@ -174,36 +159,3 @@ describe('a line of the page', () => {
     ]);
   });
 });
-
-/** What a shell makes of the line, in which `npx agent-broker` is that of this checkout. */
-async function typed(tool: string, profile: string, more: Record<string, string> = {}) {
-  const { line = '' } = ROWS.get(tool) ?? {};
-  expect(line).toMatch(new RegExp(`^${BEGINS}`));
-  const bin = join(newFolder(), 'bin');
-  mkdirSync(bin);
-  const scripts = {
-    npx: `shift; exec '${process.execPath}' '${BIN}' "$@"`,
-    // As installed, and not what chooses one by the HOME of whoever starts it.
-    pip: `exec '${python}' -m pip --disable-pip-version-check "$@"`,
-  };
-  for (const [name, script] of Object.entries(scripts)) {
-    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
-    chmodSync(join(bin, name), 0o755);
-  }
-  const child = spawn('sh', ['-c', line], {
-    cwd: newFolder(),
-    env: {
-      ...more,
-      ...{ PATH: `${bin}:${process.env.PATH}`, HOME: newFolder(), AGENT_BROKER_PROFILE: profile },
-      // Settings of the machine would name other indexes, and what looks for updates asks hosts that are not here.
-      ...{ PIP_CONFIG_FILE: '/dev/null', PIP_ROOT_USER_ACTION: 'ignore' },
-      ...{ npm_config_update_notifier: 'false', GH_NO_UPDATE_NOTIFIER: '1' },
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const [out, err]: [string[], string[]] = [[], []];
-  child.stdout.on('data', (chunk) => out.push(String(chunk)));
-  child.stderr.on('data', (chunk) => err.push(String(chunk)));
-  const code = await new Promise<number | null>((done) => child.on('close', done));
-  return { code, stdout: out.join(''), stderr: err.join('') };
-}

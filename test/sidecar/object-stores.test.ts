@@ -1,0 +1,107 @@
+/** Tools that keep files in a store of objects, as they are installed: by the lines of docs/unmodified.md, and with a static key. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { givenWorld, shared } from '../world/given.ts';
+import { BUCKET, startObjectStore } from '../world/object-store.ts';
+import { newFolder } from '../world/stores.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ROWS, typed } from './page-lines.ts';
+import { profileOf, run, sh } from './run-world.ts';
+import { onlyWith } from './tls-world.ts';
+
+const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };
+/** What the agent may do: no settings, and nothing for ever. */
+const SCOPES = ['buckets.read', 'listing.read', 'objects.read', 'objects.write', 'objects.delete', 'uploads.write'];
+/** More than one part of an upload in parts. */
+const BIG = Buffer.alloc(11_000_000, 'what an object holds, with \0 and \xff');
+
+describe('stores of objects', { timeout: 60_000 }, () => {
+  const store = shared(() => startObjectStore(KEY));
+  const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: new URL(store.url).host }));
+  const organisation = shared(async () => {
+    const made = await world.organisation();
+    const text = JSON.stringify({
+      platforms: { s3: { use: 's3', base_url: store.url } },
+      connections: { s3: { platform: 's3', secret: { env: 'KEY' } } },
+    });
+    const applied = await made.ask('POST', '/owner/governance/apply', {
+      text,
+      values: { 'env:KEY': JSON.stringify(KEY) },
+    });
+    expect(applied.status, applied.text).toBe(200);
+    return made;
+  });
+  const agent = shared(() =>
+    organisation.agent({ rules: ALLOW_ALL, grants: { s3: { scopeList: SCOPES.map((scope) => `s3:${scope}`) } } }),
+  );
+  const files = (): string => {
+    const folder = newFolder();
+    mkdirSync(join(folder, 'below'));
+    writeFileSync(join(folder, 'a.txt'), 'hello');
+    writeFileSync(join(folder, 'below/ü & b.json'), '{"a":1}');
+    writeFileSync(join(folder, 'big.bin'), BIG);
+    return folder;
+  };
+  const contentOf = (folder: string) =>
+    Object.fromEntries(
+      readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => [
+          join(parentPath, name).slice(folder.length),
+          readFileSync(join(parentPath, name), 'base64'),
+        ]),
+    );
+  beforeEach(() => {
+    store.objects.clear();
+    store.problems.length = 0;
+  });
+
+  onlyWith('restic', 'version')('restic keeps a backup, and gives it back', async () => {
+    const [folder, back] = [files(), newFolder()];
+    const env = { RESTIC_PASSWORD: 'of the backup', RESTIC_PROGRESS_FPS: '0.1' };
+    // What it sends at once has to be signed, as this store speaks no TLS.
+    const lines = `export RESTIC_REPOSITORY="s3:http://127.0.0.1:$AGENT_BROKER_S3_PORT/${BUCKET}" RESTIC_PACK_SIZE=4
+      restic init && restic backup '${folder}' && restic check --read-data && restic restore latest --target '${back}'`;
+    const { code, stdout, stderr } = await run(profileOf(agent), ['--port', 's3', ...sh(lines)], env);
+    expect(code, stdout + stderr).toBe(0);
+    expect(contentOf(join(back, folder))).toEqual(contentOf(folder));
+    const listed = await typed('restic', profileOf(agent), env);
+    expect(listed.stdout, listed.stderr).toContain(folder);
+    expect(store.problems).toEqual([]);
+  });
+
+  onlyWith('rclone', 'version')('rclone copies there and back, in parts where a file is long', async () => {
+    const [folder, back] = [files(), newFolder()];
+    const issued = await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, {
+      label: 'rclone',
+      connection: 's3',
+    });
+    const config = join(newFolder(), 'rclone.conf');
+    writeFileSync(
+      config,
+      `[store]\ntype = s3\nprovider = Other\naccess_key_id = ${issued.body.key}\nsecret_access_key = any\nendpoint = ${issued.body.url}\nupload_cutoff = 5M\nchunk_size = 5M\n`,
+    );
+    const rclone = (...words: string[]) =>
+      promisify(execFile)('rclone', ['--config', config, '--retries', '1', ...words], {
+        env: { PATH: process.env.PATH },
+      });
+    await rclone('copy', folder, `store:${BUCKET}/copy`);
+    expect(store.objects.get('copy/big.bin')?.equals(BIG)).toBe(true);
+    await rclone('check', folder, `store:${BUCKET}/copy`);
+    await rclone('copy', `store:${BUCKET}/copy`, back);
+    expect(contentOf(back)).toEqual(contentOf(folder));
+    const listed = await typed('rclone', profileOf(agent));
+    expect(listed.stdout, listed.stderr).toBe('copy/\n');
+    await rclone('delete', `store:${BUCKET}/copy`);
+    expect([...store.objects.keys()]).toEqual([]);
+    await expect(rclone('mkdir', 'store:another')).rejects.toThrow('scope');
+    expect(store.problems).toEqual([]);
+  });
+
+  test('the page has their lines', () => {
+    expect([...ROWS.keys()]).toEqual(expect.arrayContaining(['rclone', 'restic']));
+  });
+});
