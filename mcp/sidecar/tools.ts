@@ -79,8 +79,15 @@ export const TOOLS: readonly Tool[] = [
   {
     platform: 'npm',
     platformName: 'npm registry',
-    variables: ({ url, key, folder }) => ({
-      npm_config_registry: `${url}/`,
+    // With the placeholder in it: Yarn, Bun and Deno send no key, or none that they do not find in a file of their own.
+    variables: ({ keyedUrl, key, folder }) => ({
+      npm_config_registry: `${keyedUrl}/`,
+      // Deno reads this one alone, and pnpm, since 11, its own.
+      NPM_CONFIG_REGISTRY: `${keyedUrl}/`,
+      pnpm_config_registry: `${keyedUrl}/`,
+      // Yarn, since 2, which asks no registry over plain HTTP unless it is told so.
+      YARN_NPM_REGISTRY_SERVER: keyedUrl,
+      YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1',
       // Answers name the registry itself in the addresses of packages.
       npm_config_replace_registry_host: 'always',
       npm_config_globalconfig: `${folder}/npmrc`,
@@ -88,7 +95,7 @@ export const TOOLS: readonly Tool[] = [
       NODE_AUTH_TOKEN: key('npm_'),
     }),
     // Shells drop variables whose names hold slashes, so the token of an address stands in a file.
-    files: ({ url, key }) => ({ npmrc: `${url.replace(/^http:/, '')}/:_authToken=${key('npm_')}\n` }),
+    files: ({ keyedUrl, key }) => ({ npmrc: `${keyedUrl.replace(/^http:/, '')}/:_authToken=${key('npm_')}\n` }),
   },
   {
     platform: 's3',
