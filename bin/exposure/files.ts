@@ -48,6 +48,10 @@ const listed = (names: readonly string[], what: string): string | undefined =>
 const HIDE = 'Keep it out of reach: start the command as another user, or in a sandbox without your home folder';
 const ADD = (name: string) => `Connect it with "${PROGRAM} add ${name}"`;
 
+/** In the files of rclone, s3cmd, gsutil and MinIO's client: a name with a value. */
+const STORE_KEY =
+  /(?:^|[\s"'{,])(?:(?:aws_|gs_)?secret_access_key|secret_key|secretKey|pass|token|client_secret|service_account_credentials|account_key|key)["']?[ \t]*[=:][ \t]*["']?[^\s"',}]/m;
+
 const KEPT: readonly Kept[] = [
   {
     paths: (place) => [join(place.env.GH_CONFIG_DIR || join(config(place), 'gh'), 'hosts.yml')],
@@ -64,11 +68,35 @@ const KEPT: readonly Kept[] = [
     advice: `Connect the hosts, and take their entries out. ${HIDE}`,
   },
   {
-    paths: (place) => [place.env.npm_config_userconfig || join(place.home, '.npmrc'), ...upwards(place, /^\.npmrc$/)],
+    // pnpm reads these of its own beside those of npm (pnpm, "Authentication Settings").
+    paths: (place) => [
+      place.env.npm_config_userconfig || join(place.home, '.npmrc'),
+      ...upwards(place, /^\.npmrc$/),
+      ...[join(config(place), 'pnpm'), join(place.home, 'Library/Preferences/pnpm')].flatMap((folder) => [
+        join(folder, 'auth.ini'),
+        join(folder, 'rc'),
+      ]),
+    ],
     what: 'tokens of registries',
     // A variable in braces is in the environment, and looked at there.
     look: (text) =>
       listed(each(text, /^\s*((?:\/\/[^\s=]+:)?_(?:authToken|auth|password))\s*=\s*(?!\$\{|\s*$)/gm), 'in'),
+    advice: `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`,
+  },
+  {
+    paths: (place) => [
+      join(config(place), 'pnpm/config.yaml'),
+      ...[join(place.home, '.yarnrc.yml'), ...upwards(place, /^\.yarnrc\.yml$/)],
+      ...[join(place.home, '.bunfig.toml'), ...upwards(place, /^bunfig\.toml$/)],
+    ],
+    what: 'tokens of registries',
+    look: (text) =>
+      listed(
+        each(text, /^\s*['"]?(_auth|npmAuthToken|npmAuthIdent)['"]?:\s*(?=\S)(?!['"]?\$\{)/gm).concat(
+          each(text, /\b(token|password)\s*=\s*["'](?!\$|["'])/g),
+        ),
+        'in',
+      ),
     advice: `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`,
   },
   {
@@ -88,6 +116,16 @@ const KEPT: readonly Kept[] = [
         ? listed(each(text, /^\s*\[(?:profile )?([^\]]+)\]/gm), 'of')
         : undefined,
     advice: `${ADD('s3')}, as far as it is S3. ${HIDE}`,
+  },
+  {
+    paths: (place) => [
+      place.env.RCLONE_CONFIG || join(config(place), 'rclone/rclone.conf'),
+      ...under('.rclone.conf', '.s3cfg', '.boto', '.mc/config.json')(place),
+    ],
+    what: 'keys of stores of objects',
+    look: (text) =>
+      STORE_KEY.test(text) ? (listed(each(text, /^\s*\[([^\]\n]+)\]/gm), 'of') ?? 'in the file') : undefined,
+    advice: `${ADD('s3')}, as far as it is S3; ${PROGRAM} run gives the command a key of its own. ${HIDE}`,
   },
   {
     paths: ({ home }) => ['sso', 'cli'].flatMap((kind) => inFolder(join(home, '.aws', kind, 'cache'), /\.json$/)),
@@ -148,6 +186,12 @@ const KEPT: readonly Kept[] = [
       ...under('.pypirc', '.cargo/credentials.toml', '.terraform.d/credentials.tfrc.json', '.vault-token')(place),
       ...under('.azure/msal_token_cache.json', '.cache/huggingface/token', '.config/stripe/config.toml')(place),
       ...under('.claude/.credentials.json', '.codex/auth.json', '.gem/credentials', '.composer/auth.json')(place),
+      ...under('.gemini/oauth_creds.json', '.fly/config.yml', '.pulumi/credentials.json')(place),
+      ...['github-copilot/apps.json', 'github-copilot/hosts.json', 'glab-cli/config.yml', 'doctl/config.yaml'].map(
+        (path) => join(config(place), path),
+      ),
+      ...['pypoetry/auth.toml', 'helm/registry/config.json'].map((path) => join(config(place), path)),
+      join(place.env.XDG_DATA_HOME || join(place.home, '.local/share'), 'opencode/auth.json'),
     ],
     what: 'a sign-in of a tool',
     advice: HIDE,

@@ -46,6 +46,9 @@ test('an empty home holds nothing, and the exit code says so', async () => {
   put('work/app/.env.example', `OPENAI_API_KEY=sk-${MARK}${'a'.repeat(24)}`);
   put('.npmrc', `registry=https://registry.npmjs.org/\n//r.example/:_authToken=\${NPM_TOKEN}\n`);
   put('.ssh/id_ed25519.pub', 'ssh-ed25519 AAAA');
+  put('.yarnrc.yml', `nodeLinker: node-modules\nnpmAuthToken: "\${NPM_TOKEN-}"\n`);
+  put('.bunfig.toml', '[install]\nregistry = { url = "https://r.example", token = "$NPM_TOKEN" }\n');
+  put('.config/rclone/rclone.conf', '[store]\ntype = s3\nenv_auth = true\nsecret_access_key =\n');
   put('.aws/config', '[default]\nregion = eu-west-1\n');
   put(
     '.gitconfig',
@@ -157,7 +160,25 @@ test('files of tools, in the home and up the tree', async () => {
       `-----BEGIN OPENSSH PRIVATE KEY-----\n${MARK}\n`,
       'a private key of SSH as it is, or with a passphrase',
     ],
+    ['.config/pnpm/auth.ini', `//r.example/:_authToken=${MARK}\n`, 'tokens of registries in //r.example/:_authToken'],
+    ['.config/pnpm/config.yaml', `_auth:\n  - token: ${MARK}\n`, 'tokens of registries in _auth'],
+    ['work/.yarnrc.yml', `npmAuthToken: "${MARK}"\n`, 'tokens of registries in npmAuthToken'],
+    [
+      'work/app/bunfig.toml',
+      `[install.scopes]\nacme = { token = "${MARK}", url = "https://r.example" }\n`,
+      'tokens of registries in token',
+    ],
+    [
+      '.config/rclone/rclone.conf',
+      `[store]\ntype = s3\nsecret_access_key = ${MARK}\n[drive]\n`,
+      'keys of stores of objects of store, drive',
+    ],
+    ['.s3cfg', `[default]\naccess_token =\nsecret_key = ${MARK}\n`, 'keys of stores of objects of default'],
+    ['.mc/config.json', `{"aliases":{"a":{"secretKey":"${MARK}"}}}`, 'keys of stores of objects in the file'],
     ['.vault-token', MARK, 'a sign-in of a tool'],
+    ['.gemini/oauth_creds.json', `{"x":"${MARK}"}`, 'a sign-in of a tool'],
+    ['.config/github-copilot/apps.json', `{"x":"${MARK}"}`, 'a sign-in of a tool'],
+    ['.local/share/opencode/auth.json', `{"x":"${MARK}"}`, 'a sign-in of a tool'],
     ['work/app/.agent-broker/profiles/default.json', `{"private_key":"${MARK}"}`, 'the private key of an agent'],
     ['work/app/.agent-broker/keys/master.key', MARK, 'a key of the broker itself'],
   ];
