@@ -107,7 +107,7 @@ const TABLE: Record<ClientId, Client> = {
     write: asItIs,
     user: ({ home }) => [home, '.gemini', 'settings.json'],
     project: ['.gemini', 'settings.json'],
-    afterwards: 'Restart Gemini CLI; /mcp shows the server.',
+    afterwards: 'Restart Gemini CLI in a folder that it trusts; /mcp shows the server.',
   },
   // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: one list of words, and `environment`.
   opencode: {
