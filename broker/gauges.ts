@@ -96,7 +96,7 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
   );
   gauge(
     'last_backup_timestamp_seconds',
-    'When `agent-broker backup` made the last backup of the store; absent when it made none.',
+    'When `agent-broker backup` made the last backup of the store; NaN when it made none.',
     async () => {
       const at = (await numbers())?.lastBackup;
       return at && at / 1000;
