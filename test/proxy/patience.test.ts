@@ -7,6 +7,13 @@ import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
+test('models that think, and logs and watches of a cluster in which nothing happens, may be silent for ten minutes', () => {
+  const patient = Object.entries(BUILTIN_PLATFORMS).filter(([, manifest]) => 'idle_seconds' in manifest);
+  expect(
+    patient.map(([name, manifest]) => [name, (manifest as { idle_seconds?: number }).idle_seconds]).sort(),
+  ).toEqual(['anthropic', 'kubernetes', 'openai'].map((name) => [name, 600]));
+});
+
 describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;

@@ -47,6 +47,8 @@ export const kubernetes = {
   docs: 'https://kubernetes.io/docs/reference/kubernetes-api',
   base_url: 'https://your-cluster.invalid',
   auth: { type: 'bearer' },
+  // A log that is followed, or a watch, is silent while nothing happens.
+  idle_seconds: 600,
   error_body: {
     kind: 'Status',
     apiVersion: 'v1',
