@@ -98,11 +98,12 @@ const membersIn = (judged: JsonObject | UnreadBody | undefined): JsonObject | un
   judged instanceof UnreadBody ? undefined : judged;
 
 /** Of a call. `raw`: with the body as it came, of whose headers those count that every platform takes, and those that its manifest names. */
-function readHeaders({ headers, method }: Action, platform: LoadedFacts['platform'], raw: boolean): FilteredHeaders {
+function readHeaders(action: Action, platform: LoadedFacts['platform'], raw: boolean): FilteredHeaders {
+  const { headers } = action;
   if (!headers) return { ok: true, headers: {}, dropped: [] };
   if (!platform) return filterAgentHeaders(raw ? sentHeaders(headers, []) : headers, new Set());
   const { manifest } = platform;
-  const refused = refusedHeader(headers, method, manifest);
+  const refused = refusedHeader(headers, action, manifest);
   if (refused !== undefined) return refusal(refused);
   const taken = platformHeaderNames(restPlatform(manifest));
   if (platform.rules.kind === 'mcp')

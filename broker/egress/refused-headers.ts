@@ -29,8 +29,13 @@ const FROM_ON_THE_WAY =
   x-vercel-* x-varnish`.split(/\s+/);
 const NEEDLESS = [...AWS_NEEDLESS, ...FROM_ON_THE_WAY];
 
-/** What AWS does without the header as well: rclone says of each object that it is private (Amazon S3, "PutObject", "CreateBucket"). */
+/**
+ * What AWS does without the header as well: rclone says of each object that it is private (Amazon S3, "PutObject", "CreateBucket"). It is
+ * the whole of the call that gives an object that is there another ACL ("PutObjectAcl").
+ */
 const AWS_DEFAULTS: Readonly<Record<string, string>> = { 'x-amz-acl': 'private' };
+
+const SETS_ACL = /[?&]acl(?:[=&]|$)/;
 
 /** RFC 9110 §14.5: without it, a part of a representation would be written in place of the whole. */
 const PART = 'content-range';
@@ -47,7 +52,11 @@ export const matchesHeader = (patterns: readonly string[], name: string): boolea
  * `client_headers` names; and of those that `client_headers` and `default_headers` do not name, `Content-Range` of a write, and with
  * AWS any `x-…` that may say something of the call itself.
  */
-export function refusedHeader(given: Given, method: string, rules: HeaderRules): string | undefined {
+export function refusedHeader(
+  given: Given,
+  { method, endpoint }: { method: string; endpoint: string },
+  rules: HeaderRules,
+): string | undefined {
   const { auth, refused_headers: refused = [], client_headers: sent = [] } = rules;
   const isAws = auth.type === 'aws_sigv4';
   const allowed = chosenByAgents(rules);
@@ -56,7 +65,7 @@ export function refusedHeader(given: Given, method: string, rules: HeaderRules):
     if (allowed.has(plain)) return false;
     const name = plain.replace(/[^a-z0-9]/g, '-');
     if (matchesHeader(refused, name)) return true;
-    if (isAws && AWS_DEFAULTS[plain] === given[written]) return false;
+    if (isAws && AWS_DEFAULTS[plain] === given[written] && !SETS_ACL.test(endpoint)) return false;
     const isVendors = isAws && matchesHeader([VENDOR], name) && !matchesHeader(NEEDLESS, name) && !isDropped(name);
     if (!isVendors && (name !== PART || method === 'GET')) return false;
     return plain !== name || !matchesHeader(sent, name);

@@ -132,6 +132,9 @@ describe.each(ONE_STORE)(`AWS Signature Version 4 on %s${postgresNote}`, (store)
       [{ refused_headers: ['x-amz-acl'] }, 'private'],
     ] as const)
       expect(await put(rules, value)).toMatchObject({ status: 400, body: { error: 'invalid_headers' } });
+    await apply(S3, KEY);
+    const acl = callOf('PUT', '/bucket/key?acl', { headers: { 'x-amz-acl': 'private' }, data: {} });
+    expect(await (await newAgent()).act(acl)).toMatchObject({ status: 400, body: { error: 'invalid_headers' } });
     expect(host.taken).toHaveLength(sent);
   });
 
