@@ -15,7 +15,7 @@ const PACKAGE = '{"name":"left","version":"1.0.0"}';
 const program = (path: string) => `${process.execPath} ${join(import.meta.dirname, 'node_modules', path)}`;
 /** By name, the command that adds a package to the project in the working folder. */
 const MANAGERS = {
-  'pnpm 12': `${program('pnpm/bin/pnpm.mjs')} add`,
+  'pnpm 11': `${program('pnpm/bin/pnpm.mjs')} add`,
   'Yarn 1': `${program('yarn/bin/yarn.js')} add --no-progress`,
   'Yarn 4': `touch yarn.lock; echo 'nodeLinker: node-modules' > .yarnrc.yml; ${program('@yarnpkg/cli-dist/bin/yarn.js')} add`,
 };
