@@ -13,7 +13,7 @@ import type { BodyKind } from '../policy/platform-rules.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
 import { judgedParts } from './given-parts.ts';
-import { type BodyOf, isFormType, judgeInTurns } from './judge-body.ts';
+import { type BodyOf, isFormType, isKept, judgeInTurns } from './judge-body.ts';
 import { methodMemberInTurns } from './method-json.ts';
 
 /** `judged`: what is known of it. `written`: how its members are, or the very bytes. `bodyHeaders`: what says of which type they are. */
@@ -67,7 +67,7 @@ export async function readGivenBody(
     const as = kinds.find((kind) => kind === 'json' || kind === 'form' || kind === 'multipart');
     if (as === undefined) return refuse(taken(kinds));
     const type = as === 'json' ? typeIn(action.headers) : undefined;
-    if (type === undefined) return await ofMembers(data as JsonObject, as, parsing);
+    if (type === undefined) return await ofMembers(data as JsonObject, as, parsing, of);
     return isJson(type) ? await ofBytes(Buffer.from(JSON.stringify(data)), type, parsing, of) : refuse(NO_JSON);
   }
   const kind = Array.isArray(data) ? 'list' : encoding === undefined ? 'text' : 'bytes';
@@ -81,10 +81,17 @@ export async function readGivenBody(
   return await ofBytes(Buffer.from(text, kind === 'bytes' ? 'base64' : 'utf8'), type, parsing, of);
 }
 
-async function ofMembers(data: JsonObject, as: 'json' | 'form' | 'multipart', parsing: Parsing): Promise<ReadBody> {
+async function ofMembers(
+  data: JsonObject,
+  as: 'json' | 'form' | 'multipart',
+  parsing: Parsing,
+  of: BodyOf = {},
+): Promise<ReadBody> {
   const problem =
     as === 'json'
-      ? await methodMemberInTurns(data, parsing)
+      ? isKept(DEFAULT_TYPES.list, of)
+        ? undefined
+        : await methodMemberInTurns(data, parsing)
       : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
   if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
   const judged = as === 'multipart' ? judgedParts(data) : data;

@@ -52,12 +52,21 @@ export const isFormType = ({ 'content-type': type }: BodyHeaders): boolean => {
 export type BodyOf = { asRead?: string; refused?: NameList | undefined; isStored?: boolean };
 
 /**
+ * Whether a body is a file that its operation only stores, and of which nothing is refused: it may be any JSON or none (comments in it, a name
+ * twice), as no server takes another method from a PUT of JSON. A form is looked at whatever its operation does.
+ */
+export const isKept = (asRead: string, { isStored, refused }: BodyOf): boolean =>
+  isStored === true && refused === undefined && !isTakenForForm(asRead);
+
+/**
  * Reads a whole body. `ok: false`: it says that it is JSON, and is none, or a form, and looks like JSON, or it names a method, or a field
  * that is refused and would be in no judged member, or that cannot be looked for; `detail`: a sentence for a 400.
  */
 export function judgeBody(headers: BodyHeaders, bytes: Buffer, of: BodyOf = {}): JudgedBody {
   const judged = atOnce(judgeUnlessJson(headers, bytes, of));
-  return typeof judged === 'string' ? atOnce(judgeJson(parseStrictJson(judged))) : judged;
+  return typeof judged === 'string'
+    ? atOnce(judgeJson(parseStrictJson(judged), isKept(typeOf(headers, of), of)))
+    : judged;
 }
 
 /** In bytes. A name of a form costs several times what one of JSON costs. */
@@ -77,7 +86,7 @@ export function judgeInTurns(
     if (typeof judged !== 'string') return judged;
     const parsed = await parseStrictJsonInParts(judged, {}, rest);
     await rest();
-    return await inSlices(judgeJson(parsed), rest);
+    return await inSlices(judgeJson(parsed, isKept(typeOf(headers, of), of)), rest);
   });
 }
 
@@ -89,12 +98,15 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
   if (unsearched !== undefined) return { ok: false, detail: unsearched };
   const unread = whyUnread(headers);
   // Of JSON that is read the members are looked at.
-  const name = unread || isTakenForForm(asRead) ? yield* methodField(asRead, bytes, of.refused) : undefined;
+  const kept = isKept(asRead, of);
+  const isSearched = (unread && !kept) || isTakenForForm(asRead);
+  const name = isSearched ? yield* methodField(asRead, bytes, of.refused) : undefined;
   if (name !== undefined) return { ok: false, detail: whyNotSent(name, of.refused) };
   if (unread) return { ok: true, judged: unread };
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
   // Readers differ in what they take such bytes for: some drop them, others read overlong forms of letters.
+  if (!isUtf8(bytes) && kept) return { ok: true, judged: new UnreadBody('a file that is not in UTF-8 is not read') };
   if (!isUtf8(bytes)) return { ok: false, detail: 'The body is not UTF-8. Send it in UTF-8, or as another type.' };
   const text = bytes.toString('utf8');
   if (!isFormType(headers)) return text;
@@ -130,12 +142,14 @@ const HAS_ASCII = /^charset="?(?:utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|
 const isCoded = (coding = 'identity'): boolean => coding.toLowerCase() !== 'identity';
 
 /** Yields between its steps. */
-function* judgeJson(parsed: StrictJson): Generator<void, JudgedBody> {
+function* judgeJson(parsed: StrictJson, kept: boolean): Generator<void, JudgedBody> {
+  if (!parsed.ok && kept)
+    return { ok: true, judged: new UnreadBody('a file of JSON that cannot be judged is not read') };
   if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
   const { value } = parsed;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (isObject) {
-    const detail = yield* methodMember(value);
+    const detail = kept ? undefined : yield* methodMember(value);
     return detail === undefined ? { ok: true, judged: value } : { ok: false, detail };
   }
   const items = Array.isArray(value) ? { items: value } : {};

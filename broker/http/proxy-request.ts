@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RawToken } from '../auth/raw-token.ts';
-import { type BodyOf, judgeInTurns, TOO_LONG, whyUnread, whyUnsearchable } from '../calls/judge-body.ts';
+import { type BodyOf, isKept, judgeInTurns, TOO_LONG, whyUnread, whyUnsearchable } from '../calls/judge-body.ts';
 import type { Malformed } from '../calls/malformed.ts';
 import {
   isRefusedName,
@@ -113,9 +113,11 @@ export async function readRequest({
 /** A body that is not judged: a sentence when it names a method, or what is refused. What is passed on as it comes breaks off there. */
 async function searchedBody(
   body: Extract<RawRequest['body'], { kind: 'long' | 'stream' }>,
-  { asRead, refused }: BodyOf & { asRead: string },
+  of: BodyOf & { asRead: string },
   parsing: Parsing,
 ): Promise<RawRequest['body'] | string> {
+  const { asRead, refused } = of;
+  if (isKept(asRead, of)) return body;
   if (body.kind === 'long') {
     const { bytes } = body;
     const found = await parsing((rest) => inSlices(methodField(asRead, bytes, refused), rest));

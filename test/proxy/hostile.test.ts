@@ -365,6 +365,52 @@ describe('bodies', () => {
     expect((await by('PUT', '/proxy/store-main/items/a', { body: gzipSync('a=1'), headers: form })).status).toBe(400);
   });
 
+  test('a file that an operation stores by PUT may be any JSON, on both doors, unless the platform refuses fields', async () => {
+    const bodies = { 'PUT /items/*': ['json', 'text', 'bytes'], 'POST /items': ['json', 'bytes'] };
+    const scopes = { 'demo:write': ['PUT /**', 'POST /**'] };
+    await organisation.platform({ id: 'keeps', manifest: { bodies, scopes } as never });
+    const refused_parameters = ['sudo'];
+    await organisation.platform({ id: 'minds', manifest: { bodies, scopes, refused_parameters } as never });
+    const grant = { scopeList: ['demo:write'] };
+    const holder = await organisation.agent({ rules: ALLOW_ALL, grants: { keeps: grant, minds: grant } });
+    const by = rawClient(() => holder);
+    const headers = { 'content-type': 'application/json' };
+    const named = `{"_method":"DELETE","a":"${LONG}"}`;
+    for (const body of [
+      '{ "a": 1 } // of a person',
+      '{"a":1,"a":2}',
+      '{"_method":"DELETE"}',
+      named,
+      Buffer.from([0x22, 0xff, 0x22]),
+    ]) {
+      const stored = await by('PUT', '/proxy/keeps-main/items/a', { body, headers });
+      expect(stored.status, stored.text).toBe(200);
+      const call = { platform: 'keeps', endpoint: '/items/a', method: 'PUT', scope: 'demo:write', headers };
+      const kept =
+        body === named
+          ? undefined
+          : await holder.act({ ...call, data: Buffer.from(body).toString('base64'), encoding: 'base64' });
+      expect([kept?.status ?? 200, kept?.text]).toEqual([200, kept?.text]);
+      // Where it is no file, the platform may read it.
+      for (const [method, path] of [
+        ['POST', '/proxy/keeps-main/items'],
+        ['PUT', '/proxy/keeps-main/other/a'],
+      ] as const)
+        expect([400, 502]).toContain((await by(method, path, { body, headers })).status);
+    }
+    const object = {
+      platform: 'keeps',
+      endpoint: '/items/a',
+      method: 'PUT',
+      scope: 'demo:write',
+      data: { _method: 'PUT' },
+    };
+    expect((await holder.act(object)).status).toBe(200);
+    expect((await holder.act({ ...object, endpoint: '/other/a' })).status).toBe(400);
+    for (const body of ['{"sudo":1}', '{"_method":"DELETE"}', '{"a":1,"a":2}'])
+      expect((await by('PUT', '/proxy/minds-main/items/a', { body, headers })).status).toBe(400);
+  });
+
   test.each([
     'application/json; charset=utf-16',
     'application/json; charset=utf-7',

@@ -41,7 +41,9 @@ describe('stores of objects', { timeout: 60_000 }, () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'below'));
     writeFileSync(join(folder, 'a.txt'), 'hello');
-    writeFileSync(join(folder, 'below/ü & b.json'), '{"a":1}');
+    // A file is not read as JSON, in which a method would be looked for, and neither would be comments.
+    writeFileSync(join(folder, 'below/ü & b.json'), '{"_method":"DELETE"}');
+    writeFileSync(join(folder, 'tsconfig.json'), '{ "strict": true } // always\n');
     writeFileSync(join(folder, 'big.bin'), BIG);
     return folder;
   };
