@@ -47,6 +47,7 @@ const listed = (names: readonly string[], what: string): string | undefined =>
 
 const HIDE = 'Keep it out of reach: start the command as another user, or in a sandbox without your home folder';
 const ADD = (name: string) => `Connect it with "${PROGRAM} add ${name}"`;
+const ADD_REGISTRY = `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`;
 
 /** In the files of rclone, s3cmd, gsutil and MinIO's client: a name with a value. */
 const STORE_KEY =
@@ -81,7 +82,7 @@ export const KEPT: readonly Kept[] = [
     // A variable in braces is in the environment, and looked at there.
     look: (text) =>
       listed(each(text, /^\s*((?:\/\/[^\s=]+:)?_(?:authToken|auth|password))\s*=\s*(?!\$\{|\s*$)/gm), 'in'),
-    advice: `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`,
+    advice: ADD_REGISTRY,
   },
   {
     paths: (place) => [
@@ -97,7 +98,7 @@ export const KEPT: readonly Kept[] = [
         ),
         'in',
       ),
-    advice: `${ADD('npm')}, and take the line out; ${PROGRAM} run sets a registry and a token of its own`,
+    advice: ADD_REGISTRY,
   },
   {
     paths: (place) => upwards(place, /^\.env(?:\.(?!(?:example|sample|template|dist)$).+)?$/),

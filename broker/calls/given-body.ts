@@ -87,13 +87,12 @@ async function ofMembers(
   parsing: Parsing,
   of: BodyOf = {},
 ): Promise<ReadBody> {
+  const isSearched = as === 'json' && !isKept('application/json', of);
   const problem =
     as === 'json'
-      ? isKept(DEFAULT_TYPES.list, of)
-        ? undefined
-        : await methodMemberInTurns(data, parsing)
+      ? isSearched && (await methodMemberInTurns(data, parsing))
       : (formProblem(data) ?? (as === 'multipart' ? partsProblem(data) : undefined));
-  if (problem !== undefined) return { ok: false, detail: `data: ${problem}` };
+  if (problem) return { ok: false, detail: `data: ${problem}` };
   const judged = as === 'multipart' ? judgedParts(data) : data;
   return { ok: true, given: { judged, isForm: as !== 'json', bodyHeaders: {}, written: { as } } };
 }

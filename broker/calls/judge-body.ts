@@ -106,8 +106,10 @@ function* judgeUnlessJson(headers: BodyHeaders, bytes: Buffer, of: BodyOf): Gene
   if (mediaType(headers['content-type']).essence === PARTS)
     return { ok: true, judged: parseMultipart(headers['content-type'] ?? '', bytes) };
   // Readers differ in what they take such bytes for: some drop them, others read overlong forms of letters.
-  if (!isUtf8(bytes) && kept) return { ok: true, judged: new UnreadBody('a file that is not in UTF-8 is not read') };
-  if (!isUtf8(bytes)) return { ok: false, detail: 'The body is not UTF-8. Send it in UTF-8, or as another type.' };
+  if (!isUtf8(bytes))
+    return kept
+      ? { ok: true, judged: new UnreadBody('a file that is not in UTF-8 is not read') }
+      : { ok: false, detail: 'The body is not UTF-8. Send it in UTF-8, or as another type.' };
   const text = bytes.toString('utf8');
   if (!isFormType(headers)) return text;
   return JSON_BEGINS.test(text) ? { ok: false, detail: JSON_AS_FORM } : { ok: true, judged: parseForm(text) };
@@ -143,9 +145,10 @@ const isCoded = (coding = 'identity'): boolean => coding.toLowerCase() !== 'iden
 
 /** Yields between its steps. */
 function* judgeJson(parsed: StrictJson, kept: boolean): Generator<void, JudgedBody> {
-  if (!parsed.ok && kept)
-    return { ok: true, judged: new UnreadBody('a file of JSON that cannot be judged is not read') };
-  if (!parsed.ok) return { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
+  if (!parsed.ok)
+    return kept
+      ? { ok: true, judged: new UnreadBody('a file of JSON that cannot be judged is not read') }
+      : { ok: false, detail: `The body is not JSON that can be judged: ${parsed.error}` };
   const { value } = parsed;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (isObject) {

@@ -61,7 +61,7 @@ describe.skipIf(withoutChromium)(
       expect(body.standing_approvals).toMatchObject([{ count: 2, left: 1, how: 'console' }]);
     });
 
-    test('whoever writes a number and approves at once approves that number', async () => {
+    test('an approval immediately after a number was written has that number', async () => {
       await begin(await hold());
       await page.until(`document.querySelector('.standing-says')?.innerText.includes('The next 10 calls')`);
       // The next task of the browser, which comes before its next frame.

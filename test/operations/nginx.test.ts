@@ -54,7 +54,7 @@ if (real === test)
     proxied = await nginxBefore(given.world.running.baseUrl);
   });
 
-real('a push that is longer than nginx takes by itself arrives, at once and in chunks', async () => {
+real('a push over the default limit of nginx arrives, with a Content-Length and in chunks', async () => {
   const agent = await given.agent();
   const remote = remoteOf(agent, 'acme/app').replace(new URL(agent.baseUrl).host, new URL(proxied).host);
   const folder = join(newFolder(), 'work');
@@ -74,7 +74,7 @@ real('a push that is longer than nginx takes by itself arrives, at once and in c
   }
 });
 
-real('what happens is told at once, and not when the answer ends', async () => {
+real('events are passed on immediately, and not when the answer ends', async () => {
   const { world, organisation } = given;
   const { token } = mintOwnerSession(world.running.broker, organisation.owner);
   const reader = await readEvents(`${proxied}/owner/events`, { authorization: `Bearer ${token}` });

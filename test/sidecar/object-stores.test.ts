@@ -64,7 +64,7 @@ describe('stores of objects', { timeout: 60_000 }, () => {
   onlyWith('restic', 'version')('restic keeps a backup, and gives it back', async () => {
     const [folder, back] = [files(), newFolder()];
     const env = { RESTIC_PASSWORD: 'of the backup', RESTIC_PROGRESS_FPS: '0.1' };
-    // What it sends at once has to be signed, as this store speaks no TLS.
+    // Each body has to be signed, up to 8 MiB, as this store speaks no TLS.
     const lines = `export RESTIC_REPOSITORY="s3:http://127.0.0.1:$AGENT_BROKER_S3_PORT/${BUCKET}" RESTIC_PACK_SIZE=4
       restic init && restic backup '${folder}' && restic check --read-data && restic restore latest --target '${back}'`;
     const { code, stdout, stderr } = await run(profileOf(agent), ['--port', 's3', ...sh(lines)], env);

@@ -32,7 +32,7 @@ export function StandingFields({ id, hear }) {
       (error) => setFailed(asError(error).message),
     );
   }, [open]);
-  // As soon as it is drawn, here and below: whoever approves at once approves what the page shows.
+  // Before the browser paints, here and below (useEffect runs after it): an approval that follows immediately has what the page shows.
   useLayoutEffect(() => {
     if (!open) hear(undefined);
   }, [open]);
