@@ -9,7 +9,7 @@ import { longJson } from '../../broker/http/reply.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
-import { longestTurn, machineMs } from '../world/longest-turn.ts';
+import { longestTurn, machineMs, parsingMs } from '../world/longest-turn.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { READ, WRITE } from '../world/requests.ts';
@@ -194,7 +194,8 @@ describe('one request keeps nobody waiting', MEASURED, () => {
       for await (const _ of answer);
     });
     expect(answered).toBe(status);
-    expect(longest).toBeLessThan(LONGEST_TURN * unit);
+    // Names miss the processor's caches, so beside other work they take longer than `unit` does: measured at the same moment.
+    expect(longest).toBeLessThan(LONGEST_TURN * Math.max(unit, 2 * parsingMs(90_000)));
   });
 });
 

@@ -1,4 +1,5 @@
 /** How long work keeps everybody else waiting, in processor time: other processes on the machine count for nothing. */
+import { randomInt } from 'node:crypto';
 
 /** The longest turn of the event loop while something runs, in milliseconds of this thread's processor time. */
 export async function longestTurn(work: () => Promise<unknown>): Promise<number> {
@@ -30,4 +31,14 @@ export function machineMs(texts: readonly string[]): number {
     return (user + system) / 1000;
   });
   return rounds.sort((a, b) => a - b)[4] ?? 0;
+}
+
+/** What this machine needs now, in milliseconds of processor time, to read an object of so many names as JSON, none of which it has read before. */
+export function parsingMs(count: number): number {
+  const first = randomInt(2 ** 40);
+  const text = `{${Array.from({ length: count }, (_, i) => `"${(first + i).toString(36)}":0`).join(',')}}`;
+  const before = process.threadCpuUsage();
+  JSON.parse(text);
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1000;
 }
