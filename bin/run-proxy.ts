@@ -1,5 +1,6 @@
 /** The proxy of `agent-broker run --proxy`, and the ports of `--port`. */
 import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { getCACertificates } from 'node:tls';
 import type { Environment, Granted } from '../mcp/sidecar/environment.ts';
 import { originOf, type PlatformAddress } from '../mcp/sidecar/platform-address.ts';
@@ -17,14 +18,15 @@ export async function makeProxy(
     throw new CommandFailed(
       `${other} is set, and --proxy would take its place: what is not governed would go past it. Unset it, or refuse all other hosts with --strict.`,
     );
-  const opened = addresses.filter(({ isTls }) => isTls);
-  if (opened.length === 0)
+  if (addresses.length === 0)
     throw new CommandFailed(
-      'No platform of this agent is known to be at an https address, so there is nothing to be a proxy for. A broker of an earlier version does not say where platforms are.',
+      'It is not known where any platform of this agent is, so there is nothing to be a proxy for. A broker of an earlier version does not say it.',
     );
   // Loaded on use: it is a third of what the sidecar is.
   const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
-  return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict, tell };
+  const hosts = new Set(addresses.filter(({ isTls }) => isTls).map(({ host }) => host));
+  // A name that nobody has (RFC 2606): constraints to nothing would be none.
+  return { addresses, authority: makeAuthority(hosts.size > 0 ? [...hosts] : ['invalid']), isStrict, tell };
 }
 
 /** Where several connections are at one address, those that are not taken: sentences for the person. */
@@ -46,16 +48,23 @@ export function variablesOf(
     ...run,
     certificate: authority.certificate,
     systemRoots: systemRoots(),
-    read: (path) => {
-      try {
-        return readFileSync(path, 'utf8');
-      } catch (error) {
-        throw new CommandFailed(
-          `The file of certificates ${path}, which a variable names, cannot be read: ${(error as Error).message}`,
-        );
-      }
-    },
+    wgetSettings: wgetSettings(run.parent),
+    read: (path) => readNamed(path, 'file of certificates'),
   });
+}
+
+function readNamed(path: string, kind: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new CommandFailed(`The ${kind} ${path} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** Of the person; wget reads one file of them. */
+function wgetSettings({ WGETRC, HOME }: Environment): string {
+  const path = WGETRC || (HOME && join(HOME, '.wgetrc'));
+  return path && (WGETRC || existsSync(path)) ? readNamed(path, 'file of settings of wget') : '';
 }
 
 /** Where distributions of Linux have their roots in one file (as Go's crypto/x509 looks for them). */

@@ -15,7 +15,7 @@ export function addRunCommand(program: Command): void {
     .description('start a command that knows nothing of the broker, so that what it asks of platforms goes through it')
     .argument('<command...>', 'what to start, after --')
     .option('--connection <label>', 'a connection to use, instead of all (repeatable)', oneMore, [])
-    .option('--proxy', 'be the HTTPS_PROXY of the command as well, for tools that can be given no base URL')
+    .option('--proxy', 'be the proxy of the command as well, for tools that can be given no base URL')
     .option(
       '--port <connection[=port]>',
       'a port that stands for the platform of a connection (repeatable)',

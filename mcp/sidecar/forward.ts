@@ -1,5 +1,11 @@
 /** Sends one request on to the broker, signed by the agent, and its answer back as it comes. */
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http';
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  type IncomingMessage,
+  request as requestHttp,
+  type ServerResponse,
+} from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
 import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
@@ -48,38 +54,49 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
   const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
   const open = isTls ? requestHttps : requestHttp;
   const forward: Forward = (request, response, { path, headers, authorization, back, errors }) => {
-    const isChunked = request.headers['transfer-encoding'] !== undefined;
-    const sent = [
-      'Host',
-      new URL(url).host,
-      ...passedOn(headers),
-      ...authorization(token()),
-      ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
-    ];
-    const asking = open(`${url}${path}`, { agent, method: request.method, headers: sent });
-    asking.on('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
-      // What is written now goes out now, also when the body is long in coming.
-      response.flushHeaders();
-      pipeline(answer, response, () => {});
+    const sent = ['Host', new URL(url).host, ...passedOn(headers), ...authorization(token())];
+    relay(request, response, {
+      open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
+      back,
+      failed: ({ code }) => refuse(response, unreachable(url, code), errors),
     });
-    asking.on('error', (error: NodeJS.ErrnoException) => {
-      if (response.headersSent || response.destroyed) return;
-      refuse(response, unreachable(url, error.code), errors);
-    });
-    // Whoever is no longer there to read the answer needs none.
-    response.once('close', () => {
-      if (!response.writableFinished) asking.destroy();
-    });
-    if (isChunked || Number(request.headers['content-length'] ?? 0) > 0) {
-      request.on('error', () => asking.destroy());
-      request.pipe(asking);
-    } else asking.end();
   };
   return { forward, close: () => agent.destroy() };
 }
 
-function passedOn(headers: readonly string[], back = (address: string) => address): string[] {
+type Relayed = {
+  /** Begins the request; `framing`: headers that say how its body comes, names and values in turn. */
+  open: (framing: readonly string[]) => ClientRequest;
+  /** Of addresses in headers of the answer. */
+  back?: (address: string) => string;
+  /** There is no answer, and nothing was written yet. */
+  failed: (error: NodeJS.ErrnoException) => void;
+};
+
+/** Passes the body of a request on as it comes, and so the answer. Whoever is no longer there to read the answer needs none. */
+export function relay(request: IncomingMessage, response: ServerResponse, { open, back, failed }: Relayed): void {
+  const isChunked = request.headers['transfer-encoding'] !== undefined;
+  const asking = open(isChunked ? ['Transfer-Encoding', 'chunked'] : []);
+  asking.on('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 502, passedOn(answer.rawHeaders, back));
+    // What is written now goes out now, also when the body is long in coming.
+    response.flushHeaders();
+    pipeline(answer, response, () => {});
+  });
+  asking.on('error', (error) => {
+    if (!response.headersSent && !response.destroyed) failed(error);
+  });
+  response.once('close', () => {
+    if (!response.writableFinished) asking.destroy();
+  });
+  if (isChunked || Number(request.headers['content-length'] ?? 0) > 0) {
+    request.on('error', () => asking.destroy());
+    request.pipe(asking);
+  } else asking.end();
+}
+
+/** Headers without those of one connection; names and values in turn. */
+export function passedOn(headers: readonly string[], back = (address: string) => address): string[] {
   const passed: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {
     const [name = '', value = ''] = headers.slice(i, i + 2);

@@ -60,19 +60,21 @@ export async function startSidecar(served: Served): Promise<Sidecar> {
     return server;
   };
   try {
+    const tunnels = served.proxy && tunnelling(served.proxy, { placeholder, answer });
+    if (tunnels) parts.push(tunnels);
+    const serve = (server: Server, hosts: readonly string[]) => {
+      const atDoors = answer(doorEntry(hosts, served));
+      server.on('request', (request, response) => {
+        if (!tunnels?.ask(request, response)) atDoors(request, response);
+      });
+      if (tunnels) server.on('connect', tunnels.connect);
+    };
     const tcp = await open({ host: LOOPBACK, port: 0 });
-    tcp.on('request', answer(doorEntry(hostsOf(tcp), served)));
-    const servers = [tcp];
+    serve(tcp, hostsOf(tcp));
     if (served.socket !== undefined) {
       const unix = await open({ path: served.socket });
       chmodSync(served.socket, 0o600);
-      const hosts = served.codehost === undefined ? hostsOf(tcp) : [...hostsOf(tcp), GITHUB_API];
-      servers.push(unix.on('request', answer(doorEntry(hosts, served))));
-    }
-    if (served.proxy !== undefined) {
-      const tunnels = tunnelling(served.proxy, { placeholder, answer });
-      parts.push(tunnels);
-      for (const server of servers) server.on('connect', tunnels.connect);
+      serve(unix, served.codehost === undefined ? hostsOf(tcp) : [...hostsOf(tcp), GITHUB_API]);
     }
     const ports: number[] = [];
     for (const { address, port } of served.ports ?? []) {

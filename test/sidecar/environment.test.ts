@@ -114,7 +114,7 @@ describe('the tables of docs/unmodified.md', () => {
       {},
       {
         ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', certificate: 'OURS\n' },
-        ...{ systemRoots: 'A\n', read: () => '' },
+        ...{ systemRoots: 'A\n', wgetSettings: '', read: () => '' },
       },
     );
     expect(named.sort()).toEqual(Object.keys(environment).sort());
@@ -160,24 +160,42 @@ describe('the addresses of platforms', () => {
 });
 
 describe('the files of the proxy', () => {
+  const filesFor = (parent: Record<string, string>, wgetSettings = '') =>
+    proxyVariables(parent, {
+      ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', certificate: 'OURS\n' },
+      ...{ systemRoots: 'A\nB', wgetSettings, read: (path) => `in ${path}` },
+    });
+
   test('are the system’s roots, or those that a variable of the parent’s named, and the authority', () => {
-    const { environment, files } = proxyVariables(
-      { CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node' },
-      {
-        ...{ url: 'http://127.0.0.1:7', placeholder: 'KEY', folder: '/f', certificate: 'OURS\n' },
-        ...{ systemRoots: 'A\nB', read: (path) => `in ${path}` },
-      },
-    );
+    const { environment, files } = filesFor({ CURL_CA_BUNDLE: '/own', NODE_EXTRA_CA_CERTS: '/node' });
     expect(environment).toMatchObject({
       HTTPS_PROXY: 'http://run:KEY@127.0.0.1:7',
+      http_proxy: 'http://run:KEY@127.0.0.1:7',
       SSL_CERT_FILE: '/f/roots.pem',
+      PERL_LWP_SSL_CA_FILE: '/f/roots.pem',
       CURL_CA_BUNDLE: '/f/CURL_CA_BUNDLE.pem',
       NODE_EXTRA_CA_CERTS: '/f/NODE_EXTRA_CA_CERTS.pem',
     });
-    expect(files).toEqual({
+    expect(files).toMatchObject({
       'roots.pem': 'A\nB\nOURS\n',
       'CURL_CA_BUNDLE.pem': 'in /own\nOURS\n',
       'NODE_EXTRA_CA_CERTS.pem': 'in /node\nOURS\n',
+    });
+  });
+
+  test('are settings of PHP and of wget beside those that there are', () => {
+    const { environment, files } = filesFor({ SSL_CERT_FILE: '/own' });
+    expect(environment).toMatchObject({ PHP_INI_SCAN_DIR: ':/f/php', WGETRC: '/f/wgetrc' });
+    expect(files).toMatchObject({
+      'php/agent-broker-run.ini': 'curl.cainfo="/f/SSL_CERT_FILE.pem"\nopenssl.cafile="/f/SSL_CERT_FILE.pem"\n',
+      wgetrc: 'ca_certificate = /f/roots.pem\n',
+    });
+    expect(filesFor({ PHP_INI_SCAN_DIR: '/a:/b' }).environment.PHP_INI_SCAN_DIR).toBe('/a:/b:/f/php');
+    const settings =
+      'timeout = 3\n# cacertificate = /no\nca-certificate=/first\n CACertificate = /a b.pem \nquiet = on';
+    expect(filesFor({}, settings).files).toMatchObject({
+      wgetrc: `${settings}\nca_certificate = /f/WGETRC.pem\n`,
+      'WGETRC.pem': 'in /a b.pem\nOURS\n',
     });
   });
 });

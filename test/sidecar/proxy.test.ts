@@ -67,6 +67,34 @@ describe('the proxy of a run', () => {
     expect(given.platform.seen.length).toBe(1);
   });
 
+  // Each looks for roots and for a proxy in its own way.
+  const others: [string, string[], string][] = [
+    ['wget', ['--version'], "wget -qO- 'URL'"],
+    ['ruby', ['--version'], `ruby -rnet/http -ruri -e 'print Net::HTTP.get(URI("URL"))'`],
+    ['php', ['-r', 'exit(extension_loaded("curl") ? 0 : 1);'], `php -r 'curl_exec(curl_init("URL"));'`],
+    [
+      'perl',
+      ['-MLWP::Protocol::https', '-e', '1'],
+      `perl -MLWP::UserAgent -e 'my $c = LWP::UserAgent->new(env_proxy => 1); print $c->get("URL")->content'`,
+    ],
+  ];
+  for (const [tool, words, line] of others)
+    onlyWith(tool, ...words)(`${tool} reaches the platform, signed and recorded`, async () => {
+      const ended = await proxied(sh(line.replace('URL', items())));
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+      expect(JSON.parse(ended.stdout)).toMatchObject({ method: 'GET', target: '/v1/items/7?a=%20b' });
+      expect(given.platform.seen.length).toBe(1);
+    });
+
+  test('wget keeps what its own settings say', async () => {
+    const settings = join(newFolder(), 'settings');
+    writeFileSync(settings, 'user_agent = of-my-settings\n');
+    const ended = await proxied(sh(`wget -qO- '${items()}'; cat "$WGETRC"`), { WGETRC: settings });
+    expect(ended.stdout).toContain('user_agent = of-my-settings\nca_certificate = ');
+    const missing = await proxied(sh('echo started'), { WGETRC: '/nowhere/wgetrc' });
+    expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('/nowhere/wgetrc') });
+  });
+
   test('HTTP/2: who offers it beside HTTP/1.1 goes on with that, who speaks nothing else is told so', async () => {
     const curl = await proxied(sh(`curl -sS --http2 -o /dev/null -w '%{http_version} %{http_code}' '${items()}'`));
     expect(curl).toMatchObject({ code: 0, stdout: '1.1 200', stderr: '' });
@@ -230,6 +258,8 @@ describe('the proxy of a run', () => {
     expect(variables).toEqual({
       HTTPS_PROXY: expect.stringMatching(proxy),
       https_proxy: expect.stringMatching(proxy),
+      HTTP_PROXY: expect.stringMatching(proxy),
+      http_proxy: expect.stringMatching(proxy),
       NODE_USE_ENV_PROXY: '1',
       NO_PROXY: 'localhost,127.0.0.1,::1',
       no_proxy: 'localhost,127.0.0.1,::1',
@@ -240,8 +270,10 @@ describe('the proxy of a run', () => {
   test('without --proxy there is none, and it says why there cannot be one', async () => {
     const none = await run(profile, sh('env | grep -i "proxy=\\|cert\\|bundle\\|cainfo"'));
     expect(none).toMatchObject({ code: 1, stdout: '' });
-    const other = await proxied(sh('echo started'), { all_proxy: 'http://proxy.example' });
-    expect(other).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('all_proxy is set') });
+    for (const name of ['all_proxy', 'HTTP_PROXY']) {
+      const other = await proxied(sh('echo started'), { [name]: 'http://proxy.example' });
+      expect(other).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`${name} is set`) });
+    }
     const noFile = await proxied(sh('echo started'), { CURL_CA_BUNDLE: '/nowhere.pem' });
     expect(noFile).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('/nowhere.pem') });
   });
