@@ -82,18 +82,29 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
   }
 }
 
+const BROKE = 'The connection to the mail server broke';
 const WHY: Readonly<Record<string, string>> = {
   EAUTH: 'The mail server did not take the user name or the password',
   ETLS: 'No trusted TLS connection to the mail server could be made',
   EENVELOPE: 'The mail server refused the sender or a recipient',
   EMESSAGE: 'The mail server refused the message',
-  ETIMEDOUT: 'The mail server did not answer in time',
+  ETIMEDOUT:
+    'The mail server did not answer in time; where its port takes TLS from the first byte, as 465 does, "security" has to be "tls"',
+  ECONNECTION: BROKE,
+  ESOCKET: BROKE,
+  ERR_SSL_WRONG_VERSION_NUMBER:
+    'The port of the mail server takes TLS by STARTTLS, as 587 does, or none: "security" has to be "starttls"',
   EPROTOCOL: 'What the mail server answered is no SMTP',
 };
 
+/** What OpenSSL and Node say of certificates that they do not take. */
+const OF_A_CERTIFICATE = /CERT|^UNABLE_TO_|ISSUER|SIGNATURE/;
+
 function whyNot(error: unknown): string {
   const code = errorCode(error) ?? '';
-  const reply = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : Number.NaN;
-  const why = Object.hasOwn(WHY, code) ? WHY[code] : 'The mail server did not take the message';
-  return Number.isInteger(reply) ? `${why} (${reply}).` : `${why}.`;
+  const { responseCode, originalCode = '' } = error as { responseCode?: number; originalCode?: string };
+  const why = OF_A_CERTIFICATE.test(originalCode)
+    ? `The certificate of the mail server is not trusted (${originalCode})`
+    : (WHY[originalCode] ?? WHY[code] ?? 'The mail server did not take the message');
+  return Number.isInteger(responseCode) ? `${why} (${responseCode}).` : `${why}.`;
 }

@@ -68,12 +68,30 @@ describe('a mail', () => {
     const strict = await startMailServer();
     const outbound = way([plain.port, strict.port]);
     expect(await sendMail(outbound, to(plain.port), mail)).toMatchObject({ ok: false, why: /TLS/ });
-    expect(await sendMail(outbound, to(strict.port, { ca: certificateFor('other').cert }), mail)).toMatchObject({
-      ok: false,
-    });
+    const untrusted = await sendMail(outbound, to(strict.port, { ca: certificateFor('other').cert }), mail);
+    expect(untrusted).toMatchObject({ why: expect.stringMatching(/^The certificate of the .* \([A-Z_]+\)\.$/) });
     const wrong = await sendMail(outbound, to(strict.port, { user: 'broker', password: new Secret('WRONG-1') }), mail);
     expect(wrong).toEqual({ ok: false, why: 'The mail server did not take the user name or the password (535).' });
     expect([...plain.mails, ...strict.mails]).toEqual([]);
+  });
+
+  test('where the port and what it takes do not fit, it says which would', async () => {
+    const [byStarttls, byTls] = [await startMailServer(), await startMailServer({ secure: true })];
+    const outbound = way([byStarttls.port, byTls.port]);
+    const tooEarly = await sendMail(outbound, to(byStarttls.port, { security: 'tls' }), mail);
+    expect(tooEarly).toMatchObject({ ok: false, why: expect.stringContaining('"security" has to be "starttls"') });
+    const tooLate = await sendMail(outbound, to(byTls.port), mail);
+    expect(tooLate).toMatchObject({ ok: false, why: expect.stringContaining('"security" has to be "tls"') });
+    expect([...byStarttls.mails, ...byTls.mails]).toEqual([]);
+  });
+
+  test('a server that hangs up is told of as such', async () => {
+    const server = createServer((socket) => socket.once('data', () => socket.destroy()).write('220 ready\r\n'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    afterFile(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const mailed = await sendMail(way([port]), to(port), mail);
+    expect(mailed).toEqual({ ok: false, why: 'The connection to the mail server broke.' });
   });
 
   test('an address that is not public, and a port that is none of mail, are refused before anything is sent', async () => {
