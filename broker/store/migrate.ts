@@ -49,6 +49,7 @@ import { logBatches } from './migrations/0054-log-batches.ts';
 import { idempotencyInstances } from './migrations/0055-idempotency-instances.ts';
 import { platformEntries } from './migrations/0056-platform-entries.ts';
 import { restoredCounters } from './migrations/0057-restored-counters.ts';
+import { refuseTransactionPooler } from './pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
 
@@ -171,12 +172,13 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 
 /**
  * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names
- * of those that were applied now. `release`: this one; without it no store that is newer is taken. Throws when one fails, or when the store is
+ * of those that were applied now, none where the store is up to date: who serves from it calls this first. `release`: this one; without it no store that is newer is taken. Throws when one fails, or when the store is
  * newer than what this release may run on.
  */
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);
   await refuseUnreadable(store, release, newer);
+  await refuseTransactionPooler(store);
   const applied = new Set(await findApplied(store));
   if (Object.keys(stepsOf(store)).every((name) => applied.has(name))) return [];
   const { error, results } = await applyPending(store, newer);
