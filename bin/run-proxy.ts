@@ -18,15 +18,14 @@ export async function makeProxy(
     throw new CommandFailed(
       `${other} is set, and --proxy would take its place: what is not governed would go past it. Unset it, or refuse all other hosts with --strict.`,
     );
-  if (addresses.length === 0)
+  const opened = addresses.filter(({ isTls }) => isTls);
+  if (opened.length === 0)
     throw new CommandFailed(
-      'It is not known where any platform of this agent is, so there is nothing to be a proxy for. A broker of an earlier version does not say it.',
+      'No platform of this agent is known to be at an https address, so there is nothing to be a proxy for. A broker of an earlier version does not say where platforms are.',
     );
   // Loaded on use: it is a third of what the sidecar is.
   const { makeAuthority } = await import('../mcp/sidecar/authority.ts');
-  const hosts = new Set(addresses.filter(({ isTls }) => isTls).map(({ host }) => host));
-  // A name that nobody has (RFC 2606): constraints to nothing would be none.
-  return { addresses, authority: makeAuthority(hosts.size > 0 ? [...hosts] : ['invalid']), isStrict, tell };
+  return { addresses: opened, authority: makeAuthority([...new Set(opened.map(({ host }) => host))]), isStrict, tell };
 }
 
 /** Where several connections are at one address, those that are not taken: sentences for the person. */

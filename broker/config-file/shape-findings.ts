@@ -117,6 +117,11 @@ function unionFindings(
     return [{ path, message: `${notAllowed(value, issue.options)}${belongs()}` }];
   if (isOwn(issue.message)) return [{ path, message: `${wrong}${issue.message}.` }];
   if (value === undefined) return [{ path, message: `is missing.${belongs()}` }];
+  const missing = scored
+    .filter(({ score }) => score === first?.score && score !== Number.POSITIVE_INFINITY)
+    .flatMap(({ issues }) => missingMembers(issues, path, root));
+  if (missing.length > 0)
+    return [{ path, message: `${listNames([...new Set(missing)]).replace(' and ', ' or ')} is missing.${belongs()}` }];
   const form = typeof value === 'object' ? ' of this form' : '';
   return [{ path, message: `${nameKind(value)}${form} does not belong here.${belongs()}` }];
 }
@@ -132,6 +137,12 @@ function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): numb
   }
   return score;
 }
+
+/** Of the value itself: what one option would have it say besides. */
+const missingMembers = (issues: readonly Issue[], path: Path, root: unknown): string[] =>
+  issues
+    .filter((issue) => valueAt(root, [...path, ...(issue.path as Path)]) === undefined)
+    .map((issue) => String(issue.path[0]));
 
 /** Whether the schema brought this sentence; zod's own ones begin with a capital letter. */
 function isOwn(message: string): boolean {

@@ -12,7 +12,7 @@ export type ProxyRefusal = Refusal & { reason: string };
 
 /** What may be used. */
 export type Hosts = {
-  /** Of granted platforms. */
+  /** Of granted platforms; those without TLS are none of its business: they are on this machine, which no tool asks a proxy for. */
   addresses: readonly PlatformAddress[];
   /** Hosts of no granted platform are refused. */
   isStrict: boolean;
@@ -49,7 +49,7 @@ export function judging(
     const same = [authority, authority.replace(/:\d+$/, '')].map((one) => one.toLowerCase());
     if (asked.length > 1 || !asked.every((host) => same.includes(host.toLowerCase()))) return OTHER_HOST;
     const here = addresses.filter(({ host }) => host === target.host);
-    const found = here.find(({ port, isTls }) => port === target.port && (kind === 'CONNECT' || !isTls));
+    const found = here.find(({ port }) => port === target.port && kind === 'CONNECT');
     if (found !== undefined) return { target, origin: originOf(found) };
     if (here.length > 0) return otherPort(target, here);
     tellOnce(target.host);

@@ -8,11 +8,12 @@ import {
   type IncomingMessage,
   type RequestListener,
   request as requestHttp,
+  type Server,
   type ServerResponse,
 } from 'node:http';
 import { connect as connectTcp, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createSecureContext, TLSSocket } from 'node:tls';
+import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { Authority } from './authority.ts';
 import type { Entry } from './entry.ts';
 import { passedOn, relay } from './forward.ts';
@@ -32,7 +33,7 @@ export type Tunnels = {
   close(): void;
 };
 
-/** `answer`: what answers requests to a platform of the grants. */
+/** `answer`: what answers requests in a tunnel that was opened. */
 export function tunnelling(
   { authority, ...hosts }: ConnectProxy,
   { placeholder, answer }: { placeholder: string; answer: (entry: Entry) => RequestListener },
@@ -54,7 +55,7 @@ export function tunnelling(
       if (origin === undefined) return passThrough(target, { socket, head, kept });
       socket.write(ESTABLISHED);
       if (head.length > 0) socket.unshift(head);
-      opened(origin).take(kept(socket));
+      opened(target.host, origin, kept(socket));
     },
     ask: (request, response) => {
       const [, scheme, authority = '', path = ''] =
@@ -63,11 +64,7 @@ export function tunnelling(
       // Of another scheme than http, no authority is any good.
       const judged = judge(request, scheme.toLowerCase() === 'http' ? authority : '', 'http');
       if ('error' in judged) answerRefusal(response, judged);
-      else {
-        request.url = path.startsWith('/') ? path : `/${path}`;
-        if (judged.origin === undefined) passOn(judged.target, authority, request, response);
-        else opened(judged.origin).listener(request, response);
-      }
+      else passOn({ ...judged.target, authority, path: path.startsWith('/') ? path : `/${path}` }, request, response);
       return true;
     },
     close: () => {
@@ -78,48 +75,32 @@ export function tunnelling(
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 
-type Opened = {
-  listener: RequestListener;
-  /** Ends TLS, if the platform has it, and hands what comes to a server of HTTP. */
-  take: (socket: Duplex) => void;
-};
-
+/** Ends TLS, and hands what comes to a server of HTTP for that origin. */
 function openings(
   addresses: readonly PlatformAddress[],
   authority: Authority,
   answer: (entry: Entry) => RequestListener,
-): (origin: string) => Opened {
-  const made = new Map<string, Opened>();
-  const open = (origin: string): Opened => {
-    const here = addresses.filter((one) => originOf(one) === origin);
-    const listener = answer(entryOf(origin, here));
-    const server = createServer({ requestTimeout: 0, keepAliveTimeout: 120_000 }, listener);
-    const [platform] = here;
-    if (!platform?.isTls) return { listener, take: (socket) => void server.emit('connection', socket) };
-    const secureContext = createSecureContext({ ...authority.certificateOf(platform.host), minVersion: 'TLSv1.2' });
-    return {
-      listener,
-      take: (socket) => {
-        // HTTP/2 is not spoken: who offers nothing else is told so in the handshake (RFC 7301, section 3.2).
-        const plain = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
-        plain.on('error', () => socket.destroy());
-        server.emit('connection', plain);
-      },
+): (host: string, origin: string, socket: Duplex) => void {
+  const made = new Map<string, { server: Server; secureContext: SecureContext }>();
+  return (host, origin, socket) => {
+    const here = made.get(origin) ?? {
+      server: createServer({ requestTimeout: 0, keepAliveTimeout: 120_000 }, answer(entryOf(origin, addresses))),
+      secureContext: createSecureContext({ ...authority.certificateOf(host), minVersion: 'TLSv1.2' }),
     };
-  };
-  return (origin) => {
-    const there = made.get(origin) ?? open(origin);
-    made.set(origin, there);
-    return there;
+    made.set(origin, here);
+    const { server, secureContext } = here;
+    // HTTP/2 is not spoken: who offers nothing else is told so in the handshake (RFC 7301, section 3.2).
+    const plain = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
+    plain.on('error', () => socket.destroy());
+    server.emit('connection', plain);
   };
 }
 
-/** `here`: all at this origin. */
-function entryOf(origin: string, here: readonly PlatformAddress[]): Entry {
-  const { host, protocol } = new URL(origin);
-  const usual = protocol === 'https:' ? 443 : 80;
+function entryOf(origin: string, addresses: readonly PlatformAddress[]): Entry {
+  const here = addresses.filter((one) => originOf(one) === origin);
+  const { host } = new URL(origin);
   return {
-    hosts: host.endsWith(']') || !host.includes(':') ? [host, `${host}:${usual}`] : [host],
+    hosts: host.endsWith(']') || !host.includes(':') ? [host, `${host}:443`] : [host],
     isShown: true,
     routeOf: (target) => platformRoute(target, origin, here),
     connectionOf: () => here[0]?.connection,
@@ -148,9 +129,15 @@ function passThrough(
   socket.once('close', () => upstream.destroy());
 }
 
+type PlainTarget = Target & { authority: string; path: string };
+
 /** By plain HTTP, to a host that is none of a platform's. */
-function passOn({ host, port }: Target, authority: string, request: IncomingMessage, response: ServerResponse): void {
-  const { method, url: path } = request;
+function passOn(
+  { host, port, authority, path }: PlainTarget,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { method } = request;
   const sent = ['Host', authority, ...passedOn(request.rawHeaders)];
   relay(request, response, {
     open: (framing) => requestHttp({ host, port, method, path, headers: [...sent, ...framing], agent: false }),

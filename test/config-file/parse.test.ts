@@ -117,6 +117,11 @@ describe('a governance file', () => {
       '2:13: platforms.x.use: "gihub" is not allowed; write "github", "slack", "gmail", "google-calendar", "notion", "linear", "jira", "stripe", "openai", "anthropic", "npm", "kubernetes" and 1 more. Did you mean "github"? The built-in platform to start from; every other field overrides one of its fields.',
     ],
     [
+      'a platform that is neither a built-in one nor of a kind',
+      CRM.replace('    kind: rest\n', ''),
+      '2:3: platforms.crm: "use" or "kind" is missing. A platform: a built-in one with changes, or a whole one.',
+    ],
+    [
       'a bad platform id',
       'platforms:\n  Git Hub: { use: github }',
       '2:3: platforms["Git Hub"]: this name cannot be used: write lower-case letters, digits, "_" or "-", such as "crm".',

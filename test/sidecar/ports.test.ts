@@ -132,6 +132,7 @@ describe('the port of a connection', () => {
       [['--connection', 'whole-main', '--port', 'demo-main'], /has no connection demo-main\. It has: whole-main\./],
       [['--port', `demo-main=${taken}`], /The sidecar cannot listen: .*EADDRINUSE/],
       [['--port', 'demo-main', '--port', 'demo-main'], /both be told in AGENT_BROKER_DEMO_MAIN_PORT/],
+      [['--proxy'], /https address/],
     ];
     for (const [words, why, code = 1] of refused) {
       const ended = await run(profile, [...words, ...sh('echo started')]);

@@ -30,11 +30,13 @@ describe('the proxy of a run', () => {
     untouched = await startUntouched();
     const organisation = await given.world.organisation();
     await organisation.platform({ manifest: { base_url: `${given.origin}/v1` } });
+    // Without TLS.
+    await organisation.platform({ id: 'plain' });
     await organisation.platform({ id: 'codehost', manifest: { name: 'GitHub', base_url: `${given.origin}/code` } });
     await organisation.platform({ id: 'openai', manifest: { name: 'OpenAI', base_url: `${given.origin}/ai` } });
     const agent = await organisation.agent({
       rules: ALLOW_ALL,
-      grants: { demo: {}, codehost: {}, openai: {} },
+      grants: { demo: {}, plain: {}, codehost: {}, openai: {} },
     });
     broker = agent.baseUrl;
     profile = profileOf(agent, await listeningTo(agent.baseUrl, (request) => heard.push(request.rawHeaders)));
@@ -98,8 +100,8 @@ describe('the proxy of a run', () => {
     const answer = await connectBy(strict.proxy, address, { host: address, ...shown(strict) });
     expect(answer).toMatchObject({ status: 403, reason: 'No host of a granted platform' });
     expect(JSON.parse(answer.text).detail).toContain('127.0.0.2');
-    const host = `sub.${HOST}:${given.port}`;
-    expect(await connectBy(strict.proxy, host, { host, ...shown(strict) })).toMatchObject({ status: 403 });
+    for (const host of [given.world.upstream.address, `sub.${HOST}:${given.port}`])
+      expect(await connectBy(strict.proxy, host, { host, ...shown(strict) })).toMatchObject({ status: 403 });
     expect(await inside(strict, 'GET /v1/items HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n')).toMatch(
       /^HTTP\/1.1 200 /,
     );

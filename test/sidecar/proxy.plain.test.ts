@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { startUpstream, type Upstream } from '../world/upstream.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 import { profileOf, type Started, sh, startRun } from './run-world.ts';
-import { connectBy, HOST, startTlsWorld, type TlsWorld } from './tls-world.ts';
+import { HOST, startTlsWorld, type TlsWorld } from './tls-world.ts';
 
 type Running = { started: Started; proxy: URL; folder: string };
 
@@ -16,7 +16,6 @@ describe('plain HTTP through the proxy of a run', () => {
   let untouched: Upstream;
   let open: Running;
   let strict: Running;
-  let withoutTls: string;
   beforeAll(async () => {
     given = await startTlsWorld();
     // 127.0.0.2: NO_PROXY names 127.0.0.1.
@@ -24,10 +23,7 @@ describe('plain HTTP through the proxy of a run', () => {
     afterFile(untouched.close);
     const organisation = await given.world.organisation();
     await organisation.platform({ manifest: { base_url: `${given.origin}/v1` } });
-    await organisation.platform({ id: 'plain', manifest: { base_url: `http://${given.world.upstream.address}/v1` } });
-    const agentWith = (grants: object) => organisation.agent({ rules: ALLOW_ALL, grants: { plain: {}, ...grants } });
-    const profile = profileOf(await agentWith({ demo: {} }));
-    withoutTls = profileOf(await agentWith({}));
+    const profile = profileOf(await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {} } }));
     const running = async (...words: string[]): Promise<Running> => {
       const waiting = sh('echo "$http_proxy $SSL_CERT_FILE."; exec sleep 600');
       const started = startRun(profile, ['--proxy', '--verbose', ...words, ...waiting]);
@@ -37,55 +33,22 @@ describe('plain HTTP through the proxy of a run', () => {
     [open, strict] = await Promise.all([running(), running('--strict')]);
   });
   beforeEach(() => {
-    for (const { seen } of [given.platform, given.world.upstream, untouched]) seen.length = 0;
+    for (const { seen } of [given.platform, untouched]) seen.length = 0;
   });
   const credentials = ({ proxy }: Running) => `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`;
-  const plain = () => given.world.upstream.address;
   const tls = () => `${HOST}:${given.port}`;
 
-  /** `lines`: the request's, without the end of its head; PLAIN, TLS and OTHER stand for the hosts. */
+  /** `lines`: the request's, without the end of its head; TLS and OTHER stand for the hosts. */
   async function ask(by: Running, lines: readonly string[], { isShown = true, body = '' } = {}): Promise<string> {
     const shown = isShown ? [`Proxy-Authorization: ${credentials(by)}`] : [];
     const head = [...lines, ...shown, 'Connection: close', '', '']
       .join('\r\n')
-      .replaceAll('PLAIN', plain())
       .replaceAll('TLS', tls())
       .replaceAll('OTHER', untouched.address);
     const socket = connect(Number(by.proxy.port), '127.0.0.1');
     socket.write(head + body);
     return text(socket);
   }
-
-  test('reaches a platform that has no TLS, signed and recorded, and what the command sent as a key is left out', async () => {
-    const lines = ['GET http://PLAIN/v1/items/7?a=%20b HTTP/1.1', 'Host: PLAIN', 'Authorization: Bearer of-the-user'];
-    for (const by of [open, strict]) {
-      const answer = await ask(by, lines);
-      expect(answer).toMatch(/^HTTP\/1.1 200 /);
-      expect(answer).toMatch(/^x-svc-audit-id: /im);
-    }
-    const { seen } = given.world.upstream;
-    expect(seen).toHaveLength(2);
-    expect(seen[0]).toMatchObject({ target: '/v1/items/7?a=%20b', headers: { authorization: `Bearer ${CANARY}` } });
-    expect(JSON.stringify(seen)).not.toMatch(/of-the-user|proxy-authorization/i);
-  });
-
-  test('reaches a platform that has no TLS through a tunnel as well', async () => {
-    const answer = await connectBy(open.proxy, plain(), {
-      host: plain(),
-      'proxy-authorization': credentials(open),
-    });
-    expect(answer.status).toBe(200);
-    answer.socket.write(`GET /v1/items HTTP/1.1\r\nHost: ${plain()}\r\nConnection: close\r\n\r\n`);
-    expect(await text(answer.socket)).toMatch(/^HTTP\/1.1 200 /);
-    expect(given.world.upstream.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
-  });
-
-  test('is all that an agent needs that has no platform with TLS', async () => {
-    const asked = `curl -sS --noproxy '' http://${plain()}/v1/items`;
-    const ended = await startRun(withoutTls, ['--proxy', ...sh(asked)]).ended;
-    expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
-    expect(given.world.upstream.seen[0]?.headers.authorization).toBe(`Bearer ${CANARY}`);
-  });
 
   test('another host gets the request as it is, and its answer comes back', async () => {
     untouched.answer = (_, response) => {
@@ -117,7 +80,6 @@ describe('plain HTTP through the proxy of a run', () => {
     ['another Host', 403, ['GET http://OTHER/ HTTP/1.1', 'Host: evil.example']],
     ['a platform that has TLS', 403, ['GET http://TLS/v1/items HTTP/1.1', 'Host: TLS']],
     ['another port of a platform', 403, [`GET http://${HOST}/v1/items HTTP/1.1`, `Host: ${HOST}`]],
-    ['what is outside of the path of a platform', 404, ['GET http://PLAIN/v2 HTTP/1.1', 'Host: PLAIN']],
     ['another scheme', 400, ['GET https://OTHER/ HTTP/1.1', 'Host: OTHER']],
     ['a user in the address', 400, ['GET http://a@OTHER/ HTTP/1.1', 'Host: OTHER']],
     ['port 0', 400, ['GET http://127.0.0.2:0/ HTTP/1.1', 'Host: 127.0.0.2:0']],
@@ -128,7 +90,7 @@ describe('plain HTTP through the proxy of a run', () => {
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(/^Proxy-Authenticate: Basic /im.test(answer)).toBe(status === 407);
     expect(answer).not.toContain(open.proxy.password);
-    expect([given.platform.seen, given.world.upstream.seen, untouched.seen]).toEqual([[], [], []]);
+    expect([given.platform.seen, untouched.seen]).toEqual([[], []]);
   });
 
   test('--strict refuses every other host', async () => {

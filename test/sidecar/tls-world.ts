@@ -20,7 +20,7 @@ export async function startTlsWorld(): Promise<TlsWorld> {
   const platform = await startUpstream(tls);
   const port = Number(new URL(platform.url).port);
   const outbound = makeOutbound({
-    allowPrivate: [`${HOST}:${port}`, world.upstream.address],
+    allowPrivate: [`${HOST}:${port}`],
     ca: tls.cert,
     lookup: ((_name: string, _options: unknown, found: (...one: unknown[]) => void) =>
       found(null, [{ address: '127.0.0.1', family: 4 }])) as never,
