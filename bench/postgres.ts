@@ -169,7 +169,8 @@ function binFolder(): string | undefined {
   return folders.find((folder) => TOOLS.every((tool) => existsSync(join(folder, tool))));
 }
 
-function unprivilegedAccount(): { uid: number; gid: number } {
+/** Who runs PostgreSQL where root would. */
+export function unprivilegedAccount(): { uid: number; gid: number } {
   for (const name of ['postgres', 'nobody']) {
     try {
       const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }));

@@ -1,6 +1,11 @@
 /** PostgreSQL's own programs on this machine: what backs up and restores a database. */
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { getCACertificates } from 'node:tls';
 import type { PostgresPrograms } from '../broker/store/postgres-backup.ts';
+import { libpqUrl } from '../broker/store/postgres-url.ts';
 
 type Ended = { code: number | null; stdout: string; stderr: string };
 
@@ -15,16 +20,22 @@ export const postgresPrograms: PostgresPrograms = {
     );
   },
   run: async (program, databaseUrl, words) => {
-    let [env, database]: [Record<string, string>, string[]] = [{}, []];
-    if (databaseUrl !== undefined) {
-      // Command lines can be read by everybody on a machine.
-      const url = new URL(databaseUrl);
-      env = { PGPASSWORD: decodeURIComponent(url.password) };
-      url.password = '';
-      database = [`--dbname=${url.href}`];
+    let folder: string | undefined;
+    const roots = () => {
+      folder = mkdtempSync(join(tmpdir(), 'agent-broker-roots-'));
+      const file = join(folder, 'roots.pem');
+      writeFileSync(file, getCACertificates('default').join('\n'));
+      return file;
+    };
+    try {
+      // Command lines can be read by everybody on a machine, so the password is in none.
+      const database = databaseUrl === undefined ? undefined : libpqUrl(databaseUrl, roots);
+      const env: Record<string, string> = database ? { PGPASSWORD: database.password } : {};
+      const { code, stderr } = await start(program, env, [...(database ? [`--dbname=${database.url}`] : []), ...words]);
+      if (code !== 0) throw new Error(`${program} failed: ${stderr.trim().split('\n').slice(0, 5).join(' ')}`);
+    } finally {
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     }
-    const { code, stderr } = await start(program, env, [...database, ...words]);
-    if (code !== 0) throw new Error(`${program} failed: ${stderr.trim().split('\n').slice(0, 5).join(' ')}`);
   },
 };
 

@@ -6,6 +6,14 @@ const SQLITE_FULL = 13;
 /** PostgreSQL class 28 (authorization), and 3D000: there is no such database. */
 const REFUSED = /^(28[0-9A-Z]{3}|3D000)$/;
 
+/** What OpenSSL and Node say of certificates that they do not take. */
+const OF_A_CERTIFICATE = /CERT|^UNABLE_TO_/;
+
+const toTrust = (code: string | undefined): string =>
+  code === 'ERR_TLS_CERT_ALTNAME_INVALID'
+    ? 'It is for another name: use a name that it is for.'
+    : 'Name its authority in the address: sslmode=verify-full&sslrootcert=/path/to/ca.pem.';
+
 /** Why a broker could not start, naming what was at fault; or the error as it is. */
 export function startFault(error: unknown, { dataFolder, databaseUrl }: Config): unknown {
   for (let each = error; each instanceof Error; each = each.cause) {
@@ -17,6 +25,10 @@ export function startFault(error: unknown, { dataFolder, databaseUrl }: Config):
     const server = `PostgreSQL at ${url.hostname}:${url.port || 5432} (DATABASE_URL)`;
     // A host name with several addresses gives one error for all, without a message.
     const words = message || code;
+    if (OF_A_CERTIFICATE.test(code ?? ''))
+      return new Error(`${server} shows a certificate that is not trusted (${code}). ${toTrust(code)}`, {
+        cause: error,
+      });
     if (isStoreOutage(each) || code === 'ENOTFOUND')
       return new Error(`${server} does not answer: ${words}.`, { cause: error });
     if (REFUSED.test(code ?? '')) return new Error(`${server} refuses the broker: ${words}.`, { cause: error });

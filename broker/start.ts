@@ -27,6 +27,7 @@ import { openRateCounts } from './rate-counts.ts';
 import { findNewerMigrations, isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { settingsThatLoseCommits } from './store/postgres-durability.ts';
+import { isUnverified } from './store/postgres-url.ts';
 import { findKeysRestored } from './store/restored.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
@@ -85,6 +86,11 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     if (newer.length > 0)
       log.warn({ migrations: newer }, 'a newer release has migrated the store; this one may run on it, too');
     await warnOfLostCommits(store, log);
+    if (config.databaseUrl !== undefined && isUnverified(config.databaseUrl.reveal()))
+      log.warn(
+        { security: true },
+        'DATABASE_URL says sslmode=no-verify: whoever is in between can be PostgreSQL to this broker',
+      );
     // All of them make a new store, which says nothing to whoever starts the broker for the first time.
     if (applied.length > 0) log[isNew ? 'debug' : 'info']({ migrations: applied }, 'applied migrations');
     return store;
