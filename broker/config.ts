@@ -6,7 +6,16 @@ import { Secret } from './crypto/secret.ts';
 import { PostgresUrl } from './database-environment.ts';
 import { EntitlementsOff } from './entitlement-environment.ts';
 import { contradictions } from './environment-conflicts.ts';
-import { CLIENT_VARIABLES, isAddressRange, isHost, isIssuer, isOrigin, LOOPBACK, listed } from './environment-forms.ts';
+import {
+  CLIENT_VARIABLES,
+  isAddressRange,
+  isHost,
+  isIssuer,
+  isOrigin,
+  isProxy,
+  LOOPBACK,
+  listed,
+} from './environment-forms.ts';
 import { OTEL_VARIABLES, otelOf } from './otel-environment.ts';
 import { RateLimitUrl } from './rate-limit-environment.ts';
 import type { OtelConfig } from './telemetry/open-telemetry.ts';
@@ -42,6 +51,11 @@ const Environment = z.object({
   DATABASE_READ_URL: PostgresUrl.optional().describe(
     'standby of that PostgreSQL, which reports are read from while it keeps up',
   ),
+  OUTBOUND_PROXY: z
+    .string()
+    .refine(isProxy, 'must be http://host:port or https://host:port, with user:password@ before the host or without')
+    .optional()
+    .describe('proxy by which everything is reached that AGENT_BROKER_ALLOW_PRIVATE does not list'),
   RATE_LIMIT_URL: RateLimitUrl,
   DRAIN_SECONDS: numeric('a number of seconds from 0 to 300')
     .min(0)
@@ -128,6 +142,8 @@ export type Config = {
   databaseConnections: number;
   /** A standby of the database; undefined: there is none to read. */
   databaseReadUrl: Secret | undefined;
+  /** By which the internet is reached; undefined: directly. */
+  outboundProxy: Secret | undefined;
   /** Where replicas count together; undefined: in PostgreSQL, if that is the store. */
   rateLimitUrl: RateLimitUrl;
   /** undefined: as suits where it runs. */
@@ -203,6 +219,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     databaseUrl: secret(env.DATABASE_URL),
     databaseConnections: env.DATABASE_CONNECTIONS,
     databaseReadUrl: secret(env.DATABASE_READ_URL),
+    outboundProxy: secret(env.OUTBOUND_PROXY),
     rateLimitUrl: env.RATE_LIMIT_URL,
     drainSeconds: env.DRAIN_SECONDS,
     logLevel: env.LOG_LEVEL,

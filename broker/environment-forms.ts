@@ -49,3 +49,10 @@ export const CLIENT_VARIABLES = [
   'AGENT_BROKER_PROFILE',
   'AGENT_BROKER_OWNER_TOKEN',
 ];
+
+/** `http://host:port` or `https://host:port`, with a user and password or without, and nothing more. */
+export function isProxy(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) return false;
+  return url.pathname === '/' && url.search === '' && url.hash === '' && url.hostname !== '';
+}

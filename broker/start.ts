@@ -9,6 +9,7 @@ import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from './crypto/master-key-file.ts';
 import { makeOutbound, type OutboundOptions } from './egress/dispatcher.ts';
+import { type OutboundProxy, readOutboundProxy } from './egress/outbound-proxy.ts';
 import { joinFleet } from './fleet-run.ts';
 import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
 import { loadKeys } from './keys.ts';
@@ -150,7 +151,9 @@ export async function startBroker(
   const keys = await loadKeys(store, vault, clock());
   if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
   await nextGeneration(store, config, log);
+  const proxy = proxyOf(config);
   const outbound = makeOutbound({
+    proxy,
     allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
     own: options.own,
     watch: (origin) =>
@@ -161,7 +164,13 @@ export async function startBroker(
         level: 'warn',
       }),
   });
-  const publicOutbound = makeOutbound({ allowPrivate: [], own: options.own, connectionsPerOrigin: 4, maxOrigins: 64 });
+  const publicOutbound = makeOutbound({
+    proxy,
+    allowPrivate: [],
+    own: options.own,
+    connectionsPerOrigin: 4,
+    maxOrigins: 64,
+  });
   const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));
   const instanceId = uuidv4();
   const metrics = config.metrics ? makeMetrics() : NO_METRICS;
@@ -212,8 +221,12 @@ async function startTracing(
       'service.instance.id': instanceId,
     },
     version,
-    // Whoever runs the broker has named it, so it may be private.
-    outbound: makeOutbound({ allowPrivate: [otel.traces, otel.metrics].flatMap(hostPorts), own, maxOrigins: 2 }),
+    outbound: makeOutbound({
+      proxy: proxyOf(config),
+      allowPrivate: [otel.traces, otel.metrics].flatMap((url) => collectorAt(url, config)),
+      own,
+      maxOrigins: 2,
+    }),
     watch: watchOutage(log, {
       failed: 'the collector takes no traces or metrics',
       worked: 'the collector takes them again',
@@ -223,14 +236,21 @@ async function startTracing(
   });
 }
 
-const hostPorts = (url: URL | undefined): string[] =>
-  url === undefined ? [] : [`${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`];
+/** Whoever runs the broker has named a collector, so it may be private. With a proxy one at https is behind that, unless it is listed. */
+function collectorAt(url: URL | undefined, { outboundProxy, allowPrivate }: Config): string[] {
+  if (url === undefined) return [];
+  const at = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
+  return outboundProxy !== undefined && url.protocol === 'https:' && !allowPrivate.includes(at) ? [] : [at];
+}
+
+const proxyOf = ({ outboundProxy }: Config): OutboundProxy | undefined =>
+  outboundProxy && readOutboundProxy(outboundProxy.reveal());
 
 /** A provider on this machine may be reached for signing in, and still not by platforms. */
 function providerRules(config: Config, oidc: OidcConfig, own: readonly string[]): OutboundOptions {
   const { hostname, port, protocol } = new URL(oidc.issuer);
   const origin = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
-  return { allowPrivate: [...config.allowPrivate, ...(oidc.onLoopback ? [origin] : [])], own };
+  return { allowPrivate: [...config.allowPrivate, ...(oidc.onLoopback ? [origin] : [])], own, proxy: proxyOf(config) };
 }
 
 /** With a key file of our own, previous keys in it mean that a rotation was cut off: goes on with it. */

@@ -8,6 +8,7 @@ import net, { type LookupFunction, type Socket } from 'node:net';
 import tls from 'node:tls';
 import type { buildConnector } from 'undici';
 import { addressRefusal, sameAddress } from './address.ts';
+import { isThroughProxy, type OutboundProxy, openTunnel } from './outbound-proxy.ts';
 import { isOwnAddress, literalAddress, type Target, type TargetRules } from './target.ts';
 import { errorCode, OutboundFault } from './unreachable.ts';
 
@@ -28,6 +29,8 @@ export type ConnectorOptions = {
   ca?: string | undefined;
   /** Sockets that are being connected, so that `close` can destroy them. */
   connecting: Set<Socket>;
+  /** By which what is not listed is reached. */
+  proxy?: OutboundProxy | undefined;
 };
 
 /** Why this address is refused for this target, in one word; undefined when it is not. */
@@ -42,6 +45,11 @@ function connectionRefusal(ip: string, options: Pick<ConnectorOptions, 'target' 
  * and resumes the last session. All its errors are `OutboundFault`s.
  */
 export function makeConnector(options: ConnectorOptions): buildConnector.connector {
+  const { proxy, target } = options;
+  return isThroughProxy(proxy, target) ? proxyConnector(options, proxy) : directConnector(options);
+}
+
+function directConnector(options: ConnectorOptions): buildConnector.connector {
   let session: Buffer | undefined;
   return (request, done) => {
     const { hostname, protocol } = request;
@@ -58,7 +66,9 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
     }
     const dial = { host: hostname, port: options.target.port, lookup: checkedLookup(options, checked) };
     const secure = protocol === 'https:';
-    const socket = secure ? dialTls(dial, options, literal === undefined, session) : net.connect(dial);
+    const socket = secure
+      ? dialTls(dial, options, literal === undefined ? hostname : undefined, session)
+      : net.connect(dial);
     options.connecting.add(socket);
     let isTcpConnected = false;
     let settled = false;
@@ -90,14 +100,75 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
   };
 }
 
+/** Where only the proxy resolves names of the internet, this machine may have nobody to ask, and waits for long. */
+const LOCAL_LOOKUP_MS = 1_000;
+
+/**
+ * The same through a proxy. It resolves the name, so what is connected to is its to judge. What this machine resolves too is judged here before: a name of
+ * the network inside is not asked for.
+ */
+function proxyConnector(options: ConnectorOptions, proxy: OutboundProxy): buildConnector.connector {
+  let session: Buffer | undefined;
+  return ({ hostname, protocol }, done) => {
+    const literal = literalAddress(hostname);
+    let open: Socket | undefined;
+    let settled = false;
+    const settle = (fault: OutboundFault | undefined, socket?: Socket) => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(timer);
+      clearTimeout(patience);
+      if (open) options.connecting.delete(open);
+      if (socket !== undefined) return done(null, socket);
+      open?.destroy();
+      done(fault ?? new OutboundFault('connect_failed'), null);
+    };
+    const timer = setTimeout(() => settle(new OutboundFault('timeout', 'connect')), options.timeoutMs);
+    const begin = () => {
+      clearTimeout(patience);
+      if (settled || open) return;
+      const tunnel = openTunnel(proxy, options.target, (fault) => {
+        if (fault !== undefined || protocol !== 'https:') return settle(fault, fault ? undefined : tunnel);
+        const secure = dialTls({ socket: tunnel }, options, literal === undefined ? hostname : undefined, session);
+        secure.once('error', (error) => settle(faultOf(error, true)));
+        secure.once('close', () => settle(new OutboundFault('tls_failed', 'closed')));
+        secure.once('secureConnect', () => settle(undefined, secure));
+        secure.on('session', (latest: Buffer) => {
+          session = latest;
+        });
+      });
+      open = tunnel;
+      options.connecting.add(tunnel);
+      // Whoever closes everything destroys it.
+      tunnel.on('error', () => {}).once('close', () => settle(new OutboundFault('connect_failed', 'closed')));
+    };
+    const patience = setTimeout(begin, literal === undefined ? LOCAL_LOOKUP_MS : 0);
+    // A literal was judged with the target.
+    if (literal !== undefined) return;
+    options.lookup(hostname, { all: true }, (error, addresses) => {
+      const refused = error ? undefined : firstRefusal(addresses, options);
+      if (refused !== undefined) settle(new OutboundFault('address_refused', refused));
+      else begin();
+    });
+  };
+}
+
+const firstRefusal = (addresses: readonly LookupAddress[], options: ConnectorOptions): string | undefined =>
+  addresses.map(({ address }) => connectionRefusal(address, options)).find((refused) => refused !== undefined);
+
 type Dial = { host: string; port: number; lookup: LookupFunction };
 
-function dialTls(dial: Dial, options: ConnectorOptions, isName: boolean, session: Buffer | undefined) {
+function dialTls(
+  to: Dial | { socket: Socket },
+  options: ConnectorOptions,
+  name: string | undefined,
+  session: Buffer | undefined,
+) {
   return tls.connect({
-    ...dial,
+    ...to,
     ALPNProtocols: ['http/1.1'],
     // RFC 6066 §3: SNI carries a host name, never an address. Node sends none by default.
-    ...(isName ? { servername: dial.host } : {}),
+    ...(name === undefined ? {} : { servername: name }),
     ...(session === undefined ? {} : { session }),
     ...(options.ca === undefined ? {} : { ca: options.ca }),
   });
@@ -118,11 +189,9 @@ function checkedLookup(options: ConnectorOptions, checked: string[]): LookupFunc
     options.lookup(hostname, { all: true }, (error, addresses) => {
       const first = addresses?.[0];
       if (error || first === undefined) return done(new OutboundFault('dns_failed', errorCode(error)), '', 0);
-      for (const { address } of addresses) {
-        const refused = connectionRefusal(address, options);
-        if (refused !== undefined) return done(new OutboundFault('address_refused', refused), '', 0);
-        checked.push(address);
-      }
+      const refused = firstRefusal(addresses, options);
+      if (refused !== undefined) return done(new OutboundFault('address_refused', refused), '', 0);
+      checked.push(...addresses.map(({ address }) => address));
       if (wanted.all) done(null, addresses);
       else done(null, first.address, first.family);
     });

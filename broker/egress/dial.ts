@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Lookup } from './connector.ts';
 import { makeConnector } from './connector.ts';
+import type { OutboundProxy } from './outbound-proxy.ts';
 import { checkHost, type TargetRules } from './target.ts';
 import { type Unreachable, unreachable, unreachableFrom } from './unreachable.ts';
 
@@ -14,6 +15,7 @@ export type DialOptions = {
   timeoutMs: number;
   /** Sockets that are being connected, so that `close` can destroy them. */
   connecting: Set<Socket>;
+  proxy?: OutboundProxy | undefined;
 };
 
 /** Connects once. The name is resolved once, its addresses are checked, and the peer is one of them. Never rejects. */

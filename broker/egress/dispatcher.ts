@@ -1,6 +1,6 @@
 /**
  * The one way out: every byte that leaves goes through `Outbound.send` or `Outbound.stream`. No redirects, no proxy
- * from the environment, no retries (a second effect for one decision is worse than an error), no address that was not
+ * of the environment's usual variables, no retries (a second effect for one decision is worse than an error), no address that was not
  * judged. If the rules cannot be read, nothing can be sent.
  */
 import dns from 'node:dns';
@@ -14,6 +14,7 @@ import { type DialTo, dial } from './dial.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
+import type { OutboundProxy } from './outbound-proxy.ts';
 import { type OutboundRequest, type RequestHead, STREAM_IDLE_MS, type StreamRequest } from './outbound-request.ts';
 import { requestProblem } from './request-check.ts';
 import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
@@ -46,6 +47,8 @@ export type OutboundOptions = {
   lookup?: Lookup;
   /** PEM certificates to trust instead of the system's. */
   ca?: string;
+  /** By which everything is reached that `allowPrivate` does not list. */
+  proxy?: OutboundProxy | undefined;
   connectTimeoutMs?: number;
   /** As many as a process makes calls at the same time unless said otherwise: streams of minutes keep no other call waiting. */
   connectionsPerOrigin?: number;
@@ -78,7 +81,8 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   let closed = false;
 
   const lookup = options.lookup ?? dns.lookup;
-  const dialing = { rules, lookup, timeoutMs: options.connectTimeoutMs ?? 10_000, connecting };
+  const { proxy } = options;
+  const dialing = { rules, lookup, timeoutMs: options.connectTimeoutMs ?? 10_000, connecting, proxy };
   const reader = makeAnswerReader();
   /** Exchanges in flight. */
   const open = new OpenExchanges();
@@ -110,6 +114,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       rules: usedRules,
       connecting,
       lookup,
+      proxy,
       ca: options.ca,
       timeoutMs: options.connectTimeoutMs ?? 10_000,
       connections: options.connectionsPerOrigin ?? BUDGET.all.calls,

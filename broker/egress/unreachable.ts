@@ -6,6 +6,8 @@ const TEXTS = {
   bad_request: 'The request to the upstream is not valid HTTP.',
   dns_failed: 'The host name of the upstream could not be resolved.',
   connect_failed: 'Could not connect to the upstream.',
+  proxy_unreachable: 'The outbound proxy of the broker (OUTBOUND_PROXY) does not answer.',
+  proxy_refused: 'The outbound proxy of the broker (OUTBOUND_PROXY) made no connection to the upstream.',
   tls_failed: 'TLS handshake with the upstream failed, or its certificate is not valid.',
   connection_lost: 'The connection to the upstream closed before the response was complete.',
   timeout: 'The upstream did not answer in time.',

@@ -1,0 +1,71 @@
+/** A proxy between the broker and the internet (OUTBOUND_PROXY): CONNECT (RFC 9110, 9.3.6), for TLS and for mail. */
+import net, { type Socket } from 'node:net';
+import tls from 'node:tls';
+import { hostPortText, literalAddress, type Target } from './target.ts';
+import { errorCode, OutboundFault } from './unreachable.ts';
+
+export type OutboundProxy = { isTls: boolean; host: string; port: number; authorization: string | undefined };
+
+type Reached = Extract<Target, { ok: true }>;
+
+/** A proxy answers with a line and some fields. */
+const MOST_BYTES = 16 * 1024;
+const HEAD_END = '\r\n\r\n';
+
+/** @param url `http://host:port` or `https://host:port`, with user and password or without */
+export function readOutboundProxy(url: string): OutboundProxy {
+  const { protocol, hostname, port, username, password } = new URL(url);
+  const isTls = protocol === 'https:';
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return {
+    isTls,
+    host: literalAddress(hostname) ?? hostname,
+    port: Number(port) || (isTls ? 443 : 80),
+    authorization: username === '' ? undefined : `Basic ${Buffer.from(pair).toString('base64')}`,
+  };
+}
+
+/** What the operator listed is on a network of theirs. */
+export const isThroughProxy = (proxy: OutboundProxy | undefined, target: Reached): proxy is OutboundProxy =>
+  proxy !== undefined && target.listed === 'no';
+
+/**
+ * Connects to the proxy and asks it for a connection to the target, by its name: the proxy resolves it. `done` is called once, with an `OutboundFault` unless
+ * the returned socket leads to the target now.
+ */
+export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?: OutboundFault) => void): Socket {
+  const { host, port, isTls } = proxy;
+  const named = net.isIP(host) === 0 ? { servername: host } : {};
+  const socket = isTls
+    ? tls.connect({ host, port, ...named, ALPNProtocols: ['http/1.1'] })
+    : net.connect({ host, port });
+  let head = Buffer.alloc(0);
+  const end = (fault?: OutboundFault) => {
+    socket.off('readable', read).off('error', failed).off('close', closed);
+    done(fault);
+  };
+  const failed = (error: Error) => end(error instanceof OutboundFault ? error : unreached(errorCode(error)));
+  const closed = () => end(unreached('closed'));
+  const read = () => {
+    for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
+      head = Buffer.concat([head, chunk]);
+      const at = head.indexOf(HEAD_END);
+      if (at < 0 && head.length <= MOST_BYTES) continue;
+      const [, status] = /^HTTP\/1\.[01] (\d{3})(?: |\r)/.exec(head.toString('latin1')) ?? [];
+      if (at < 0 || !status?.startsWith('2')) return end(new OutboundFault('proxy_refused', status ?? 'not_http'));
+      // Of a protocol in which the server speaks first.
+      const rest = head.subarray(at + HEAD_END.length);
+      if (rest.length > 0) socket.unshift(rest);
+      return end();
+    }
+  };
+  socket.on('error', failed).on('close', closed).on('readable', read);
+  socket.once(isTls ? 'secureConnect' : 'connect', () => {
+    const to = hostPortText(target);
+    const credentials = proxy.authorization === undefined ? '' : `Proxy-Authorization: ${proxy.authorization}\r\n`;
+    socket.write(`CONNECT ${to} HTTP/1.1\r\nHost: ${to}\r\n${credentials}\r\n`);
+  });
+  return socket;
+}
+
+const unreached = (reason: string | undefined) => new OutboundFault('proxy_unreachable', reason);

@@ -1,0 +1,161 @@
+import { createServer as createHttp, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createHttps } from 'node:https';
+import net, { type AddressInfo, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
+import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
+import { afterFile } from '../world/after-file.ts';
+import { type Certificate, certificateFor } from './certificate.ts';
+import { fixedUpstream, get, lookupOf, rawUpstream, tlsUpstream } from './upstream.ts';
+
+const NAME = 'up.test';
+const certificate = certificateFor(NAME);
+const URL_OF_IT = new URL(`https://${NAME}/items`);
+const unknown = () => lookupOf(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })).lookup;
+
+type Proxy = { url: string; heard: { target: string | undefined; authorization: string | undefined }[] };
+
+/** Leads everything that it is asked for to a port, or answers as it is told. */
+async function startProxy(to: number | ((socket: Duplex) => void), tls?: Certificate): Promise<Proxy> {
+  const server: Server = tls ? createHttps(tls) : createHttp();
+  const heard: Proxy['heard'] = [];
+  const sockets = new Set<Duplex>();
+  server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+    sockets.add(socket.on('error', () => {}));
+    heard.push({ target: request.url, authorization: request.headers['proxy-authorization'] });
+    if (typeof to === 'function') return to(socket);
+    const upstream = net.connect(to, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      upstream.pipe(socket).pipe(upstream);
+    });
+    sockets.add(upstream.on('error', () => {}));
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  afterFile(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `${tls ? 'https' : 'http'}://user:p%40ss@127.0.0.1:${port}`, heard };
+}
+
+const outboundBy = (proxy: Proxy, options: Partial<OutboundOptions> = {}) => {
+  const outbound = makeOutbound({
+    allowPrivate: [],
+    lookup: unknown(),
+    ca: certificate.cert,
+    connectTimeoutMs: 2_000,
+    ...options,
+    proxy: readOutboundProxy(proxy.url),
+  });
+  afterFile(() => outbound.close());
+  return outbound;
+};
+
+describe('OUTBOUND_PROXY', () => {
+  it('is read with its user, port and scheme', () => {
+    expect(readOutboundProxy('http://u:p%40@proxy.example:3128')).toEqual({
+      ...{ isTls: false, host: 'proxy.example', port: 3128, authorization: `Basic ${btoa('u:p@')}` },
+    });
+    expect(readOutboundProxy('https://[::1]')).toEqual({
+      ...{ isTls: true, host: '::1', port: 443, authorization: undefined },
+    });
+  });
+
+  it('SS-11 leads to a platform by its name, with TLS to the platform itself', async () => {
+    await using upstream = await tlsUpstream(certificate);
+    const proxy = await startProxy(upstream.port);
+    expect(await outboundBy(proxy).send(get(URL_OF_IT))).toMatchObject({ kind: 'answer', status: 200 });
+    expect(proxy.heard).toEqual([{ target: `${NAME}:443`, authorization: `Basic ${btoa('user:p@ss')}` }]);
+    const other = outboundBy(proxy, { ca: certificateFor('other.test').cert });
+    expect(await other.send(get(URL_OF_IT))).toMatchObject({ code: 'tls_failed', sent: false });
+  });
+
+  it('is verified where its address begins with https', async () => {
+    await using upstream = await tlsUpstream(certificate);
+    const own = certificateFor('127.0.0.1');
+    const proxy = await startProxy(upstream.port, own);
+    // What Node trusts, and not what platforms are verified against.
+    expect(await outboundBy(proxy).send(get(URL_OF_IT))).toMatchObject({ code: 'proxy_unreachable', sent: false });
+    expect(proxy.heard).toEqual([]);
+  });
+
+  it('is not used for what the operator listed', async () => {
+    await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+    const proxy = await startProxy(1);
+    const outbound = outboundBy(proxy, { allowPrivate: [upstream.origin] });
+    expect(await outbound.send(get(upstream.url()))).toMatchObject({ status: 200 });
+    expect(proxy.heard).toEqual([]);
+  });
+
+  it.each([
+    ['a name that is private here', lookupOf(['10.0.0.1'], ['10.0.0.1']).lookup, URL_OF_IT, 'private'],
+    ['a name with one private address', lookupOf(['93.184.215.14', '::1']).lookup, URL_OF_IT, 'loopback'],
+    ['a private address', unknown(), new URL('https://169.254.169.254/'), 'linkLocal'],
+    ['a port that is none', unknown(), new URL(`https://${NAME}:22/`), 'port'],
+  ])('is not asked for %s', async (_, lookup, url, cause) => {
+    const proxy = await startProxy(1);
+    expect(await outboundBy(proxy, { lookup }).send(get(url))).toMatchObject({ code: 'address_refused', cause });
+    expect(proxy.heard).toEqual([]);
+  });
+
+  it('is asked though nobody here answers what address a name has', async () => {
+    await using upstream = await tlsUpstream(certificate);
+    const proxy = await startProxy(upstream.port);
+    const outbound = outboundBy(proxy, { lookup: () => {} });
+    expect(await outbound.send(get(URL_OF_IT))).toMatchObject({ status: 200 });
+  });
+
+  const answers: [string, (socket: Duplex) => void, object][] = [
+    ['refuses', (socket) => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'), { code: 'proxy_refused', cause: '403' }],
+    [
+      'wants another password',
+      (socket) => socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n'),
+      { code: 'proxy_refused', cause: '407' },
+    ],
+    ['is none', (socket) => socket.end('SSH-2.0-x\r\n\r\n'), { code: 'proxy_refused', cause: 'not_http' }],
+    [
+      'answers without end',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(5_000)}`),
+      { code: 'proxy_refused', cause: '200' },
+    ],
+    ['hangs up', (socket) => socket.destroy(), { code: 'proxy_unreachable' }],
+    ['says nothing', () => {}, { code: 'timeout' }],
+    ['connects, and ends in the handshake', (socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'), { code: 'tls_failed' }],
+  ];
+  it.each(answers)('that %s: nothing was sent', async (_, answer, expected) => {
+    const proxy = await startProxy(answer);
+    const outbound = outboundBy(proxy, { connectTimeoutMs: 500 });
+    expect(await outbound.send(get(URL_OF_IT))).toMatchObject({ ...expected, sent: false });
+    // Once for each call.
+    expect(proxy.heard).toHaveLength(1);
+  });
+
+  it('that is away: nothing was sent', async () => {
+    const away = await rawUpstream(() => {});
+    await away[Symbol.asyncDispose]();
+    const outbound = outboundBy({ url: `http://${away.origin}`, heard: [] });
+    expect(await outbound.send(get(URL_OF_IT))).toMatchObject({
+      ...{ code: 'proxy_unreachable', cause: 'ECONNREFUSED', sent: false },
+    });
+  });
+
+  it('leads to a server that speaks first, as those of mail do', async () => {
+    const proxy = await startProxy((socket) => socket.write('HTTP/1.0 200 OK\r\nVia: 1.0 x\r\n\r\n220 ready\r\n'));
+    const socket = (await outboundBy(proxy).dial({ host: 'mail.test', port: 587, ports: [587] })) as Socket;
+    const [greeting] = await new Promise<[Buffer]>((done) => socket.once('data', (chunk) => done([chunk])));
+    expect(String(greeting)).toBe('220 ready\r\n');
+    expect(proxy.heard[0]?.target).toBe('mail.test:587');
+    socket.destroy();
+  });
+
+  it('ends what is open when the broker does', async () => {
+    const proxy = await startProxy(() => {});
+    const outbound = outboundBy(proxy, { connectTimeoutMs: 60_000 });
+    const asked = outbound.send(get(URL_OF_IT));
+    await expect.poll(() => proxy.heard.length).toBe(1);
+    await outbound.close();
+    expect(await asked).toMatchObject({ code: 'closed', sent: false });
+  });
+});
