@@ -3,7 +3,7 @@ import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { byteSize } from './byte-size.ts';
 import { Secret } from './crypto/secret.ts';
-import { PostgresUrl } from './database-environment.ts';
+import { DATABASE_VARIABLES } from './database-environment.ts';
 import { EntitlementsOff } from './entitlement-environment.ts';
 import { contradictions } from './environment-conflicts.ts';
 import {
@@ -39,18 +39,7 @@ const Environment = z.object({
     .refine(isHost, 'must be a host name, with :port or without, and nothing more')
     .optional()
     .describe('host of its own for /git and /proxy, which no other host serves then'),
-  DATABASE_URL: PostgresUrl.optional().describe(
-    'PostgreSQL to share between replicas; without it the broker stores in its data folder',
-  ),
-  DATABASE_CONNECTIONS: numeric('a number from 3 to 200')
-    .int()
-    .min(3)
-    .max(200)
-    .default(12)
-    .describe('connections to PostgreSQL'),
-  DATABASE_READ_URL: PostgresUrl.optional().describe(
-    'standby of that PostgreSQL, which reports are read from while it keeps up',
-  ),
+  ...DATABASE_VARIABLES,
   OUTBOUND_PROXY: z
     .string()
     .refine(isProxy, 'must be http://host:port or https://host:port, with user:password@ before the host or without')

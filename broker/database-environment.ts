@@ -1,9 +1,9 @@
-/** Where PostgreSQL is (DATABASE_URL, DATABASE_READ_URL). */
+/** Where PostgreSQL is, and how much of it a process takes. */
 import { z } from 'zod';
 import { readPostgresUrl } from './store/postgres-url.ts';
 
 /** The address as `pg` takes it. */
-export const PostgresUrl = z
+const PostgresUrl = z
   .string()
   .regex(/^postgres(ql)?:\/\//, { error: 'must begin with postgres://', abort: true })
   .transform((text, context) => {
@@ -14,3 +14,19 @@ export const PostgresUrl = z
       return z.NEVER;
     }
   });
+
+export const DATABASE_VARIABLES = {
+  DATABASE_URL: PostgresUrl.optional().describe(
+    'PostgreSQL to share between replicas; without it the broker stores in its data folder',
+  ),
+  DATABASE_CONNECTIONS: z.coerce
+    .number('must be a number from 3 to 200')
+    .int()
+    .min(3)
+    .max(200)
+    .default(12)
+    .describe('connections to PostgreSQL'),
+  DATABASE_READ_URL: PostgresUrl.optional().describe(
+    'standby of that PostgreSQL, which reports are read from while it keeps up',
+  ),
+};

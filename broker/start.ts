@@ -4,12 +4,10 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Broker, didOf, proxyUrlOf } from './broker.ts';
 import { readBuild } from './build.ts';
-import type { Config, OidcConfig } from './config.ts';
+import type { Config } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from './crypto/master-key-file.ts';
-import { makeOutbound, type OutboundOptions } from './egress/dispatcher.ts';
-import { type OutboundProxy, readOutboundProxy } from './egress/outbound-proxy.ts';
 import { joinFleet } from './fleet-run.ts';
 import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
 import { loadKeys } from './keys.ts';
@@ -36,6 +34,7 @@ import type { StoreClock } from './store-clock.ts';
 import { type Metrics, makeMetrics, NO_METRICS } from './telemetry/metrics.ts';
 import { NO_TRACING, type Tracing } from './telemetry/tracing.ts';
 import { makeVault } from './vault.ts';
+import { makeWaysOut, wayToCollector } from './ways-out.ts';
 
 /** Opens the store that the configuration names, as it is. */
 export function openPlainStore(config: Config, log: Log): Store {
@@ -151,27 +150,7 @@ export async function startBroker(
   const keys = await loadKeys(store, vault, clock());
   if (ownsKeyFile({ config, store })) await resumeRotation({ config, store, vault }, log);
   await nextGeneration(store, config, log);
-  const proxy = proxyOf(config);
-  const outbound = makeOutbound({
-    proxy,
-    allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
-    own: options.own,
-    watch: (origin) =>
-      watchOutage(log, {
-        failed: 'a platform does not answer',
-        worked: 'a platform answers again',
-        about: { origin },
-        level: 'warn',
-      }),
-  });
-  const publicOutbound = makeOutbound({
-    proxy,
-    allowPrivate: [],
-    own: options.own,
-    connectionsPerOrigin: 4,
-    maxOrigins: 64,
-  });
-  const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));
+  const waysOut = makeWaysOut(options);
   const instanceId = uuidv4();
   const metrics = config.metrics ? makeMetrics() : NO_METRICS;
   const did = didOf(baseUrl);
@@ -193,10 +172,8 @@ export async function startBroker(
     storeOutage: watchOutage(log, { failed: 'the store does not answer', worked: 'the store answers again' }),
     vault,
     keys,
-    outbound,
     testPlatforms: options.allowPrivate ?? [],
-    publicOutbound,
-    providerOutbound,
+    ...waysOut,
   };
   // So that whoever starts it sees at once whether a standby can be read.
   void store.reports();
@@ -221,12 +198,7 @@ async function startTracing(
       'service.instance.id': instanceId,
     },
     version,
-    outbound: makeOutbound({
-      proxy: proxyOf(config),
-      allowPrivate: [otel.traces, otel.metrics].flatMap((url) => collectorAt(url, config)),
-      own,
-      maxOrigins: 2,
-    }),
+    outbound: wayToCollector(otel, { config, own }),
     watch: watchOutage(log, {
       failed: 'the collector takes no traces or metrics',
       worked: 'the collector takes them again',
@@ -234,23 +206,6 @@ async function startTracing(
     }),
     instruments: metrics.instruments,
   });
-}
-
-/** Whoever runs the broker has named a collector, so it may be private. With a proxy one at https is behind that, unless it is listed. */
-function collectorAt(url: URL | undefined, { outboundProxy, allowPrivate }: Config): string[] {
-  if (url === undefined) return [];
-  const at = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
-  return outboundProxy !== undefined && url.protocol === 'https:' && !allowPrivate.includes(at) ? [] : [at];
-}
-
-const proxyOf = ({ outboundProxy }: Config): OutboundProxy | undefined =>
-  outboundProxy && readOutboundProxy(outboundProxy.reveal());
-
-/** A provider on this machine may be reached for signing in, and still not by platforms. */
-function providerRules(config: Config, oidc: OidcConfig, own: readonly string[]): OutboundOptions {
-  const { hostname, port, protocol } = new URL(oidc.issuer);
-  const origin = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
-  return { allowPrivate: [...config.allowPrivate, ...(oidc.onLoopback ? [origin] : [])], own, proxy: proxyOf(config) };
 }
 
 /** With a key file of our own, previous keys in it mean that a rotation was cut off: goes on with it. */

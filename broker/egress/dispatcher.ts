@@ -9,12 +9,11 @@ import type { Dispatcher } from 'undici';
 import { type AnswerReader, makeAnswerReader } from './answer-reader.ts';
 import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
 import { BUDGET } from './call-budget.ts';
-import type { Lookup } from './connector.ts';
+import type { ConnectorOptions, Lookup } from './connector.ts';
 import { type DialTo, dial } from './dial.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
-import type { OutboundProxy } from './outbound-proxy.ts';
 import { type OutboundRequest, type RequestHead, STREAM_IDLE_MS, type StreamRequest } from './outbound-request.ts';
 import { requestProblem } from './request-check.ts';
 import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
@@ -47,8 +46,7 @@ export type OutboundOptions = {
   lookup?: Lookup;
   /** PEM certificates to trust instead of the system's. */
   ca?: string;
-  /** By which everything is reached that `allowPrivate` does not list. */
-  proxy?: OutboundProxy | undefined;
+  proxy?: ConnectorOptions['proxy'];
   connectTimeoutMs?: number;
   /** As many as a process makes calls at the same time unless said otherwise: streams of minutes keep no other call waiting. */
   connectionsPerOrigin?: number;
@@ -80,9 +78,8 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   let lastUsed: string | undefined;
   let closed = false;
 
-  const lookup = options.lookup ?? dns.lookup;
-  const { proxy } = options;
-  const dialing = { rules, lookup, timeoutMs: options.connectTimeoutMs ?? 10_000, connecting, proxy };
+  const { lookup = dns.lookup, proxy, connectTimeoutMs: timeoutMs = 10_000 } = options;
+  const connection = { rules, connecting, lookup, proxy, timeoutMs };
   const reader = makeAnswerReader();
   /** Exchanges in flight. */
   const open = new OpenExchanges();
@@ -110,13 +107,10 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     const target = checkTarget(request.url, usedRules);
     if (!target.ok) return target.refused;
     const pool = new OriginPool(request.url.origin, {
+      ...connection,
       target,
       rules: usedRules,
-      connecting,
-      lookup,
-      proxy,
       ca: options.ca,
-      timeoutMs: options.connectTimeoutMs ?? 10_000,
       connections: options.connectionsPerOrigin ?? BUDGET.all.calls,
       maxWaiting: options.maxWaitingPerOrigin ?? 1_000,
       maxHeaderBytes: options.maxHeaderBytes ?? 64 * 1024,
@@ -212,7 +206,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       return answer;
     },
 
-    dial: (to) => (closed ? Promise.resolve(unreachable('closed', false)) : dial(to, dialing)),
+    dial: (to) => (closed ? Promise.resolve(unreachable('closed', false)) : dial(to, connection)),
 
     read: reader.read,
 

@@ -1,0 +1,63 @@
+/** What the broker may reach, and by which way: platforms, the public internet, the provider that people sign in at, the collector. */
+import type { Broker } from './broker.ts';
+import type { Config, OidcConfig } from './config.ts';
+import { makeOutbound, type Outbound, type OutboundOptions } from './egress/dispatcher.ts';
+import { type OutboundProxy, readOutboundProxy } from './egress/outbound-proxy.ts';
+import type { Log } from './log.ts';
+import { watchOutage } from './outage.ts';
+import type { OtelConfig } from './telemetry/open-telemetry.ts';
+
+type Settings = {
+  config: Config;
+  /** What the broker must never call: itself. */
+  own: readonly string[];
+};
+
+/** `allowPrivate`: beside those of the configuration. */
+export function makeWaysOut({
+  config,
+  own,
+  log,
+  allowPrivate = [],
+}: Settings & { log: Log; allowPrivate?: readonly string[] }): Pick<
+  Broker,
+  'outbound' | 'publicOutbound' | 'providerOutbound'
+> {
+  const proxy = proxyOf(config);
+  return {
+    outbound: makeOutbound({
+      proxy,
+      allowPrivate: [...config.allowPrivate, ...allowPrivate],
+      own,
+      watch: (origin) =>
+        watchOutage(log, {
+          failed: 'a platform does not answer',
+          worked: 'a platform answers again',
+          about: { origin },
+          level: 'warn',
+        }),
+    }),
+    publicOutbound: makeOutbound({ proxy, allowPrivate: [], own, connectionsPerOrigin: 4, maxOrigins: 64 }),
+    providerOutbound: config.oidc && makeOutbound(providerRules(config.oidc, { config, own })),
+  };
+}
+
+/** A provider on this machine may be reached for signing in, and still not by platforms. */
+function providerRules(oidc: OidcConfig, { config, own }: Settings): OutboundOptions {
+  const at = oidc.onLoopback ? [hostPort(new URL(oidc.issuer))] : [];
+  return { proxy: proxyOf(config), allowPrivate: [...config.allowPrivate, ...at], own };
+}
+
+/** Whoever runs the broker has named a collector, so it may be private. With a proxy one at https is behind that, unless it is listed. */
+export function wayToCollector({ traces, metrics }: OtelConfig, { config, own }: Settings): Outbound {
+  const isBehindProxy = (url: URL) =>
+    config.outboundProxy !== undefined && url.protocol === 'https:' && !config.allowPrivate.includes(hostPort(url));
+  const direct = [traces, metrics].filter((url) => url !== undefined && !isBehindProxy(url)) as URL[];
+  return makeOutbound({ proxy: proxyOf(config), allowPrivate: direct.map(hostPort), own, maxOrigins: 2 });
+}
+
+const hostPort = ({ hostname, port, protocol }: URL): string =>
+  `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+
+const proxyOf = ({ outboundProxy }: Config): OutboundProxy | undefined =>
+  outboundProxy && readOutboundProxy(outboundProxy.reveal());
