@@ -3,9 +3,12 @@ import { createServer as createHttps } from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { readConfig } from '../../broker/config.ts';
 import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
 import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
 import { afterFile } from '../world/after-file.ts';
+import { READ } from '../world/requests.ts';
+import { ALLOW_ALL, startWorld } from '../world/world.ts';
 import { type Certificate, certificateFor } from './certificate.ts';
 import { fixedUpstream, get, lookupOf, rawUpstream, tlsUpstream } from './upstream.ts';
 
@@ -158,4 +161,27 @@ describe('OUTBOUND_PROXY', () => {
     await outbound.close();
     expect(await asked).toMatchObject({ code: 'closed', sent: false });
   });
+});
+
+describe('a broker with OUTBOUND_PROXY', () => {
+  it('sends calls that way, and tells of what the proxy did', async () => {
+    const proxy = await startProxy((socket) => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'));
+    const world = await startWorld('sqlite', { OUTBOUND_PROXY: proxy.url });
+    const organisation = await world.organisation();
+    await organisation.platform({ manifest: { base_url: 'https://platform.test' } });
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants: { demo: {} } });
+    const { status, body } = await agent.act(READ);
+    expect([status, body]).toMatchObject([
+      502,
+      { error: 'upstream_unreachable', code: 'proxy_refused', outcome: 'not_sent' },
+    ]);
+    expect(proxy.heard).toMatchObject([{ target: 'platform.test:443' }]);
+  });
+
+  it.each(['proxy.example:3128', 'socks5://proxy.example', 'http://proxy.example/path', 'http://'])(
+    'does not start with %s',
+    (OUTBOUND_PROXY) => {
+      expect(() => readConfig({ OUTBOUND_PROXY })).toThrow(/OUTBOUND_PROXY: must be http:\/\/host:port/);
+    },
+  );
 });
