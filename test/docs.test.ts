@@ -66,8 +66,8 @@ describe('links', () => {
 
 describe('what the pages name', () => {
   test('the settings of docs/operations.md are those of the code', () => {
-    const source = read('broker/config.ts');
-    const schema = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(source)![1]!;
+    const own = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(read('broker/config.ts'))![1]!;
+    const schema = own + /DATABASE_VARIABLES = \{\n(.*?)^\};/ms.exec(read('broker/database-environment.ts'))![1]!;
     const settings = [...schema.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name]) => name!);
     const client = /const CLIENT_VARIABLES = \[\n(.*?)^\];/ms.exec(read('broker/environment-forms.ts'))![1]!;
     const clients = [...client.matchAll(/'([A-Z_]+)'/g)].map(([, name]) => name!);
