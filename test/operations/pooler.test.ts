@@ -3,11 +3,12 @@ import { spawn } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { readConfig } from '../../broker/config.ts';
 import { serve } from '../../broker/main.ts';
 import { onlyWith } from '../sidecar/tls-world.ts';
+import { afterFile } from '../world/after-file.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
 /** It takes no orders from root. */
@@ -32,8 +33,7 @@ async function poolerBefore(database: string, mode: 'session' | 'transaction'): 
     ...(isRoot && { uid: NOBODY, gid: NOBODY }),
   });
   const ended = new Promise<void>((done) => child.once('exit', () => done()));
-  // The databases are dropped after this file, which waits for their connections.
-  afterAll(() => {
+  afterFile(() => {
     child.kill('SIGKILL');
     return ended;
   });
