@@ -69,7 +69,8 @@ function readJson(path: string): Record<string, unknown> {
     throw new ProfileError(`The profile ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
   try {
-    return Object(JSON.parse(text));
+    // Some editors begin a file with a byte order mark.
+    return Object(JSON.parse(text.replace(/^\uFEFF/, '')));
   } catch {
     throw new ProfileError(`The profile ${path} is not JSON.`);
   }

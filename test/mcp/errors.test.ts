@@ -67,6 +67,12 @@ describe('a profile', () => {
     expect(mcp.stderr() + mcp.lines.join()).not.toContain(key);
   });
 
+  test('that an editor began with a byte order mark is read', async () => {
+    const profile = writeProfile(agent);
+    writeFileSync(profile, `\uFEFF${readFileSync(profile, 'utf8').replaceAll('\n', '\r\n')}`);
+    expect((await read(await connected(profile))).structuredContent).toMatchObject({ status: 'answered' });
+  });
+
   test('whose key the broker does not know: the model stops, and the person is told to run doctor', async () => {
     const mcp = await connected(writeProfile(new TestAgent({ ...agent, keys: makeKeyPair() })));
     const answer = await read(mcp);
