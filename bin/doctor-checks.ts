@@ -1,6 +1,7 @@
 /** Checks what an agent needs to call the broker, in order; each check says what to do. */
 import { createPrivateKey } from 'node:crypto';
 import { addressWarning } from '../broker/reach.ts';
+import { unusedProxy } from '../mcp/client/environment-proxy.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 import { PROGRAM } from './program-name.ts';
@@ -87,7 +88,7 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
       `nothing answers at ${url} (${reason})`,
       /CERT|TLS|SSL/.test(reason)
         ? 'The certificate is not trusted here: name its authority with NODE_EXTRA_CA_CERTS, or correct the address.'
-        : 'Start the broker, correct the address in the profile, or look at the network and the proxy in between.',
+        : `Start the broker, correct the address in the profile, or look at the network and the proxy in between.${unusedProxy()}`,
     );
   }
   if (answer.status === 503)

@@ -3,6 +3,7 @@
  * so does an `import` of `node:http`, which reads the getters that load it. `node:https` is loaded only where it is needed, with all of TLS.
  */
 import type { IncomingMessage } from 'node:http';
+import { environmentProxy } from './environment-proxy.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 type Options = {
@@ -25,9 +26,7 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS }:
   if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`${url} is no http or https address.`);
   const isTls = protocol === 'https:';
   const { Agent, request: open } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
-  // As Node's own agents and `fetch` do where it is set.
-  const proxyEnv = process.env.NODE_USE_ENV_PROXY === '1' ? process.env : undefined;
-  const agent = new Agent({ keepAlive: true, ...(proxyEnv && { proxyEnv }) });
+  const agent = new Agent({ keepAlive: true, ...environmentProxy() });
 
   const exchange = ({ method, path, headers: own = {}, body, signal }: BrokerRequest): Promise<BrokerReply> =>
     new Promise((resolve, reject) => {

@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
+import { environmentProxy } from '../client/environment-proxy.ts';
 import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {
@@ -51,7 +52,8 @@ export type Forward = (request: IncomingMessage, response: ServerResponse, what:
 /** Throws TypeError when the broker's address is no address. `close` cuts what is under way. */
 export function forwarding({ url, token }: Broker): { forward: Forward; close: () => void } {
   const isTls = new URL(url).protocol === 'https:';
-  const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const kept = { keepAlive: true, ...environmentProxy() };
+  const agent = isTls ? new HttpsAgent(kept) : new HttpAgent(kept);
   const open = isTls ? requestHttps : requestHttp;
   const forward: Forward = (request, response, { path, headers, authorization, back, errors }) => {
     const sent = ['Host', new URL(url).host, ...passedOn(headers), ...authorization(token())];

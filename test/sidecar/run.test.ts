@@ -1,6 +1,8 @@
 /** `agent-broker run`: unmodified commands use platforms through the broker, and hold nothing of the agent's. */
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { createServer, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { ALLOW_ALL, CANARY, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -58,6 +60,41 @@ describe('a command that is run', () => {
     world.upstream.answer = undefined;
     expect(ended).toMatchObject({ code: 0, stdout: 'data: one\n\ndata: two\n\n' });
     expect(lastSeen()).toMatchObject({ method: 'POST', body: '{"n":1.10}' });
+  });
+
+  test('the broker is asked by the proxy of the environment where Node is told to, and else directly', async () => {
+    const heard: (string | undefined)[] = [];
+    const proxy = createServer(({ method, url, headers }, response) => {
+      heard.push(url);
+      const asking = request(String(url), { method, headers });
+      asking.on('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+        answer.pipe(response);
+      });
+      asking.end();
+    });
+    // What `fetch` of Node asks for.
+    proxy.on('connect', ({ url }, socket) => {
+      const { hostname, port } = new URL(`http://${url}`);
+      const upstream = connect(Number(port), hostname, () => {
+        socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+        upstream.pipe(socket).pipe(upstream);
+      });
+      for (const one of [socket, upstream]) one.on('error', () => {});
+    });
+    await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
+    onTestFinished(() => void proxy.close().closeAllConnections());
+    const HTTP_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const asked = sh('curl -sS -u "x:$AGENT_BROKER_RUN_KEY" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items/7"');
+    for (const [more, times] of [
+      [{}, 0],
+      [{ NODE_USE_ENV_PROXY: '1' }, 1],
+    ] as const) {
+      const ended = await run(profile, asked, { HTTP_PROXY, ...more });
+      expect(ended, ended.stderr).toMatchObject({ code: 0, stderr: '' });
+      expect(JSON.parse(ended.stdout)).toMatchObject({ method: 'GET', target: '/v1/items/7' });
+      expect(heard.filter((url) => url === `${agent.baseUrl}/proxy/demo-main/items/7`)).toHaveLength(times);
+    }
   });
 
   test('an upload goes on as it comes, and who leaves ends the call', async () => {

@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest';
+import { environmentProxy, unusedProxy } from '../../mcp/client/environment-proxy.ts';
+
+test('a proxy of the environment is used where Node is told to, and else told of', () => {
+  const proxy = { https_proxy: 'http://proxy.example:3128' };
+  expect(environmentProxy(proxy)).toEqual({});
+  expect(unusedProxy(proxy)).toBe(' https_proxy is set, and used only with NODE_USE_ENV_PROXY=1.');
+  const used = { ...proxy, NODE_USE_ENV_PROXY: '1' };
+  expect(environmentProxy(used)).toEqual({ proxyEnv: used });
+  expect([unusedProxy(used), unusedProxy({})]).toEqual(['', '']);
+});
