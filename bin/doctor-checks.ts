@@ -1,10 +1,10 @@
 /** Checks what an agent needs to call the broker, in order; each check says what to do. */
 import { createPrivateKey } from 'node:crypto';
 import { addressWarning } from '../broker/reach.ts';
-import { unusedProxy } from '../mcp/client/environment-proxy.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 import { PROGRAM } from './program-name.ts';
+import { unusedProxy } from './unused-proxy.ts';
 
 export type Check = {
   check: 'profile' | 'address' | 'links' | 'clock' | 'key' | 'status' | 'grants';

@@ -3,7 +3,6 @@
  * so does an `import` of `node:http`, which reads the getters that load it. `node:https` is loaded only where it is needed, with all of TLS.
  */
 import type { IncomingMessage } from 'node:http';
-import { environmentProxy } from './environment-proxy.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 type Options = {
@@ -19,6 +18,13 @@ type Options = {
 
 /** Longer than a platform's timeout of 120 s, and long polls of 50 s. */
 const TIMEOUT_MS = 150_000;
+
+/**
+ * For an agent of `node:http`: the proxies that the environment names (HTTPS_PROXY, NO_PROXY, …), where NODE_USE_ENV_PROXY asks for them, as Node's own
+ * agents and `fetch` read them.
+ */
+export const environmentProxy = (environment = process.env): { proxyEnv?: typeof process.env } =>
+  environment.NODE_USE_ENV_PROXY === '1' ? { proxyEnv: environment } : {};
 
 /** Redirects are not followed: requests carry tokens. Throws TypeError when `url` is no http or https address. */
 export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS }: Options): Send {

@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
-import { environmentProxy } from '../client/environment-proxy.ts';
+import { environmentProxy } from '../client/signed-send.ts';
 import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {

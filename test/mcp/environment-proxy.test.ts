@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { environmentProxy, unusedProxy } from '../../mcp/client/environment-proxy.ts';
+import { unusedProxy } from '../../bin/unused-proxy.ts';
+import { environmentProxy } from '../../mcp/client/signed-send.ts';
 
 test('a proxy of the environment is used where Node is told to, and else told of', () => {
   const proxy = { https_proxy: 'http://proxy.example:3128' };
