@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { ALLOW_ALL, CANARY, DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
@@ -188,10 +188,11 @@ describe('a command that is run', () => {
       STRIPE_API_KEY: 'sk_live_not_granted',
     });
     const pid = /^(\d+) ready/.exec(await started.written(/ready/))?.[1];
-    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    // Empty in the instant in which one program takes the place of the other.
+    const environment = await vi.waitUntil(() => readFileSync(`/proc/${pid}/environ`, 'utf8'));
     started.child.kill('SIGTERM');
     await started.ended;
-    const text = environment.join('\n');
+    const text = environment.replaceAll('\0', '\n');
     expect(text).not.toMatch(/PRIVATE KEY|eyJ|of-the-parent|AGENT_BROKER_(?!RUN_)/);
     expect(text).not.toContain(CANARY);
     expect(text).toContain('STRIPE_API_KEY=sk_live_not_granted');
