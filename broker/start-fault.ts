@@ -1,13 +1,11 @@
 import type { Config } from './config.ts';
+import { isCertificateCode } from './egress/unreachable.ts';
 import { isStoreOutage } from './store/store-fault.ts';
 
 /** SQLITE_FULL. */
 const SQLITE_FULL = 13;
 /** PostgreSQL class 28 (authorization), and 3D000: there is no such database. */
 const REFUSED = /^(28[0-9A-Z]{3}|3D000)$/;
-
-/** What OpenSSL and Node say of certificates that they do not take. */
-const OF_A_CERTIFICATE = /CERT|^UNABLE_TO_/;
 
 const toTrust = (code: string | undefined): string =>
   code === 'ERR_TLS_CERT_ALTNAME_INVALID'
@@ -25,7 +23,7 @@ export function startFault(error: unknown, { dataFolder, databaseUrl }: Config):
     const server = `PostgreSQL at ${url.hostname}:${url.port || 5432} (DATABASE_URL)`;
     // A host name with several addresses gives one error for all, without a message.
     const words = message || code;
-    if (OF_A_CERTIFICATE.test(code ?? ''))
+    if (isCertificateCode(code ?? ''))
       return new Error(`${server} shows a certificate that is not trusted (${code}). ${toTrust(code)}`, {
         cause: error,
       });

@@ -1,7 +1,7 @@
 /** Sends a mail: the library speaks SMTP (RFC 5321), the connection is ours. */
 import type { Secret } from '../crypto/secret.ts';
 import type { Outbound } from './dispatcher.ts';
-import { errorCode } from './unreachable.ts';
+import { errorCode, isCertificateCode } from './unreachable.ts';
 
 /** `security`: `tls` from the first byte, or by STARTTLS, without which nothing is sent; `none`: for this machine only. */
 export type MailServer = {
@@ -12,6 +12,8 @@ export type MailServer = {
   password: Secret | undefined;
   /** PEM certificates to trust instead of the system's. */
   ca?: string | undefined;
+  /** Of each step, in milliseconds; of all of them together it is twice as long. */
+  timeoutMs?: number | undefined;
 };
 
 export type Mail = {
@@ -36,7 +38,7 @@ const WATCH_MS = 100;
 
 /** Sends one. Never rejects. */
 export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailServer, mail: Mail): Promise<Mailed> {
-  const { host, port, security, user, password, ca } = server;
+  const { host, port, security, user, password, ca, timeoutMs = TIMEOUT_MS } = server;
   const { default: nodemailer } = await import('nodemailer');
   const socket = await dial({ host, port, ports: PORTS });
   if ('kind' in socket) return { ok: false, why: socket.detail };
@@ -44,7 +46,7 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
   const watch = setInterval(() => {
     if (socket.bytesRead > MAX_BYTES) socket.destroy();
   }, WATCH_MS);
-  const late = setTimeout(() => socket.destroy(), 2 * TIMEOUT_MS);
+  const late = setTimeout(() => socket.destroy(), 2 * timeoutMs);
   const transport = nodemailer.createTransport({
     host,
     port,
@@ -53,9 +55,9 @@ export async function sendMail({ dial }: Pick<Outbound, 'dial'>, server: MailSer
     ignoreTLS: security === 'none',
     tls: { servername: host, rejectUnauthorized: true, minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) },
     ...(user !== undefined && password && { auth: { user, pass: password.reveal() } }),
-    connectionTimeout: TIMEOUT_MS,
-    greetingTimeout: TIMEOUT_MS,
-    socketTimeout: TIMEOUT_MS,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
     disableFileAccess: true,
     disableUrlAccess: true,
     getSocket: (_options, done) => done(null, { connection: socket }),
@@ -97,14 +99,14 @@ const WHY: Readonly<Record<string, string>> = {
   EPROTOCOL: 'What the mail server answered is no SMTP',
 };
 
-/** What OpenSSL and Node say of certificates that they do not take. */
-const OF_A_CERTIFICATE = /CERT|^UNABLE_TO_|ISSUER|SIGNATURE/;
-
 function whyNot(error: unknown): string {
   const code = errorCode(error) ?? '';
   const { responseCode, originalCode = '' } = error as { responseCode?: number; originalCode?: string };
-  const why = OF_A_CERTIFICATE.test(originalCode)
+  const known = [originalCode, code].find((one) => Object.hasOwn(WHY, one));
+  const why = isCertificateCode(originalCode)
     ? `The certificate of the mail server is not trusted (${originalCode})`
-    : (WHY[originalCode] ?? WHY[code] ?? 'The mail server did not take the message');
+    : known === undefined
+      ? 'The mail server did not take the message'
+      : WHY[known];
   return Number.isInteger(responseCode) ? `${why} (${responseCode}).` : `${why}.`;
 }

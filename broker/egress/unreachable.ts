@@ -69,6 +69,9 @@ export function unreachable(code: UnreachableCode, sent: boolean, cause?: unknow
   return { kind: 'unreachable', code, sent, detail: TEXTS[code], ...(word === undefined ? {} : { cause: word }) };
 }
 
+/** Whether a code of Node or OpenSSL says that a certificate is not trusted, or is for another name. */
+export const isCertificateCode = (code: string): boolean => /CERT|^UNABLE_TO_/.test(code);
+
 /** The `code` of an error, when it has one. */
 export function errorCode(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

@@ -80,7 +80,7 @@ describe('a mail', () => {
     const outbound = way([byStarttls.port, byTls.port]);
     const tooEarly = await sendMail(outbound, to(byStarttls.port, { security: 'tls' }), mail);
     expect(tooEarly).toMatchObject({ ok: false, why: expect.stringContaining('"security" has to be "starttls"') });
-    const tooLate = await sendMail(outbound, to(byTls.port), mail);
+    const tooLate = await sendMail(outbound, to(byTls.port, { timeoutMs: 300 }), mail);
     expect(tooLate).toMatchObject({ ok: false, why: expect.stringContaining('"security" has to be "tls"') });
     expect([...byStarttls.mails, ...byTls.mails]).toEqual([]);
   });
