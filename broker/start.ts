@@ -86,11 +86,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     if (newer.length > 0)
       log.warn({ migrations: newer }, 'a newer release has migrated the store; this one may run on it, too');
     await warnOfLostCommits(store, log);
-    if (config.databaseUrl !== undefined && isUnverified(config.databaseUrl.reveal()))
-      log.warn(
-        { security: true },
-        'DATABASE_URL says sslmode=no-verify: whoever is in between can be PostgreSQL to this broker',
-      );
+    warnOfUnverified(config, log);
     // All of them make a new store, which says nothing to whoever starts the broker for the first time.
     if (applied.length > 0) log[isNew ? 'debug' : 'info']({ migrations: applied }, 'applied migrations');
     return store;
@@ -105,6 +101,15 @@ async function warnOfLostCommits(store: Store, log: Log): Promise<void> {
   if (store.dialect !== 'postgres') return;
   for (const setting of await settingsThatLoseCommits(store.db))
     log.warn(`PostgreSQL runs with ${setting} = off: what was answered may be lost when it crashes`);
+}
+
+function warnOfUnverified({ databaseUrl, databaseReadUrl }: Config, log: Log): void {
+  for (const [name, url] of Object.entries({ DATABASE_URL: databaseUrl, DATABASE_READ_URL: databaseReadUrl }))
+    if (url !== undefined && isUnverified(url.reveal()))
+      log.warn(
+        { security: true },
+        `${name} says sslmode=no-verify: the certificate of PostgreSQL is not verified, and whoever is in between can read and change everything`,
+      );
 }
 
 export type StartOptions = {

@@ -172,8 +172,8 @@ async function refuseUnreadable(store: Store, release: string | undefined, newer
 
 /**
  * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names
- * of those that were applied now, none where the store is up to date: who serves from it calls this first. `release`: this one; without it no store that is newer is taken. Throws when one fails, or when the store is
- * newer than what this release may run on.
+ * of those that were applied now. `release`: this one; without it no store that is newer is taken. Throws when one fails, when the store is
+ * newer than what this release may run on, or when it is behind a pooler of transactions: every start comes by here.
  */
 export async function migrate(store: Store, release?: string): Promise<string[]> {
   const newer = await findNewerMigrations(store);

@@ -1,10 +1,11 @@
 /** A PostgreSQL that shows a certificate of its own authority. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Postgres, startPostgres, unprivilegedAccount } from '../../bench/postgres.ts';
 import { readConfig } from '../../broker/config.ts';
 import { serve } from '../../broker/main.ts';
@@ -64,6 +65,22 @@ describe.runIf(STORES.includes('postgres'))(`PostgreSQL with TLS${postgresNote}`
       DATABASE_URL: `${url.replace('127.0.0.1', 'localhost')}${trusting()}`,
     });
     await expect(serve(other, {})).rejects.toThrow(/ERR_TLS_CERT_ALTNAME_INVALID.*another name/);
+  });
+
+  test('a start without looking at it warns', async () => {
+    const env = { PATH: process.env.PATH, HOME: newFolder(), ...environment('?sslmode=no-verify'), LOG_LEVEL: 'warn' };
+    const child = spawn(process.execPath, [BIN, 'serve', '--no-sandbox'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text));
+    await expect.poll(() => said).toMatch(/Agent Broker is running/);
+    expect(said).toMatch(
+      /"security":true,"msg":"DATABASE_URL says sslmode=no-verify: the certificate of PostgreSQL is not/,
+    );
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    child.kill('SIGTERM');
+    await ended;
   });
 
   test.each([
