@@ -376,27 +376,31 @@ describe('bodies', () => {
     const by = rawClient(() => holder);
     const headers = { 'content-type': 'application/json' };
     const named = `{"_method":"DELETE","a":"${LONG}"}`;
-    for (const body of [
-      '{ "a": 1 } // of a person',
-      '{"a":1,"a":2}',
-      '{"_method":"DELETE"}',
-      named,
-      Buffer.from([0x22, 0xff, 0x22]),
-    ]) {
+    const refusals: [body: string | Buffer, status: number, reason: string][] = [
+      ['{ "a": 1 } // of a person', 400, 'something follows the value'],
+      ['{"a":1,"a":2}', 400, '/a: this member name is there twice'],
+      ['{"_method":"DELETE"}', 400, 'names a method ("_method")'],
+      // By the time that the name is found, its beginning is on its way.
+      [named, 502, 'names a method in one of its fields, and was not sent to its end'],
+      [Buffer.from([0x22, 0xff, 0x22]), 400, 'is not UTF-8'],
+    ];
+    for (const [body, status, reason] of refusals) {
       const stored = await by('PUT', '/proxy/keeps-main/items/a', { body, headers });
       expect(stored.status, stored.text).toBe(200);
       const call = { platform: 'keeps', endpoint: '/items/a', method: 'PUT', scope: 'demo:write', headers };
-      const kept =
-        body === named
-          ? undefined
-          : await holder.act({ ...call, data: Buffer.from(body).toString('base64'), encoding: 'base64' });
-      expect([kept?.status ?? 200, kept?.text]).toEqual([200, kept?.text]);
+      if (body !== named) {
+        const kept = await holder.act({ ...call, data: Buffer.from(body).toString('base64'), encoding: 'base64' });
+        expect(kept.status, kept.text).toBe(200);
+      }
       // Where it is no file, the platform may read it.
       for (const [method, path] of [
         ['POST', '/proxy/keeps-main/items'],
         ['PUT', '/proxy/keeps-main/other/a'],
-      ] as const)
-        expect([400, 502]).toContain((await by(method, path, { body, headers })).status);
+      ] as const) {
+        const refused = await by(method, path, { body, headers });
+        expect(JSON.parse(refused.text)).toMatchObject({ status, detail: expect.stringContaining(reason) });
+        expect(refused.status).toBe(status);
+      }
     }
     const object = {
       platform: 'keeps',
@@ -406,9 +410,20 @@ describe('bodies', () => {
       data: { _method: 'PUT' },
     };
     expect((await holder.act(object)).status).toBe(200);
-    expect((await holder.act({ ...object, endpoint: '/other/a' })).status).toBe(400);
-    for (const body of ['{"sudo":1}', '{"_method":"DELETE"}', '{"a":1,"a":2}'])
-      expect((await by('PUT', '/proxy/minds-main/items/a', { body, headers })).status).toBe(400);
+    expect(await holder.act({ ...object, endpoint: '/other/a' })).toMatchObject({
+      ...{ status: 400, body: { detail: expect.stringContaining('names a method ("_method")') } },
+    });
+    for (const [body, reason] of [
+      ['{"sudo":1}', 'names "sudo"'],
+      ['{"_method":"DELETE"}', 'names a method ("_method")'],
+      ['{"a":1,"a":2}', '/a: this member name is there twice'],
+    ] as const) {
+      const refused = await by('PUT', '/proxy/minds-main/items/a', { body, headers });
+      expect([refused.status, refused.text]).toEqual([
+        400,
+        expect.stringContaining(JSON.stringify(reason).slice(1, -1)),
+      ]);
+    }
   });
 
   test.each([
