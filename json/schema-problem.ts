@@ -1,4 +1,5 @@
 /** What a schema finds wrong, in words for whoever wrote the value: a person, or a model that has to write it again. */
+
 /** What JSON calls the library's types. */
 const TYPES: Record<string, string> = { record: 'object', int: 'whole number' };
 
@@ -22,6 +23,17 @@ type Issue = {
   minimum?: number | bigint;
   origin?: string;
 };
+
+/**
+ * zod's message of an issue with unknown members: those that the object may have. For `z.config({ customError })`, because zod tells of
+ * the schema only while a message is made. Answers undefined for all other issues.
+ */
+export function allowedMembers({ code, inst }: { code?: string; inst?: unknown }): string | undefined {
+  if (code !== 'unrecognized_keys') return undefined;
+  const object = inst as { _zod?: { def?: { shape?: object } } } | undefined;
+  const names = Object.keys(object?._zod?.def?.shape ?? {});
+  return names.length === 0 ? 'none is allowed here' : `allowed: ${names.join(', ')}`;
+}
 
 /**
  * What is wrong with one value, as the end of a sentence that begins with its place. In the library's own words, what is not there is

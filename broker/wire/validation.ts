@@ -1,14 +1,17 @@
-import type { z } from 'zod';
-import { schemaProblem } from '../../json/schema-problem.ts';
+import { z } from 'zod';
+import { allowedMembers, schemaProblem } from '../../json/schema-problem.ts';
 import { present } from '../policy/present.ts';
 
+z.config({ customError: allowedMembers });
+
 const MOST_NAMED = 200;
+
 /** One sentence about the first thing that is wrong with a body: the field, and what belongs there. */
 export function firstProblem(error: z.ZodError): string {
   const issue = present(error.issues[0], 'issue');
   const field = issue.path.length === 0 ? 'body' : shorten(issue.path.map(String).join('.'));
   if (issue.code === 'unrecognized_keys')
-    return `${field === 'body' ? '' : `${field}: `}unknown field ${shorten(issue.keys.map((key) => JSON.stringify(key)).join(', '))}.`;
+    return `${field === 'body' ? '' : `${field}: `}unknown field ${shorten(issue.keys.map((key) => JSON.stringify(key)).join(', '))}; ${issue.message}.`;
   // Several rules may speak of the same mistake.
   const others = new Set(error.issues.map(({ path }) => path.join('.'))).size - 1;
   const more = others > 0 ? ` (and ${others} more)` : '';

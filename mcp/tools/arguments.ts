@@ -1,8 +1,10 @@
 /** Input schemas of the tools. */
 import { z } from 'zod';
-import { schemaProblem } from '../../json/schema-problem.ts';
+import { allowedMembers, schemaProblem } from '../../json/schema-problem.ts';
 import type { Caller } from '../client/action.ts';
 import { ANYTHING } from './answer.ts';
+
+z.config({ customError: allowedMembers });
 
 /** Of a name that the model made up. */
 const MOST_SHOWN = 200;
@@ -122,8 +124,11 @@ export const problemsOf = (error: z.ZodError): string => error.issues.flatMap(pr
 function problemsIn(issue: z.core.$ZodIssue): string[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.map(
-      (key) => `${[...path, key].map(String).join('.').slice(0, MOST_SHOWN)}: there is no such argument`,
-    );
+    return [
+      ...issue.keys.map(
+        (key) => `${[...path, key].map(String).join('.').slice(0, MOST_SHOWN)}: there is no such argument`,
+      ),
+      issue.message,
+    ];
   return [`${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${schemaProblem(issue)}`];
 }

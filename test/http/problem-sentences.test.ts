@@ -37,12 +37,23 @@ test.each<[object, string]>([
   expect(firstProblem(Body.safeParse(body).error!)).toBe(sentence);
 });
 
+test('unknown fields are told with those that there are', () => {
+  const Point = z.strictObject({ x: z.number(), y: z.number().optional(), more: z.strictObject({}).optional() });
+  const Points = z.strictObject({ points: z.array(Point) });
+  const problem = (value: unknown): string => firstProblem(Points.safeParse(value).error!);
+  expect(problem({ points: [], z: 1, w: 2 })).toBe('unknown field "z", "w"; allowed: points.');
+  expect(problem({ points: [{ x: 1, z: 1 }] })).toBe('points.0: unknown field "z"; allowed: x, y, more.');
+  expect(problem({ points: [{ x: 1, more: { a: 1 } }] })).toBe(
+    'points.0.more: unknown field "a"; none is allowed here.',
+  );
+});
+
 test.each<[z.ZodType, object, string]>([
   [ReadArguments, { platform: 'demo' }, 'scope: is missing: send a string; endpoint: is missing: send a string'],
   [
     WriteArguments,
     { platform: '', scope: 'demo:write', endpoint: '/items', method: 'GET', data: [], limit: 3 },
-    'platform: must have at least 1 character; method: must be one of POST, PUT, PATCH; data: must be an object; limit: there is no such argument',
+    'platform: must have at least 1 character; method: must be one of POST, PUT, PATCH; data: must be an object; limit: there is no such argument; allowed: platform, scope, endpoint, reason, connection_id, headers, caller, method, data, body',
   ],
   [CheckArguments, { approval_id: 'x' }, 'approval_id: must be a UUID'],
   [ReadArguments, [], 'arguments: must be an object, not array'],
