@@ -19,6 +19,7 @@ import { haltOf } from './halt.ts';
 import { present } from './present.ts';
 import { matchRules, type Question, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
+import { unknownScope } from './unknown-scope.ts';
 
 /** What the checks look at. */
 export type Matter = {
@@ -203,10 +204,11 @@ function checkGuardrails({ facts: { guardrails }, question }: Matter): Finding {
   }
 }
 
-function checkPolicy({ facts: { policy }, question }: Matter): Finding {
+function checkPolicy(matter: Matter): Finding {
+  const { policy } = matter.facts;
   if (policy === undefined)
     return deny('no_policy_assigned', 'the agent has no policy, and nothing is allowed without one');
-  const found = matchRules(policy.rules, 'policy', question);
+  const found = matchRules(policy.rules, 'policy', matter.question);
   const { matched, conditional } = found;
   const who = `policy "${policy.name}",`;
   switch (found.effect) {
@@ -224,21 +226,21 @@ function checkPolicy({ facts: { policy }, question }: Matter): Finding {
       };
     case undefined: {
       const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
-      return deny(
-        'denied_by_policy',
-        `no rule of policy "${policy.name}" allows this call${failures}`,
-        unreadOf(found),
-      );
+      const detail = `no rule of policy "${policy.name}" allows this call${failures}${scopeProblem(matter)}`;
+      return deny('denied_by_policy', detail, unreadOf(found));
     }
     default:
       return { ...deny('denied_by_policy', sentence(found, who, 'denies this call'), unreadOf(found)), matched };
   }
 }
 
-function checkScope({ grant, question: { ask } }: Matter): Finding {
-  if (grant?.scopes.includes(ask.scope)) return PASS;
-  return deny('scope_not_granted', 'the grant does not include this scope');
+function checkScope(matter: Matter): Finding {
+  if (matter.grant?.scopes.includes(matter.question.ask.scope)) return PASS;
+  return deny('scope_not_granted', `the grant does not include this scope${scopeProblem(matter)}`);
 }
+
+const scopeProblem = ({ facts: { platform }, question: { ask } }: Matter): string =>
+  platform === undefined ? '' : unknownScope(ask.platformId, ask.scope, platform.rules);
 
 function sentence({ rule, matched }: RuleFinding, who: string, does: string): string {
   const { name, effect, says } = present(rule, 'rule');

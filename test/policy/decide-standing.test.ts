@@ -83,3 +83,26 @@ describe('standing questions', () => {
     expect(guarded({ name: 'g', effect: 'require_approval' })).toMatchObject({ kind: 'hold', conditional: false });
   });
 });
+
+test.each([
+  ['contacts.read', ', but "crm:contacts.read"'],
+  ['CRM:Contacts:Read', ', but "crm:contacts.read"'],
+  ['other:contacts_write', ', but "crm:contacts.write"'],
+  ['crm:contacts.rewrite', ''],
+])('a refusal tells of a scope that the platform does not have: %s', (scope, but) => {
+  const problem = `platform crm has no scope "${scope}"${but}`;
+  expect(decide(facts(), ask({ scope }), NOW)).toMatchObject({
+    reason: 'scope_not_granted',
+    detail: `the grant does not include this scope; ${problem}`,
+  });
+  const onlyReads = policyOf({ effect: 'allow', scopes: ['crm:contacts.read'] });
+  expect(decide(facts({ policy: onlyReads }), ask({ scope }), NOW)).toMatchObject({
+    reason: 'denied_by_policy',
+    detail: `no rule of policy "careful" allows this call; ${problem}`,
+  });
+});
+
+test('of a scope that the platform has it says nothing', () => {
+  const detail = 'the grant does not include this scope';
+  expect(decide(facts(), ask({ scope: 'crm:admin' }), NOW)).toMatchObject({ reason: 'scope_not_granted', detail });
+});
