@@ -7,7 +7,14 @@ const USUAL_ROOTS = 'SSL_CERT_FILE';
 /** Files of roots in place of the system's. */
 const ROOTS = [
   USUAL_ROOTS,
-  ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'AWS_CA_BUNDLE', 'PERL_LWP_SSL_CA_FILE'],
+  ...[
+    'REQUESTS_CA_BUNDLE',
+    'HTTPLIB2_CA_CERTS',
+    'CURL_CA_BUNDLE',
+    'GIT_SSL_CAINFO',
+    'AWS_CA_BUNDLE',
+    'PERL_LWP_SSL_CA_FILE',
+  ],
 ];
 /** A file of roots beside those that Node has. */
 const MORE_ROOTS = 'NODE_EXTRA_CA_CERTS';

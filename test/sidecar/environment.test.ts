@@ -172,6 +172,7 @@ describe('the files of the proxy', () => {
       HTTPS_PROXY: 'http://run:KEY@127.0.0.1:7',
       http_proxy: 'http://run:KEY@127.0.0.1:7',
       SSL_CERT_FILE: '/f/roots.pem',
+      HTTPLIB2_CA_CERTS: '/f/roots.pem',
       PERL_LWP_SSL_CA_FILE: '/f/roots.pem',
       CURL_CA_BUNDLE: '/f/CURL_CA_BUNDLE.pem',
       NODE_EXTRA_CA_CERTS: '/f/NODE_EXTRA_CA_CERTS.pem',

@@ -70,6 +70,11 @@ describe('the proxy of a run', () => {
   // Each looks for roots and for a proxy in its own way.
   const others: [string, string[], string][] = [
     ['wget', ['--version'], "wget -qO- 'URL'"],
+    [
+      '/usr/bin/python3',
+      ['-c', 'import httplib2'],
+      `/usr/bin/python3 -c 'import httplib2; print(httplib2.Http().request("URL")[1].decode())'`,
+    ],
     ['ruby', ['--version'], `ruby -rnet/http -ruri -e 'print Net::HTTP.get(URI("URL"))'`],
     ['php', ['-r', 'exit(extension_loaded("curl") ? 0 : 1);'], `php -r 'curl_exec(curl_init("URL"));'`],
     [
