@@ -5,7 +5,8 @@ import { refusedFetch, refusedPush, refusedUnread } from '../git/push-report.ts'
 import type { ReadBody } from '../git/read-request.ts';
 import type { Reply } from './reply.ts';
 
-const GIT = /^git\//;
+/** Clients that show the report of a push, and of an error to one nothing that helps. */
+const REPORTED = /^(?:git|JGit)\//;
 /** Not isomorphic-git, which shows the body of an error. */
 const REAL_GIT = /^git\/\d/;
 
@@ -21,7 +22,7 @@ export function told(
   reply: Reply,
 ): Reply {
   const { 'user-agent': agent = '' } = request.headers;
-  if (reply.status < 400 || target === undefined || target.isAdvertisement || !GIT.test(agent)) return reply;
+  if (reply.status < 400 || target === undefined || target.isAdvertisement || !REPORTED.test(agent)) return reply;
   const answer = (bytes: Buffer | string): Reply => ({
     ...reply,
     status: 200,

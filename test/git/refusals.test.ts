@@ -148,7 +148,7 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
     expect(allowed, allowed.stderr).toMatchObject({ code: 0 });
   });
 
-  test('a client other than git gets the error itself', async () => {
+  test('git and JGit get a report of a refused push, another client the error itself', async () => {
     const agent = await given.agent({ rules: [{ effect: 'deny', methods: ['POST'] }, { effect: 'allow' }] });
     const zero = '0'.repeat(40);
     const command = `${'1'.repeat(40)} ${zero} refs/heads/main\0report-status side-band-64k`;
@@ -165,12 +165,15 @@ describe.each(ONE_STORE)(`what git shows of a refusal on %s${postgresNote}`, (st
       });
     const refused = await push('isomorphic-git/1');
     expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('denied_by_policy')]);
-    const reported = await push('git/2.39.5');
-    expect([reported.status, reported.headers.get('content-type')]).toEqual([
-      200,
-      'application/x-git-receive-pack-result',
-    ]);
-    expect(await reported.text()).toContain('ng refs/heads/main denied_by_policy');
+    // JGit drops its credentials at a 403 to a push, and then says that authentication is not supported.
+    for (const client of ['git/2.39.5', 'JGit/4.11.9.201909030838-r']) {
+      const reported = await push(client);
+      expect([reported.status, reported.headers.get('content-type')]).toEqual([
+        200,
+        'application/x-git-receive-pack-result',
+      ]);
+      expect(await reported.text()).toContain('ng refs/heads/main denied_by_policy');
+    }
   });
 
   test('a probe by itself: git goes on to the push, which is told why; other clients get the error', async () => {
