@@ -7,12 +7,7 @@ import type { JsonObject, MatchedRule } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { HASHED_COLUMNS } from '../store/audit-columns.ts';
-import { payloadText1 } from './receipt-format-1.ts';
-import { needsFormat2, payloadText2 } from './receipt-format-2.ts';
-import { needsFormat3, payloadText3 } from './receipt-format-3.ts';
-import { needsFormat4, payloadText4 } from './receipt-format-4.ts';
-import { needsFormat5, payloadText5 } from './receipt-format-5.ts';
-import { needsFormat6, payloadText6 } from './receipt-format-6.ts';
+import { formatOf, payloadText } from './receipt-formats.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -52,25 +47,6 @@ const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
   'connection_disconnected',
 ]);
 
-/** The payload's text by `receipt_format`. None of them ever changes: rows are read with what they were signed with. */
-const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> = new Map([
-  [1, payloadText1],
-  [2, payloadText2],
-  [3, payloadText3],
-  [4, payloadText4],
-  [5, payloadText5],
-  [6, payloadText6],
-]);
-
-/** The format of a new receipt: the first that can say all that the row does. */
-function formatOf(row: AuditRow): 1 | 2 | 3 | 4 | 5 | 6 {
-  if (needsFormat6(row)) return 6;
-  if (needsFormat5(row)) return 5;
-  if (needsFormat4(row)) return 4;
-  if (needsFormat3(row)) return 3;
-  return needsFormat2(row) ? 2 : 1;
-}
-
 /**
  * Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt.
  * `issuer`: the broker's DID.
@@ -81,8 +57,8 @@ export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issue
   row.instance_id = '';
   if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
   const format = formatOf(row);
-  const payload = present(PAYLOADS.get(format), 'receipt format');
-  const jws = sign(key, { typ: RECEIPT_TYPE }, payload(row, issuer));
+  const payload = present(payloadText(format, row, issuer), 'receipt format');
+  const jws = sign(key, { typ: RECEIPT_TYPE }, payload);
   row.receipt_kid = key.kid;
   row.receipt = jws.slice(jws.lastIndexOf('.') + 1);
   row.receipt_format = format;
@@ -96,10 +72,10 @@ export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issue
 export function receiptOf(row: AuditRow): string | null {
   const { id, receipt, receipt_format: format, receipt_kid: kid, receipt_issuer: issuer } = row;
   if (receipt === null || format === null) return receipt;
-  const payload = PAYLOADS.get(format);
-  if (!payload || kid === null || issuer === null)
+  const payload = issuer === null ? undefined : payloadText(format, row, issuer);
+  if (payload === undefined || kid === null)
     throw new Error(
       `The receipt of audit row ${id} has format ${format}, which this version of agent-broker does not know: read it with the version that wrote it, or a later one.`,
     );
-  return compactJws({ kid }, { typ: RECEIPT_TYPE }, payload(row, issuer), receipt);
+  return compactJws({ kid }, { typ: RECEIPT_TYPE }, payload, receipt);
 }

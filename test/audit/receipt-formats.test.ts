@@ -5,6 +5,7 @@
 import { createPublicKey } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { decodeJwt } from 'jose';
 import { type Kysely, sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { RECEIPT_TYPE, receiptOf, rowHash, signRow } from '../../broker/audit/receipt.ts';
@@ -42,52 +43,58 @@ const golden = (file: string): Golden[] =>
 /** `whole.jsonl`: as written before there were formats. */
 const FILES = readdirSync(GOLDEN).filter((name) => name.endsWith('.jsonl'));
 
-test('every format that is in use has its rows', () => {
-  const row = auditRow({ state: 'final', finished_at: 1, result: 'allowed' });
-  signRow(row, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toEqual([
-    'format-1.jsonl',
-    'format-2.jsonl',
-    'format-3.jsonl',
-    'format-4.jsonl',
-    'format-5.jsonl',
-    'format-6.jsonl',
-    'whole.jsonl',
+const signed = (row: Partial<AuditRow>): AuditRow => {
+  const whole = auditRow({ state: 'final', finished_at: 1, result: 'allowed', ...row });
+  signRow(whole, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
+  return whole;
+};
+
+test.each<[format: number, row: Partial<AuditRow>]>([
+  [1, {}],
+  [2, { flags: '{"pushed_refs":[]}' }],
+  [3, { flags: '{"caller":{"verified":true}}' }],
+  [4, { flags: '{"static_key":"a"}' }],
+  [5, { flags: '{"standing_approval":{"id":"a","left":1}}' }],
+  [6, { flags: '{"trace_id":"4b"}' }],
+  [7, { kind: 'event', agent_id: null, agent_public_id: null }],
+])('a new receipt has the first format that can say all of its row: %i', (format, row) => {
+  expect(signed(row).receipt_format).toBe(format);
+  expect([...new Set(golden(`format-${format}.jsonl`).map((one) => one.row.receipt_format ?? null))]).toEqual(
+    // Events without a receipt.
+    format === 1 ? [1, null] : [format],
+  );
+});
+
+test('whole.jsonl is older than formats, and there are no other files', () => {
+  expect(FILES).toEqual([...[1, 2, 3, 4, 5, 6, 7].map((format) => `format-${format}.jsonl`), 'whole.jsonl']);
+  expect(golden('whole.jsonl').every(({ row }) => row.receipt_format === undefined)).toBe(true);
+});
+
+test('one format says what those before say, and what is new in it at the end', () => {
+  const flags = {
+    trace_id: '4b',
+    standing_approval: { id: 'a', left: 1 },
+    static_key: 'k',
+    caller: { verified: false, person_id: 'p' },
+    pushed_refs: [{ ref: 'refs/heads/a', action: 'create' }],
+  };
+  const payload = decodeJwt(receiptOf(signed({ flags: JSON.stringify(flags) }))!);
+  expect(Object.entries(payload).slice(-6)).toEqual([
+    ['row_hash', expect.stringMatching(/^[0-9a-f]{64}$/)],
+    ['pushed_refs', flags.pushed_refs],
+    ['caller', { identity: 'asserted', person_id: 'p' }],
+    ['static_key', 'k'],
+    ['standing_approval', flags.standing_approval],
+    ['trace_id', '4b'],
   ]);
-  expect(FILES).toContain(`format-${row.receipt_format}.jsonl`);
-  const push = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"pushed_refs":[]}' });
-  signRow(push, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toContain(`format-${push.receipt_format}.jsonl`);
-  const ofPerson = auditRow({
-    state: 'final',
-    finished_at: 1,
-    result: 'allowed',
-    flags: '{"caller":{"verified":true}}',
-  });
-  signRow(ofPerson, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toContain(`format-${ofPerson.receipt_format}.jsonl`);
-  const byKey = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"static_key":"a"}' });
-  signRow(byKey, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toContain(`format-${byKey.receipt_format}.jsonl`);
-  const standing = auditRow({
-    state: 'final',
-    finished_at: 1,
-    result: 'allowed',
-    flags: '{"standing_approval":{"id":"a","left":1}}',
-  });
-  signRow(standing, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toContain(`format-${standing.receipt_format}.jsonl`);
-  const traced = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"trace_id":"4b"}' });
-  signRow(traced, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toContain(`format-${traced.receipt_format}.jsonl`);
-  const formats = (file: string) => [...new Set(golden(file).map(({ row }) => row.receipt_format ?? null))];
-  expect(formats('whole.jsonl')).toEqual([null]);
-  expect(formats('format-1.jsonl')).toEqual([1, null]);
-  expect(formats('format-2.jsonl')).toEqual([2]);
-  expect(formats('format-3.jsonl')).toEqual([3]);
-  expect(formats('format-4.jsonl')).toEqual([4]);
-  expect(formats('format-5.jsonl')).toEqual([5]);
-  expect(formats('format-6.jsonl')).toEqual([6]);
+});
+
+test('registered claims have the types of RFC 7519, which libraries check: no agent, no sub', () => {
+  const byOwner = decodeJwt(receiptOf(signed({ kind: 'event', agent_id: null, agent_public_id: null }))!);
+  expect(byOwner).toMatchObject({ iss: 'did:web:x', jti: expect.any(String), iat: 0, agent: null });
+  expect(byOwner).not.toHaveProperty('sub');
+  const byAgent = decodeJwt(receiptOf(signed({ agent_public_id: 'agt_a' }))!);
+  expect(byAgent).toMatchObject({ sub: 'did:web:x:agents:agt_a', agent: 'agt_a' });
 });
 
 describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
