@@ -5,6 +5,8 @@ import { answeredJson } from '../notify/post.ts';
 import { postBatch } from './post-batch.ts';
 import type { Delivered, Delivering, Line, Sink } from './sink.ts';
 
+const LOGS_PATH = '/v1/logs';
+
 type Otlp = Delivering<SettingsOf<'otlp'>>;
 type AnyValue =
   | { stringValue: string }
@@ -45,6 +47,12 @@ const logRecord = ({ index, id, at, reason, text }: Line, now: number) => ({
   body: anyValue(JSON.parse(text)),
 });
 
+/** Collectors are given by their base, from which signals have their own paths, and vendors also name that of logs itself. */
+function logsUrl(address: string): URL {
+  const base = address.replace(/\/$/, '');
+  return new URL(base.endsWith(LOGS_PATH) ? base : `${base}${LOGS_PATH}`);
+}
+
 async function send(delivering: Otlp, lines: readonly Line[]): Promise<Delivered> {
   const { settings, secret, organisationId, now } = delivering;
   const resource = { 'service.name': 'agent-broker', 'agent_broker.organisation': organisationId };
@@ -52,7 +60,7 @@ async function send(delivering: Otlp, lines: readonly Line[]): Promise<Delivered
   const resourceLogs = lines.length === 0 ? [] : [{ resource: { attributes: attributes(resource) }, scopeLogs }];
   const header = settings.header?.toLowerCase() ?? 'authorization';
   const sent = await postBatch(delivering, {
-    url: new URL(`${settings.url.replace(/\/$/, '')}/v1/logs`),
+    url: logsUrl(settings.url),
     headers: { 'content-type': 'application/json', ...(secret && { [header]: secret.reveal() }) },
     body: JSON.stringify({ resourceLogs }),
   });

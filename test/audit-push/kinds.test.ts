@@ -129,6 +129,18 @@ describe.each(ONE_STORE)(`pushing the audit on %s${postgresNote}`, (store) => {
     receiver.answer = before;
   });
 
+  test.each([
+    ['', '/v1/logs'],
+    ['/', '/v1/logs'],
+    ['/otlp/', '/otlp/v1/logs'],
+    ['/otlp/v1/logs', '/otlp/v1/logs'],
+    ['/v1/logs/', '/v1/logs'],
+  ])('the path of logs below the address of a collector, unless the address has it: %s', async (address, target) => {
+    const { id } = await add({ kind: 'otlp', url: `${receiver.url}${address}` });
+    await organisation.ask('POST', `/owner/audit-sinks/${id}/test`, {});
+    expect(new Set(receiver.seen.map((one) => one.target))).toEqual(new Set([target]));
+  });
+
   test('objects in S3: signed, gzipped, and a batch that is sent again is the same object', async () => {
     const where = { url: s3.url, region: REGION, bucket: 'acme-audit', prefix: 'broker/audit' };
     const { id } = await add({ kind: 's3', format: 'json', ...where, secret: KEY });
