@@ -124,7 +124,7 @@ export class JsonTokens {
     if (code === 0x74) return this.#literal(at, 'true');
     if (code === 0x66) return this.#literal(at, 'false');
     if (code === 0x6e) return this.#literal(at, 'null');
-    return this.#bad(at, 'expected a value');
+    return this.#bad(at, code === 0xfeff ? 'a byte order mark, which JSON does not have' : 'expected a value');
   }
 
   #open(at: number, token: Token, item: number, expected: number): Token {

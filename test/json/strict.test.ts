@@ -246,7 +246,7 @@ describe('places', () => {
       ['[1.]', 'offset 1: not a JSON number'],
       ['tru', 'offset 0: expected a value'],
       ['{"a":1]', 'offset 6: expected "," or "}"'],
-      ['\ufeff{}', 'offset 0: expected a value'],
+      ['\ufeff{}', 'offset 0: a byte order mark, which JSON does not have'],
     ]) {
       expect(error(text as string), text).toBe(reason);
     }
