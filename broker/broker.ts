@@ -59,9 +59,9 @@ export function proxyUrlOf(baseUrl: string, proxyHost: string | undefined): stri
   return url.origin;
 }
 
-/** The did:web of a base URL's host. */
+/** The did:web of a base URL's host. That of an IPv6 address is a DID by its form only: did:web resolves names alone (its section 3.1). */
 export function didOf(baseUrl: string): string {
-  return `did:web:${new URL(baseUrl).host.replace(':', '%3A')}`;
+  return `did:web:${encodeURIComponent(new URL(baseUrl).host)}`;
 }
 
 /** The DID of an agent: `did:web:<host>:agents:<agent_id>`. */

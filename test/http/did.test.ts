@@ -5,11 +5,12 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { Resolver } from 'did-resolver';
+import { parse, Resolver } from 'did-resolver';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getResolver } from 'web-did-resolver';
 import { freePort } from '../../bench/free-port.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { didOf as didOfHost } from '../../broker/broker.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import type { AgentStatus } from '../../broker/policy/facts.ts';
 import type { AgentTable } from '../../broker/store/tables/agents.ts';
@@ -508,4 +509,13 @@ describe("somebody else's resolver, over TLS", () => {
     expect(await verifies(old.signature)).toBe(false);
     expect(await verifies(sign('sha256', text, keys.privateKey))).toBe(true);
   });
+});
+
+test.each([
+  ['https://broker.example', 'did:web:broker.example'],
+  ['http://localhost:8787', 'did:web:localhost%3A8787'],
+  ['http://[::1]:8787', 'did:web:%5B%3A%3A1%5D%3A8787'],
+])('the DID of %s has the form of one (DID Core, section 3.1)', (baseUrl, did) => {
+  expect(didOfHost(baseUrl)).toBe(did);
+  expect(parse(did)?.did).toBe(did);
 });
