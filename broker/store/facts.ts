@@ -19,9 +19,11 @@ const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organi
  */
 export type Question = { agent: string; platform: string; source: string; n: number };
 
-/** The connection that a query names, by its label before its id, since a label may read like the id of another. */
-const NAMED = sql<boolean>`w.id = (select x.id from connections as x where x.organisation_id = a.organisation_id
-  and (x.label = q.platform or x.id = q.platform) order by case when x.label = q.platform then 0 else 1 end limit 1)`;
+/** The connection of that `name`, by its label before its id, since a label may read like the id of another. */
+const isNamed = (
+  name: unknown,
+) => sql<boolean>`w.id = (select x.id from connections as x where x.organisation_id = a.organisation_id
+  and (x.label = ${name} or x.id = ${name}) order by case when x.label = ${name} then 0 else 1 end limit 1)`;
 
 /** The parameters as a derived table; many as arrays, numbered from 1 by PostgreSQL. */
 const questions = (slot: (name: string) => unknown, many: boolean) =>
@@ -69,7 +71,10 @@ export const prepareFacts = (
           onOrganisation(j, 'po').on('po.id', '=', family ? POLICY_OF_FAMILY : sql.ref('a.policy_id')),
         )
         .$if(which === 'of_connection', (query) =>
-          query.leftJoin('connections as w', (j) => onOrganisation(j, 'w').on(NAMED)),
+          query.leftJoin('connections as w', (j) =>
+            // SQLite 3.49, that of Node 24.0, knows no column of `q` there.
+            onOrganisation(j, 'w').on(isNamed(many ? sql.ref('q.platform') : slot('platform'))),
+          ),
         )
         .leftJoin('grants as g', (j) => {
           const ofAgent = onOrganisation(j, 'g').onRef('g.agent_id', '=', 'a.id');

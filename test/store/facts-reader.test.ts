@@ -5,6 +5,7 @@ import { ALL_PLATFORMS } from '../../broker/policy/facts.ts';
 import { moveAgent } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { setCredentialStatus } from '../../broker/store/connections.ts';
+import { prepareFacts } from '../../broker/store/facts.ts';
 import { type FactsReader, factsReaders } from '../../broker/store/facts-reader.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -169,4 +170,12 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     expect(await read(nobody, 'demo', HERE)).toEqual([]);
     expect(await read(nobody, ALL_PLATFORMS, HERE)).toEqual([]);
   });
+});
+
+test('the subquery for a connection names no column of the outer derived table, which SQLite 3.49 (Node 24.0) does not find', async () => {
+  const { store } = (await startWorld('sqlite')).running.broker;
+  const { sql } = prepareFacts(store.db, 'of_connection', { many: false, scope: 'own' });
+  const [subquery] = /\(select x\.id.*?limit 1\)/s.exec(sql) ?? [];
+  expect(subquery).toContain('x.label = ?');
+  expect(subquery).not.toContain('q.');
 });
