@@ -42,7 +42,7 @@ export async function askPerson<Value>(
   const state = readState(resumed?.state);
   const isResumed = state.for === asked.for && state.id === id && state.hash === hash;
   if (request.opensLinks === 'by_result' && url !== undefined && !isResumed)
-    return { kind: 'link', url, message, state: writeState(asked, hash, Date.now()) };
+    return { kind: 'link', id, url, message, state: writeState(asked, hash, Date.now()) };
   if (request.opensLinks === 'by_error' && url !== undefined && !(await asked.again()))
     return { kind: 'link_first', id, url, message, words };
   const unshown = resumed !== undefined && resumed.action !== 'accept';

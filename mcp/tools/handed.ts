@@ -16,7 +16,7 @@ export type Handed =
 /** The client is told a link, and makes the very same call again. */
 export type LinkTold =
   /** An `input_required` result with the link; `state` comes back with the answer to it. */
-  | { kind: 'link'; url: string; message: string; state: string }
+  | { kind: 'link'; id: string; url: string; message: string; state: string }
   /** An error with the link. `words`: for clients that show it as text. */
   | { kind: 'link_first'; id: string; url: string; message: string; words: string };
 

@@ -86,8 +86,11 @@ function resultOf(handed: Handed): Result {
   if (handed.kind === 'answer') return handed.answer;
   if (handed.kind === 'task') return taskCreated(handed);
   if (handed.kind === 'link_first') throw linkFirst(handed);
+  const { id, url, message } = handed;
+  // The revision 2026-07-28 has no id there, but the SDK in Rust (rmcp 3.1) reads no link without one.
+  const params = { mode: 'url' as const, elicitationId: id, url, message };
   return inputRequired({
-    inputRequests: { approval: inputRequired.elicitUrl({ message: handed.message, url: handed.url }) },
+    inputRequests: { approval: { method: 'elicitation/create', params } },
     requestState: handed.state,
   });
 }
