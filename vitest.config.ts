@@ -4,7 +4,7 @@ import { LeftOut } from './test/world/left-out.ts';
 import { LongestFirst } from './test/world/longest-first.ts';
 import { SecondAttempts } from './test/world/second-attempts.ts';
 
-/** They run only where their variable is set: pictures are for people to look at, and the client programs are 1.2 GB (CONTRIBUTING.md). */
+/** They run only where their variable is set: pictures are for people to look at, and the client programs are 2 GB (CONTRIBUTING.md). */
 const ON_DEMAND = [
   ...(process.env.PICTURES ? [] : ['test/console/pictures.test.ts', 'test/console/pictures.many.test.ts']),
   ...(process.env.CLIENT_PROGRAMS ? [] : ['test/cli/client-programs.test.ts']),

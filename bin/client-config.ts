@@ -9,6 +9,8 @@ export const CLIENTS = [
   'vscode',
   'codex',
   'gemini',
+  'copilot',
+  'qwen',
   'opencode',
   'zed',
   'windsurf',
@@ -108,6 +110,26 @@ const TABLE: Record<ClientId, Client> = {
     user: ({ home }) => [home, '.gemini', 'settings.json'],
     project: ['.gemini', 'settings.json'],
     afterwards: 'Restart Gemini CLI in a folder that it trusts; /mcp shows the server.',
+  },
+  // "copilot mcp --help" and "copilot help environment" (1.0.102); `local` and `tools` are what its own command writes.
+  copilot: {
+    title: 'GitHub Copilot CLI',
+    format: 'json',
+    member: 'mcpServers',
+    write: (entry) => ({ type: 'local', ...entry, tools: ['*'] }),
+    user: ({ environment, home }) => [environment.COPILOT_HOME || [home, '.copilot'], 'mcp-config.json'].flat(),
+    project: ['.github', 'mcp.json'],
+    afterwards: 'Restart Copilot CLI; "copilot mcp list" shows the server.',
+  },
+  // github.com/QwenLM/qwen-code, which has its settings from Gemini CLI (0.24.4)
+  qwen: {
+    title: 'Qwen Code',
+    format: 'json',
+    member: 'mcpServers',
+    write: asItIs,
+    user: ({ home }) => [home, '.qwen', 'settings.json'],
+    project: ['.qwen', 'settings.json'],
+    afterwards: 'Restart Qwen Code; /mcp shows the server.',
   },
   // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: one list of words, and `environment`.
   opencode: {

@@ -23,6 +23,8 @@ const ABOUT: Readonly<Record<string, string>> = {
   'clients/vscode': 'One command adds the broker to it.',
   'clients/codex': 'One command adds the broker to it.',
   'clients/gemini': 'One command adds the broker to it.',
+  'clients/copilot': 'One command adds the broker to it.',
+  'clients/qwen': 'One command adds the broker to it.',
   'clients/opencode': 'One command adds the broker to it.',
   'clients/zed': 'One command adds the broker to it.',
   'clients/windsurf': 'One command adds the broker to it.',

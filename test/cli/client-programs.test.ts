@@ -77,6 +77,28 @@ describe('what connect writes is read by', { timeout: 120_000 }, () => {
     await undo();
   });
 
+  const copilot = skipped(binOf('copilot'));
+  test.skipIf(copilot)(
+    `GitHub Copilot CLI 1.0.102, "copilot mcp"${copilot ? ` (skipped: ${copilot})` : ''}`,
+    async () => {
+      const { ask, undo } = await connected('copilot', '{\n  "other": "CANARY"\n}\n');
+      const { stdout, stderr, status } = ask(binOf('copilot'), ['mcp', 'get', 'agent-broker']);
+      expect(status, stderr).toBe(0);
+      for (const line of ['Type: local', 'Tools: * (all)', 'AGENT_BROKER_PROFILE: ***']) expect(stdout).toContain(line);
+      await undo();
+      expect(ask(binOf('copilot'), ['mcp', 'list']).stdout).not.toContain('agent-broker');
+    },
+  );
+
+  const qwen = skipped(binOf('qwen'));
+  test.skipIf(qwen)(`Qwen Code 0.24.4, "qwen mcp list"${qwen ? ` (skipped: ${qwen})` : ''}`, async () => {
+    // It writes its settings again at its start, in the form of its version and without comments.
+    const { ask, undo } = await connected('qwen', '{\n  "ui": {\n    "theme": "CANARY"\n  }\n}\n');
+    const { stdout, stderr } = ask(process.execPath, [binOf('qwen'), 'mcp', 'list']);
+    expect(stdout + stderr).toMatch(/agent-broker: \S+ \S+ mcp \(stdio\)/);
+    await undo();
+  });
+
   const opencode = skipped(binOf('opencode'));
   test.skipIf(opencode)(
     `opencode 1.18.33, "opencode debug config"${opencode ? ` (skipped: ${opencode})` : ''}`,

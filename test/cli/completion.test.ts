@@ -32,7 +32,7 @@ const TYPED: [string[], string[]][] = [
   ],
   [
     ['connect', 'c'],
-    ['claude-code', 'claude-desktop', 'cline', 'codex', 'continue', 'cursor'],
+    ['claude-code', 'claude-desktop', 'cline', 'codex', 'continue', 'copilot', 'cursor'],
   ],
   [['agent', 'create', '--client', 'z'], ['zed']],
   // The value of an option is no command.
