@@ -117,7 +117,8 @@ const TABLE: Record<ClientId, Client> = {
     format: 'json',
     member: 'mcpServers',
     write: (entry) => ({ type: 'local', ...entry, tools: ['*'] }),
-    user: ({ environment, home }) => [environment.COPILOT_HOME || [home, '.copilot'], 'mcp-config.json'].flat(),
+    user: ({ environment, home }) =>
+      environment.COPILOT_HOME ? [environment.COPILOT_HOME, 'mcp-config.json'] : [home, '.copilot', 'mcp-config.json'],
     project: ['.github', 'mcp.json'],
     afterwards: 'Restart Copilot CLI; "copilot mcp list" shows the server.',
   },
