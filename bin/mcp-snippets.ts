@@ -32,6 +32,8 @@ export async function mcpSnippets(
     'claude-code': line('claude', 'mcp', 'add', SERVER_NAME, '-e', named, '--', command, ...args),
     codex: line('codex', 'mcp', 'add', SERVER_NAME, '--env', named, '--', command, ...args),
     gemini: line('gemini', 'mcp', 'add', '-s', 'user', '-e', named, SERVER_NAME, command, ...args),
+    copilot: line('copilot', 'mcp', 'add', '--env', named, SERVER_NAME, '--', command, ...args),
+    qwen: line('qwen', 'mcp', 'add', '-s', 'user', '-e', named, SERVER_NAME, command, ...args),
   };
   return await Promise.all(
     clients.map(async (client) => {

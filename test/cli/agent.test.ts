@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { CLIENTS } from '../../bin/client-config.ts';
 import { mcpSnippets } from '../../bin/mcp-snippets.ts';
 import { afterFile } from '../world/after-file.ts';
 import { runCommand, startServe } from '../world/command.ts';
@@ -121,6 +122,8 @@ describe('agent create', () => {
     for (const [client, ...words] of [
       ['codex', `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=`],
       ['gemini', `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=`],
+      ['copilot', `copilot mcp add --env 'AGENT_BROKER_PROFILE=`],
+      ['qwen', `qwen mcp add -s user -e 'AGENT_BROKER_PROFILE=`],
       ['vscode', '"servers": {', '"type": "stdio"', join('Code', 'User', 'mcp.json')],
       ['zed', '"context_servers": {', join('zed', 'settings.json')],
       ['continue', '- name: agent-broker', 'config.yaml'],
@@ -133,7 +136,7 @@ describe('agent create', () => {
       expect(one.stdout).not.toMatch(/PRIVATE KEY|CLIENT is/);
     }
     const { snippets } = await create('all of them', '--out', join(folder, 'my agents', 'all.json'));
-    expect(snippets).toHaveLength(11);
+    expect(snippets).toHaveLength(CLIENTS.length);
     expect((await run(['agent', 'create', 'x', '--client', 'emacs'])).code).toBe(2);
     expect(JSON.parse(readFileSync(out, 'utf8')).private_key).toContain('PRIVATE KEY');
   });
