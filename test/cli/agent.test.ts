@@ -122,8 +122,6 @@ describe('agent create', () => {
     for (const [client, ...words] of [
       ['codex', `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=`],
       ['gemini', `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=`],
-      ['copilot', `copilot mcp add --env 'AGENT_BROKER_PROFILE=`],
-      ['qwen', `qwen mcp add -s user -e 'AGENT_BROKER_PROFILE=`],
       ['vscode', '"servers": {', '"type": "stdio"', join('Code', 'User', 'mcp.json')],
       ['zed', '"context_servers": {', join('zed', 'settings.json')],
       ['continue', '- name: agent-broker', 'config.yaml'],
@@ -137,6 +135,9 @@ describe('agent create', () => {
     }
     const { snippets } = await create('all of them', '--out', join(folder, 'my agents', 'all.json'));
     expect(snippets).toHaveLength(CLIENTS.length);
+    const texts = snippets.map(({ text }: { text: string }) => text).join('\n');
+    for (const line of ["copilot mcp add --env 'AGENT_BROKER", "qwen mcp add -s user -e 'AGENT_BROKER"])
+      expect(texts).toContain(line);
     expect((await run(['agent', 'create', 'x', '--client', 'emacs'])).code).toBe(2);
     expect(JSON.parse(readFileSync(out, 'utf8')).private_key).toContain('PRIVATE KEY');
   });
