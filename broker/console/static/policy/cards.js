@@ -5,7 +5,7 @@
 /** @typedef {import('/console/policy/draft.js').Draft} Draft */
 /** @typedef {import('/console/policy/known.js').Known} Known */
 /** @typedef {import('/console/policy/problems.js').Problems} Problems */
-import { html, useEffect, useLayoutEffect, useRef, useState } from '/console/html.js';
+import { html, useLayoutEffect, useRef, useState } from '/console/html.js';
 import { effectOf, nameOf } from '/console/policies/effects.js';
 import { cardsOf } from '/console/policy/draft.js';
 import { isWrong } from '/console/policy/problems.js';
@@ -25,15 +25,19 @@ export function Cards({ kind, cards, known, problems, change }) {
   const set = (/** @type {(before: Card[]) => Card[]} */ to) => change((before) => ({ cards: to(before.cards) }));
   const show = (/** @type {number} */ key, /** @type {boolean} */ is) =>
     setOpen((before) => new Set(is ? [...before, key] : [...before].filter((one) => one !== key)));
-  // What has to be corrected is in sight.
-  useEffect(() => {
-    const [first] = problems.of.keys();
-    if (first === undefined) return;
+  // What has to be corrected is in sight, in the draw that shows it: a page that moves later takes a click from what it was meant for.
+  const unseen = useRef(false);
+  useLayoutEffect(() => {
+    if (problems.of.size === 0) return;
+    unseen.current = true;
     setOpen((before) => new Set([...before, ...problems.of.keys()]));
-    setTimeout(() =>
-      document.querySelector('.rule-card [aria-invalid], .rule-card .wrong')?.scrollIntoView({ block: 'center' }),
-    );
   }, [problems]);
+  useLayoutEffect(() => {
+    const first = unseen.current && document.querySelector('.rule-card [aria-invalid], .rule-card .wrong');
+    if (!first) return;
+    unseen.current = false;
+    first.scrollIntoView({ block: 'center' });
+  });
   // In the draw that shows the change, since a key pressed right after it must reach the element.
   const next = useRef(/** @type {string | undefined} */ (undefined));
   useLayoutEffect(() => {
