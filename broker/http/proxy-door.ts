@@ -148,7 +148,6 @@ async function call(
       return {
         status,
         headers: {
-          'Cache-Control': 'no-store',
           ...answeredHeaders(answered, place),
           'X-Svc-Audit-Id': auditId,
           ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),

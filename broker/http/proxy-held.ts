@@ -63,7 +63,6 @@ export async function writeMade(
   const body = rewrite(stored.body);
   response.writeHead(status, {
     ...answeredHeaders(headers, place),
-    'Cache-Control': 'no-store',
     'Content-Length': body.length,
     'X-Svc-Approval-Id': approvalId,
     'X-Svc-Audit-Id': auditId ?? found.audit_id,

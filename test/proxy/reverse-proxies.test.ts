@@ -1,0 +1,83 @@
+/** What a platform's answer says to reverse proxies and shared caches, which stand in front of the broker and not of the platform. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { onlyWith } from '../sidecar/tls-world.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { REVERSE_PROXIES, type ReverseProxy, startReverseProxy } from '../world/reverse-proxies.ts';
+import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+
+const TOLD = 'what the platform told';
+let world: World;
+let agent: TestAgent;
+beforeAll(async () => {
+  world = await startWorld();
+  const organisation = await world.organisation();
+  const manifest = { base_url: world.upstream.url, scopes: { 'teller:read': ['GET /**'] } };
+  await organisation.platform({ id: 'teller', manifest });
+  agent = await organisation.agent({ rules: ALLOW_ALL, grants: { teller: { scopeList: ['teller:read'] } } });
+});
+
+/** Has the platform answer with these headers. */
+function tell(headers: Record<string, string>): void {
+  world.upstream.answer = (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain', ...headers });
+    response.end(TOLD);
+  };
+}
+
+describe.each(REVERSE_PROXIES)('$program', (proxy) => {
+  const real = onlyWith(proxy.program, proxy.version);
+  let proxied: string;
+  beforeAll(async () => {
+    if (real === test) proxied = await startReverseProxy(proxy, world.running.baseUrl);
+  });
+
+  real('does nothing that a platform tells it to', async () => {
+    tell({
+      'x-accel-redirect': '/health',
+      'x-accel-expires': '60',
+      'x-accel-limit-rate': '1',
+      'x-sendfile': '/etc/hostname',
+      'x-envoy-immediate-health-check-fail': 'true',
+      'surrogate-control': 'max-age=60',
+      'cdn-cache-control': 'max-age=60',
+    });
+    const answer = await fetch(`${proxied}/proxy/teller-main/a.txt`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    expect(await answer.text()).toBe(TOLD);
+    expect(
+      [...answer.headers.keys()].filter((name) => /^(x-accel|x-sendfile|x-envoy|surrogate|cdn)/.test(name)),
+    ).toEqual([]);
+  });
+});
+
+describe('nginx with a cache', () => {
+  const cached = (nginx: ReverseProxy): ReverseProxy => ({
+    ...nginx,
+    file: (block, port) =>
+      nginx
+        .file(block, port)
+        .replace(
+          'http {',
+          'http { proxy_cache_path kept keys_zone=kept:1m; proxy_cache kept; proxy_cache_valid 200 1h;',
+        ),
+  });
+  const [nginx] = REVERSE_PROXIES;
+  if (nginx?.program !== 'nginx') throw new Error('the first of the proxies is nginx');
+
+  onlyWith(nginx.program, nginx.version).each([
+    ['public, max-age=3600', 'private, max-age=3600'],
+    ['max-age=3600, S-MaxAge=60, must-revalidate', 'private, max-age=3600, must-revalidate'],
+    ['private="x-a, x-b", max-age="3600"', 'private, max-age="3600"'],
+    ['no-cache', 'private, no-cache'],
+    ['No-Store', 'No-Store'],
+    ['', 'no-store'],
+  ])('keeps nothing that an agent was given, where the platform says %j', async (said, passedOn) => {
+    tell(said === '' ? {} : { 'cache-control': said });
+    const url = `${await startReverseProxy(cached(nginx), world.running.baseUrl)}/proxy/teller-main/a.png`;
+    const answer = await fetch(url, { headers: { 'x-svc-authorization': `Bearer ${agent.token()}` } });
+    expect(await answer.text()).toBe(TOLD);
+    expect(answer.headers.get('cache-control')).toBe(passedOn);
+    expect((await fetch(url)).status).toBe(401);
+  });
+});
