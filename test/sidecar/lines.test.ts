@@ -149,13 +149,7 @@ describe('a line of the page', () => {
     });
   });
 
-  test('is run here, or the page says that it was not', () => {
-    const run = [...CASES.map(({ tool }) => tool), 'git', ...STORE_TOOLS];
-    const others = [...ROWS].filter(([tool]) => !run.includes(tool));
-    expect([...ROWS.keys()]).toEqual(expect.arrayContaining(run));
-    expect(others.map(([tool, { note }]) => [tool, /not run/.test(note)])).toEqual([
-      ['terraform, state in S3', true],
-      ['terraform, state over HTTP', true],
-    ]);
+  test('is run by a test, whatever the tool', () => {
+    expect([...ROWS.keys()].sort()).toEqual([...CASES.map(({ tool }) => tool), 'git', ...STORE_TOOLS].sort());
   });
 });

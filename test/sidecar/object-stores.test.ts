@@ -4,36 +4,22 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { givenWorld, shared } from '../world/given.ts';
-import { BUCKET, startObjectStore } from '../world/object-store.ts';
+import { shared } from '../world/given.ts';
+import { BUCKET } from '../world/object-store.ts';
 import { newFolder } from '../world/stores.ts';
-import { ALLOW_ALL, CANARY } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+import { givenObjectStore } from './object-store-world.ts';
 import { ROWS, typed } from './page-lines.ts';
 import { profileOf, run, sh } from './run-world.ts';
 import { onlyWith } from './tls-world.ts';
 
-const KEY = { access_key_id: 'AKIACANARY0123456789', secret_access_key: CANARY };
 /** What the agent may do: no settings, and nothing for ever. */
 const SCOPES = ['buckets.read', 'listing.read', 'objects.read', 'objects.write', 'objects.delete', 'uploads.write'];
 /** More than one part of an upload in parts. */
 const BIG = Buffer.alloc(11_000_000, 'what an object holds, with \0 and \xff');
 
 describe('stores of objects', { timeout: 60_000 }, () => {
-  const store = shared(() => startObjectStore(KEY));
-  const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: new URL(store.url).host }));
-  const organisation = shared(async () => {
-    const made = await world.organisation();
-    const text = JSON.stringify({
-      platforms: { s3: { use: 's3', base_url: store.url } },
-      connections: { s3: { platform: 's3', secret: { env: 'KEY' } } },
-    });
-    const applied = await made.ask('POST', '/owner/governance/apply', {
-      text,
-      values: { 'env:KEY': JSON.stringify(KEY) },
-    });
-    expect(applied.status, applied.text).toBe(200);
-    return made;
-  });
+  const { store, organisation } = givenObjectStore();
   const agent = shared(() =>
     organisation.agent({ rules: ALLOW_ALL, grants: { s3: { scopeList: SCOPES.map((scope) => `s3:${scope}`) } } }),
   );

@@ -9,11 +9,11 @@ import { pythonPath } from './tls-world.ts';
 
 export const python = pythonPath() ?? 'python3';
 
-/** Tools whose lines object-stores.test.ts runs. */
-export const STORE_TOOLS = ['rclone', 'restic'];
+/** Tools whose lines object-stores.test.ts and terraform.test.ts run. */
+export const STORE_TOOLS = ['rclone', 'restic', 'terraform, state in S3', 'terraform, state over HTTP'];
 
 const BEGINS = 'npx agent-broker run ';
-/** By tool, the line, and whether the page says that it was not run. */
+/** By tool, the line, and what the page says of it. */
 export const ROWS = new Map(
   readFileSync(join(ROOT, 'docs/unmodified.md'), 'utf8')
     .split('\n')
@@ -23,8 +23,13 @@ export const ROWS = new Map(
     }),
 );
 
-/** What a shell makes of the line, in which `npx agent-broker` is that of this checkout. */
-export async function typed(tool: string, profile: string, more: Record<string, string> = {}) {
+/** What a shell makes of the line in this folder, in which `npx agent-broker` is that of this checkout. */
+export async function typed(
+  tool: string,
+  profile: string,
+  more: Record<string, string> = {},
+  folder: string = newFolder(),
+) {
   const { line = '' } = ROWS.get(tool) ?? {};
   expect(line).toMatch(new RegExp(`^${BEGINS}`));
   const bin = join(newFolder(), 'bin');
@@ -39,7 +44,7 @@ export async function typed(tool: string, profile: string, more: Record<string, 
     chmodSync(join(bin, name), 0o755);
   }
   const child = spawn('sh', ['-c', line], {
-    cwd: newFolder(),
+    cwd: folder,
     env: {
       ...more,
       ...{ PATH: `${bin}:${process.env.PATH}`, HOME: newFolder(), AGENT_BROKER_PROFILE: profile },

@@ -70,6 +70,7 @@ export async function startObjectStore(key: AwsKey): Promise<ObjectStore> {
       );
     }
     if (method === 'PUT') {
+      if (headers['if-none-match'] === '*' && objects.has(name)) return void refuse(412, 'PreconditionFailed');
       if (upload === null) store(body);
       else uploads.get(upload)?.set(Number(asked.get('partNumber')), body);
       response.writeHead(200, { etag: etagOf(body) });
