@@ -4,10 +4,10 @@ import { LeftOut } from './test/world/left-out.ts';
 import { LongestFirst } from './test/world/longest-first.ts';
 import { SecondAttempts } from './test/world/second-attempts.ts';
 
-/** They run only where their variable is set: pictures are for people to look at, and the client programs are 2 GB (CONTRIBUTING.md). */
+/** Pictures are for people to look at, and the client programs are 2 GB: they run where the variable is set, or by their own command (CONTRIBUTING.md). */
 const ON_DEMAND = [
   ...(process.env.PICTURES ? [] : ['test/console/pictures.test.ts', 'test/console/pictures.many.test.ts']),
-  ...(process.env.CLIENT_PROGRAMS ? [] : ['test/cli/client-programs.test.ts']),
+  ...(process.env.CLIENT_PROGRAMS ? [] : ['test/client-programs/**']),
 ];
 /** What takes long: CI runs it, and whoever asks. */
 const long = longFiles();

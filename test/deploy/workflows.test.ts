@@ -56,7 +56,7 @@ test('the package, the image and the chart are of one version, and of the Node t
   const named = FILES.flatMap((file) => [
     ...readFileSync(join(FOLDER, file), 'utf8').matchAll(/\bnode(?:-version)?: ?(\d[\d.]*)/g),
   ]);
-  expect(named.map(([, one]) => one)).toEqual([node, node, node, node, node]);
+  expect(named.map(([, one]) => one)).toEqual([node, node, node, node, node, node]);
 });
 
 type Job = { container?: unknown; steps?: { uses?: string; run?: string; shell?: string }[] };

@@ -1,0 +1,88 @@
+/** A call that is held, made by agent programs of others with a model that does as it is told, to its approval. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { profileOf } from '../sidecar/run-world.ts';
+import { send } from '../world/agent.ts';
+import { runCommand } from '../world/command.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { deskOf } from '../world/mcp-held.ts';
+import { browserOf, consent } from '../world/mcp-person.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
+import { startModelServer } from './model-server.ts';
+import { atHome, onlyInstalled, PROGRAMS } from './programs.ts';
+
+describe('a held call', { timeout: 180_000 }, () => {
+  // Where the internet cannot be reached, clients register here, and not by a document of their vendor's.
+  const world = givenWorld('sqlite', { AGENT_BROKER_CLIENT_ID_DOCUMENTS: 'off' });
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+  const model = shared(() => startModelServer());
+  beforeEach(() => {
+    model.told.length = 0;
+    model.unknown.length = 0;
+  });
+
+  /** Has the model make a call, and approves it when it waits. */
+  async function isMade(name: string, { prompt }: ReturnType<typeof atHome>): Promise<void> {
+    const desk = deskOf(world, organisation);
+    const args = desk.held();
+    Object.assign(model, { tool: 'write_platform', input: args });
+    const prompted = prompt('Make the item.');
+    const isHeld = expect.poll(() => desk.pending(name), { timeout: 90_000, interval: 100 }).toHaveLength(1);
+    await Promise.race([
+      isHeld,
+      prompted.code.then(() => {
+        throw new Error(`it ended before: ${prompted.output()} ${model.unknown}`);
+      }),
+    ]);
+    const [id = ''] = await desk.pending(name);
+    await desk.decide(id, 'approve');
+    expect(await prompted.code, prompted.output()).toBe(0);
+    expect(desk.sentFor(args)).toBe(1);
+    expect(model.told.join('\n'), prompted.output()).toContain(args.data.title);
+  }
+
+  for (const program of PROGRAMS) {
+    const { client, bin, remote } = program;
+    onlyInstalled(program)(`of ${bin} over stdio waits for a person, and is made once`, async () => {
+      const agent = await organisation.agent({ name: bin, grants: { demo: {} } });
+      const own = atHome(program, model.url);
+      const env = { HOME: own.home };
+      const connected = await runCommand(['connect', client, '--profile', profileOf(agent)], { cwd: own.home, env });
+      expect(connected.code, connected.stderr).toBe(0);
+      await isMade(bin, own);
+    });
+
+    if (remote)
+      onlyInstalled(program)(`of ${bin} over HTTP, which signs in first, is made once`, async () => {
+        const own = atHome(program, model.url);
+        const url = `${world.running.baseUrl}/mcp`;
+        if (remote.add) own.run(remote.add('agent-broker', url));
+        if (remote.settings) own.write(remote.settings(own.text, 'agent-broker', url));
+        const login = own.startAtTerminal(remote.login('agent-broker'));
+        if (remote.types) {
+          await login.shows(remote.types.once);
+          for (const line of remote.types.lines('agent-broker')) {
+            login.type(line);
+            // A line that comes in one piece with its return is taken for pasted.
+            await new Promise((done) => setTimeout(done, 1_000));
+            login.type('\r');
+          }
+        }
+        await expect.poll(own.browsed, { timeout: 60_000 }).toMatch(/^http\S+$/);
+        const asked = own.browsed();
+        const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+        const name = `${bin} remote`;
+        const back = await consent(browserOf(world, organisation.owner), asked, { name, grants });
+        const taken = await send(`${new URL(asked).searchParams.get('redirect_uri')}?${back}`, {});
+        expect(taken.status, taken.text).toBe(200);
+        if (remote.types) await login.shows(remote.types.ended);
+        else expect(await login.ended).toMatchObject({ code: 0 });
+        await isMade(name, own);
+      });
+  }
+
+  test('has a program of each kind that connect knows and npm has', () => {
+    expect(PROGRAMS.map(({ client }) => client).sort()).toEqual(
+      ['claude-code', 'cline', 'codex', 'continue', 'copilot', 'gemini', 'opencode', 'qwen'].sort(),
+    );
+  });
+});
