@@ -8,7 +8,7 @@ import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 import { startModelServer } from './model-server.ts';
-import { atHome, onlyInstalled, PROGRAMS } from './programs.ts';
+import { atHome, isInstalled, PROGRAMS } from './programs.ts';
 
 describe('a held call', { timeout: 180_000 }, () => {
   // Where the internet cannot be reached, clients register here, and not by a document of their vendor's.
@@ -42,7 +42,7 @@ describe('a held call', { timeout: 180_000 }, () => {
 
   for (const program of PROGRAMS) {
     const { client, bin, remote } = program;
-    onlyInstalled(program)(`of ${bin} over stdio waits for a person, and is made once`, async () => {
+    test.skipIf(!isInstalled(bin))(`of ${bin} over stdio waits for a person, and is made once`, async () => {
       const agent = await organisation.agent({ name: bin, grants: { demo: {} } });
       const own = atHome(program, model.url);
       const env = { HOME: own.home };
@@ -52,7 +52,7 @@ describe('a held call', { timeout: 180_000 }, () => {
     });
 
     if (remote)
-      onlyInstalled(program)(`of ${bin} over HTTP, which signs in first, is made once`, async () => {
+      test.skipIf(!isInstalled(bin))(`of ${bin} over HTTP, which signs in first, is made once`, async () => {
         const own = atHome(program, model.url);
         const url = `${world.running.baseUrl}/mcp`;
         if (remote.add) own.run(remote.add('agent-broker', url));

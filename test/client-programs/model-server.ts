@@ -29,9 +29,11 @@ export type ModelApi = {
 export type ModelServer = {
   /** Without a path. */
   url: string;
-  /** The tool that is called: the first whose name ends so. */
-  tool: string;
+  /** The tool that is called, if any: the first whose name ends so. */
+  tool: string | undefined;
   input: object;
+  /** What it says where it calls no tool. */
+  words: string;
   /** Of each conversation that ended with an answer in words, what the tools had answered. */
   told: string[];
   /** What was asked for that none of the APIs has. */
@@ -42,6 +44,7 @@ const APIS: ModelApi[] = [chatCompletions, responses, messages, gemini];
 
 /** Qwen Code names the tools of MCP servers in a message, and has one tool that calls them. */
 function callOf({ tool, input }: ModelServer, tools: readonly string[]) {
+  if (tool === undefined) return undefined;
   const name = tools.find((one) => one.endsWith(tool));
   if (name !== undefined) return { name, input };
   const bridge = tools.find((one) => one === 'tool_call');
@@ -52,7 +55,7 @@ function callOf({ tool, input }: ModelServer, tools: readonly string[]) {
 
 /** Starts one; it ends with the test file. */
 export async function startModelServer(): Promise<ModelServer> {
-  const model: ModelServer = { url: '', tool: '', input: {}, told: [], unknown: [] };
+  const model: ModelServer = { url: '', tool: undefined, input: {}, words: 'Nothing to do.', told: [], unknown: [] };
   const server = createServer(async (request, response) => {
     const path = (request.url ?? '').replace(/\?.*$/s, '');
     const api = APIS.find((one) => one.path.test(path));
@@ -67,7 +70,7 @@ export async function startModelServer(): Promise<ModelServer> {
     const call = results.length === 0 ? callOf(model, tools) : undefined;
     const said: Said = call
       ? { call }
-      : { text: results.length === 0 ? 'A title' : `The tool said: ${results.join('\n')}` };
+      : { text: results.length === 0 ? model.words : `The tool said: ${results.join('\n')}` };
     if (results.length > 0) model.told.push(results.join('\n'));
     const answer = api.say(said, api.streams(body, path));
     if ('body' in answer) {

@@ -2,7 +2,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { test } from 'vitest';
 import { type ClientId, configFile } from '../../bin/client-config.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
@@ -116,8 +115,7 @@ export const PROGRAMS: Program[] = [
   },
 ];
 
-/** `test` where the program is installed. */
-export const onlyInstalled = ({ bin }: Program) => test.skipIf(!existsSync(binOf(bin)));
+export const isInstalled = (bin: string): boolean => existsSync(binOf(bin));
 
 /** A program in a home folder of its own, with its settings. */
 export function atHome({ client, bin, settings, environment, before, words }: Program, model: string) {
