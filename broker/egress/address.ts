@@ -16,8 +16,9 @@ const AZURE_PLATFORM = '168.63.129.16';
 /**
  * Classifies an address as `dns.lookup`, `socket.remoteAddress` or `URL.hostname` (without brackets) format it. Text in
  * any other form (octal, hexadecimal, short, with a zone) is refused as `not_an_address` or by the range that it is in.
- * IPv6 addresses that carry an IPv4 one (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) are refused whatever it
- * is: a gateway may translate them.
+ * IPv6 addresses that carry an IPv4 one (mapped, compatible, 6to4, Teredo, ISATAP, NAT64 by a prefix of the network's own) are refused
+ * whatever it is: a gateway may translate them. One of the well-known prefix of NAT64 is as public as the IPv4 address in it, which is
+ * where a gateway sends it (RFC 6052 §2.1): on networks without IPv4, names that have no other address resolve to it (DNS64, RFC 6147).
  */
 export function classifyAddress(ip: string): AddressClass {
   const version = isIP(ip);
@@ -29,6 +30,8 @@ export function classifyAddress(ip: string): AddressClass {
   }
   const address = ipaddr.IPv6.parse(ip);
   const range = address.range();
+  const translated = behindNat64(address);
+  if (translated !== undefined && classifyAddress(translated) === 'public') return 'public';
   if (range !== 'unicast') return { refused: range };
   // Global unicast is 2000::/3 (RFC 4291 §2.4); the rest is not assigned, and `::a.b.c.d` is in it.
   const [first = 0, , , , fifth = 0, sixth = 0] = address.parts;
@@ -37,6 +40,13 @@ export function classifyAddress(ip: string): AddressClass {
   if (sixth === 0x5efe && (fifth & 0xfdff) === 0) return { refused: 'isatap' };
   return 'public';
 }
+
+/** The IPv4 address that one of NAT64's well-known prefix stands for. */
+function behindNat64(address: ipaddr.IPv4 | ipaddr.IPv6): string | undefined {
+  if (!(address instanceof ipaddr.IPv6) || !address.match(WELL_KNOWN_PREFIX, 96)) return undefined;
+  return ipaddr.fromByteArray(address.toByteArray().slice(12)).toString();
+}
+const WELL_KNOWN_PREFIX = ipaddr.IPv6.parse('64:ff9b::');
 
 /** Ranges that are always refused, also when the operator lists a name that resolves to them. */
 const NEVER = new Set(['not_an_address', 'unspecified', 'broadcast', 'multicast']);
@@ -67,14 +77,15 @@ export function addressRefusal(ip: string, listed: 'no' | 'name' | 'address'): s
   return aws6 || ONLY_BY_ADDRESS.has(found.refused) ? found.refused : undefined;
 }
 
-/** Whether two texts are the same address; an IPv4 address and its IPv6-mapped form are. */
+/** Whether two texts are the same address; an IPv4 address, its IPv6-mapped form and that by NAT64 are. */
 export function sameAddress(one: string, other: string): boolean {
   return isIP(one) !== 0 && isIP(other) !== 0 && canonical(one) === canonical(other);
 }
 
 function canonical(ip: string): string {
   const [address = ''] = ip.split('%', 1);
-  return ipaddr.process(address).toNormalizedString();
+  const parsed = ipaddr.process(address);
+  return behindNat64(parsed) ?? parsed.toNormalizedString();
 }
 
 /** Whether the address is one of this machine: loopback, or the address of an interface. */

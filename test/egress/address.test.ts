@@ -52,8 +52,13 @@ describe('SS-02, SS-03 only public unicast addresses are public', () => {
     ['fe80::1%eth0', 'linkLocal'],
     ['fec0::1', 'deprecatedSiteLocal'],
     ['64:ff9b::a9fe:a9fe', 'rfc6052'],
-    ['64:ff9b::8.8.8.8', 'rfc6052'],
+    ['64:ff9b::10.0.0.1', 'rfc6052'],
+    ['64:ff9b::127.0.0.1', 'rfc6052'],
+    ['64:ff9b::168.63.129.16', 'rfc6052'],
+    ['64:ff9b::', 'rfc6052'],
+    ['64:ff9b::1:8.8.8.8', 'reserved'],
     ['64:ff9b:1::1', 'rfc6052'],
+    ['64:ff9b:1::8.8.8.8', 'rfc6052'],
     ['2002:7f00:1::', '6to4'],
     ['2002:808:808::1', '6to4'],
     ['2001:0:4136:e378:8000:63bf:3fff:fdd2', 'teredo'],
@@ -102,10 +107,19 @@ describe('SS-02, SS-03 only public unicast addresses are public', () => {
     '2600:1f00::1',
     '2a00:1450:4001::8a',
     '2001:4860:4860::8888',
+    '64:ff9b::8.8.8.8',
+    '64:FF9B:0:0::8c52:7906',
   ])('%s is public', (ip) => {
     expect(refused(ip)).toBe('public');
   });
-  it('no address outside 2000::/3 is public, nor one that carries an IPv4 address (property)', () => {
+  it('an address by NAT64 is as public as the IPv4 address in it (property)', () => {
+    fc.assert(
+      fc.property(fc.ipV4(), (ip) => {
+        expect(refused(`64:ff9b::${ip}`) === 'public').toBe(refused(ip) === 'public');
+      }),
+    );
+  });
+  it('no address outside 2000::/3 is public, but by NAT64, nor one that carries an IPv4 address (property)', () => {
     const part = fc.integer({ min: 0, max: 0xffff });
     fc.assert(
       fc.property(
@@ -115,6 +129,7 @@ describe('SS-02, SS-03 only public unicast addresses are public', () => {
           const address = new ipaddr.IPv6([head, ...parts.slice(1)]);
           const text = address.toNormalizedString();
           const inside = head >= 0x2000 && head <= 0x3fff;
+          if (head === 0x64 && parts[1] === 0xff9b) return;
           if (!inside || head === 0x2002) expect(refused(text)).not.toBe('public');
           else if (head === 0x2600 && parts[5] !== 0x5efe) expect(refused(text)).toBe('public');
         },
@@ -148,6 +163,8 @@ describe('what an operator lists', () => {
 
 it('the same address is recognised in its other writing', () => {
   expect(sameAddress('::ffff:127.0.0.1', '127.0.0.1')).toBe(true);
+  expect(sameAddress('64:ff9b::8.8.8.8', '8.8.8.8')).toBe(true);
+  expect(sameAddress('64:ff9b:1::8.8.8.8', '8.8.8.8')).toBe(false);
   expect(sameAddress('fe80::1%lo', 'fe80:0::1')).toBe(true);
   expect(sameAddress('127.0.0.1', '127.0.0.2')).toBe(false);
   expect(sameAddress('localhost', 'localhost')).toBe(false);
