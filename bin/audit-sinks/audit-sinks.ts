@@ -81,6 +81,10 @@ export async function addSink(
   const settings = settingsOf(given);
   expectUrlSetting(kind, ['webhook', 'otlp', 's3'], settings, options);
   const hasSecret = secretStdin || secretEnv !== undefined;
+  if (kind === 's3' && !hasSecret)
+    throw new WrongUsage(
+      'Give the key, too, by --secret-stdin or --secret-env: {"access_key_id":"…","secret_access_key":"…"}',
+    );
   const secret = hasSecret
     ? await readSecret({ stdin: secretStdin, env: secretEnv }, 'the secret', '--secret-stdin or --secret-env')
     : undefined;
