@@ -28,6 +28,8 @@ export type Listener = {
 const UNTAKEN_MS = 30_000;
 /** How long the headers of a request may take to come. */
 const HEADERS_MS = 15_000;
+/** How long a client's connection is kept that it does not use, which Node tells it. Proxies' are kept longer (http/keep-alive.ts). */
+const KEEP_ALIVE_MS = 5_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
@@ -42,6 +44,7 @@ export async function openListener(
     maxHeaderSize: 16 * 1024,
     headersTimeout: headersMs,
     requestTimeout: 60_000,
+    keepAliveTimeout: KEEP_ALIVE_MS,
     // How often both are looked at: every 30 s by default, so that headers could take three times as long.
     connectionsCheckingInterval: headersMs / 3,
     // The application refuses a missing Host header itself, in the error envelope.

@@ -7,6 +7,7 @@ import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { guardGit } from './git-guard.ts';
+import { keepConnectionsOfProxies } from './keep-alive.ts';
 import { noSuchPage } from './no-such-page.ts';
 import { refusalIn } from './problem.ts';
 import { guardProxy } from './proxy-guard.ts';
@@ -26,6 +27,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing');
   app.set('query parser', false);
   app.set('trust proxy', config.trustedProxies ?? false);
+  if (config.trustedProxies !== undefined) app.use(keepConnectionsOfProxies(app));
   app.use(guardRequests(services, routes));
   app.use(guardGit(services.broker.baseUrl));
   app.use(guardProxy(services));

@@ -1,0 +1,35 @@
+/** Connections that wait for their next request. */
+import { connect } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { startWorld } from '../world/world.ts';
+
+/** Asks on a new connection, waits, and asks again on it. Answers the statuses; the second is undefined where it was closed before. */
+async function askTwice(baseUrl: string, pauseMs: number): Promise<(number | undefined)[]> {
+  const { port, host } = new URL(baseUrl);
+  const socket = connect(Number(port), '127.0.0.1');
+  const request = `GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+  let read = '';
+  let isOver = false;
+  socket.on('data', (chunk) => (read += chunk));
+  socket.on('close', () => (isOver = true));
+  socket.on('error', () => {});
+  const statuses = () => [...read.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+  socket.write(request);
+  await expect.poll(() => statuses().length).toBe(1);
+  await wait(pauseMs);
+  if (!isOver) {
+    socket.write(request);
+    await expect.poll(() => statuses().length === 2 || isOver).toBe(true);
+  }
+  socket.destroy();
+  return [statuses()[0], statuses()[1]];
+}
+
+test('a trusted proxy’s is kept, so that no request meets its end; a client’s own is closed', async () => {
+  const [direct, behind] = await Promise.all([startWorld(), startWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' })]);
+  // Node waits for 5 s and one more.
+  const [closed, kept] = await Promise.all([direct, behind].map(({ running }) => askTwice(running.baseUrl, 7_500)));
+  expect(closed).toEqual([200, undefined]);
+  expect(kept).toEqual([200, 200]);
+});
