@@ -25,9 +25,9 @@ export function guardRequests(services: Services, routes: readonly Route[]): Req
   const proxyHost = config.proxyHost === undefined ? undefined : new URL(proxyUrl).hostname;
   const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname, proxyHost]);
   const dialects = new Map(routes.map((route) => [route.path, route.dialect]));
-  const refuse = (host: string | undefined, path: string): Refusal | undefined => {
+  const refuse = (host: string | undefined, path: string, isNameless: boolean): Refusal | undefined => {
     if (host === undefined) return new Refusal('invalid_request', 'Send one Host header, and a target that is a path.');
-    if (loopback && !known.has(host))
+    if (loopback && !known.has(host) && !isNameless)
       return elsewhere(`This broker does not answer to the name in the Host header. Use ${baseUrl}.`);
     if (proxyHost === undefined || isRaw(path) === (host === proxyHost)) return undefined;
     return elsewhere(
@@ -37,7 +37,10 @@ export function guardRequests(services: Services, routes: readonly Route[]): Req
     );
   };
   return (request, response, next) => {
-    const refusal = refuseCodings(request.headers) ?? refuse(requestedHost(request), request.path);
+    // Of HTTP/1.0 alone, which no browser speaks; balancers do, to ask whether the broker is there (HAProxy's `option httpchk`).
+    const host = requestedHost(request);
+    const isNameless = host === '' && request.headers.host === undefined;
+    const refusal = refuseCodings(request.headers) ?? refuse(host, request.path, isNameless);
     if (refusal === undefined) return next();
     const id = correlationId();
     const dialect = isGitPath(request.path)

@@ -114,6 +114,13 @@ describe('hostile HTTP', () => {
       }
     });
 
+    test('HTTP/1.0 has no need of a name, as probes of balancers ask, and takes no other', async () => {
+      expect((await ask(['GET /readyz HTTP/1.0'])).status).toBe(200);
+      expect((await ask(['GET /readyz HTTP/1.0', 'Host: evil.test'])).status).toBe(421);
+      expect((await ask(['GET http://evil.test/readyz HTTP/1.0'])).status).toBe(421);
+      expect((await ask(['GET /readyz HTTP/1.0', 'Host:'])).status).toBe(421);
+    });
+
     test('authorization queries refuse another name as they refuse everything else (RFC 7807)', async () => {
       const answer = await ask(['POST /v1/trqp/recognition HTTP/1.1', 'Host: evil.test', 'Connection: close']);
       expect([answer.status, errorOf(answer)]).toEqual([421, 'misdirected_request']);
