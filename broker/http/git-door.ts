@@ -21,7 +21,7 @@ import {
 import { type BodyRefusal, commandsOf, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
 import { gitOutcomeReply } from './git-outcome.ts';
 import { told } from './git-told.ts';
-import { leftEarly, linger } from './leaving.ts';
+import { cutShort, leftEarly, linger } from './leaving.ts';
 import { GIT_HEADERS } from './line.ts';
 import { send } from './reply.ts';
 import { inTime } from './request-pieces.ts';
@@ -96,7 +96,7 @@ function fail(
 ): void {
   const { services, correlationId, who } = context;
   if (response.headersSent || response.destroyed) {
-    response.destroy();
+    cutShort(response);
     return;
   }
   const reply = refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who);

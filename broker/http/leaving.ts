@@ -28,6 +28,15 @@ export function breakOff(response: ServerResponse): void {
   response.destroy();
 }
 
+/**
+ * Cuts an answer short whose rest does not come: what was written still arrives, and that it is not whole shows by its length or its chunks.
+ * In HTTP/1.0, which nginx speaks unless it is told otherwise, neither need be there, so it is broken off.
+ */
+export function cutShort(response: ServerResponse): void {
+  if (response.req.httpVersion === '1.0') breakOff(response);
+  else response.destroy();
+}
+
 /** Aborts when the client leaves before its answer was written whole: to abort makes an error with its stack, for them alone. */
 export function leftEarly(response: ServerResponse): AbortSignal {
   const left = new AbortController();

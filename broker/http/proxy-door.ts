@@ -13,7 +13,7 @@ import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { asRefusal, Refusal } from './errors.ts';
-import { leftEarly, linger } from './leaving.ts';
+import { cutShort, leftEarly, linger } from './leaving.ts';
 import { type Asked, findAsked, type Missing } from './proxy-asked.ts';
 import { heldRefusal, openFor, waitWithin, writeMade } from './proxy-held.ts';
 import { type AskedFor, outcomeRefusal, type RawRefusal, refusedReply, thrownRefusal } from './proxy-refusal.ts';
@@ -224,7 +224,7 @@ const rewriteOf = ({ loaded, target, place }: Asked, method = ''): ((whole: Buff
 /** What cannot be answered any more is cut, so that nobody takes it for whole. */
 function fail(context: RawContext, response: ServerResponse, error: unknown, asked: Asked | undefined): void {
   const { services, correlationId, who } = context;
-  if (response.headersSent || response.destroyed) return void response.destroy();
+  if (response.headersSent || response.destroyed) return void cutShort(response);
   const refused = asRefusal(error);
   const reply = refused
     ? refusedReply(thrownRefusal(refused), context, askedFor(context, asked))

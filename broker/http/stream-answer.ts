@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../audit/outcome.ts';
 import type { StreamedPart } from '../calls/streamed.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import { breakOff } from './leaving.ts';
+import { breakOff, cutShort } from './leaving.ts';
 
 /** What is held back, is so up to this, and written when it is on record. */
 const HELD_BACK_BYTES = 1024 * 1024;
@@ -78,7 +78,7 @@ export class AnswerWriter {
       if (whole.length > 0 && whole.length <= ONE_WRITE_BYTES) response.end(whole.toString('latin1'), 'latin1');
       else response.end(whole);
     } else if (isWhole) response.end();
-    else response.destroy();
+    else cutShort(response);
     return true;
   }
 
