@@ -29,7 +29,10 @@ test('a sink is added, listed, tried, paused, moved and removed', async () => {
   await receiver.waitFor(1);
   const secret = JSON.stringify({ access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'SECRET-OF-S3' });
   const s3 = ['add', 'archive', 's3', `url=${receiver.url}`, 'region=eu-central-1', 'bucket=acme', 'path_style=true'];
-  expect(await run(s3)).toMatchObject({ code: 2, stderr: expect.stringContaining('by --secret-stdin or --secret-env') });
+  expect(await run(s3)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('by --secret-stdin or --secret-env'),
+  });
   expect((await run([...s3, '--secret-env', 'S3_SECRET'], { S3_SECRET: secret })).stderr).toBe('');
   expect((await run(['add', 'disk', 'file', 'max_bytes=2048', '--format', 'json'])).code).toBe(0);
   const listed = await run(['list']);
