@@ -1,6 +1,8 @@
 /** An answer in pieces of text that is too long to be made at once: read as fast as it is taken. */
+import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Services } from '../services.ts';
+import { cutShort } from './leaving.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
@@ -24,17 +26,27 @@ export function answerPieces(
     // For proxies that collect an answer before they pass it on (nginx).
     headers: { 'X-Accel-Buffering': 'no', ...headers },
     stream: (response) => {
-      response.setTimeout(PATIENCE_MS, () => response.destroy());
-      pipeline(whileAllowed(pieces, stillMay), response).catch((error: NodeJS.ErrnoException) => {
+      response.setTimeout(PATIENCE_MS, () => cutShort(response));
+      pipeline(whileAllowed(pieces, stillMay, response), response).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') services.broker.log.warn({ err: error }, 'export aborted');
       });
     },
   };
 }
 
-async function* whileAllowed(pieces: AsyncIterable<string>, stillMay: () => Promise<boolean>) {
-  for await (const piece of pieces) {
-    if (piece !== '') yield piece;
-    if (!(await stillMay())) throw new Error('the session has ended');
+async function* whileAllowed(
+  pieces: AsyncIterable<string>,
+  stillMay: () => Promise<boolean>,
+  response: ServerResponse,
+) {
+  try {
+    for await (const piece of pieces) {
+      if (piece !== '') yield piece;
+      if (!(await stillMay())) throw new Error('the session has ended');
+    }
+  } catch (error) {
+    // Before the pipeline closes it in good order.
+    cutShort(response);
+    throw error;
   }
 }

@@ -114,7 +114,11 @@ export class AnswerWriter {
     const { response } = this.#for;
     const { status, headers } = this.#head ?? { status: 500, headers: {} };
     const isSized = bytes !== undefined && bytes > 0;
-    if (!isSized) return void response.writeHead(status, headers);
+    if (!isSized) {
+      // nginx collects what it cannot know the length of before it passes it on: a model's words would come in one piece.
+      const unknown = headers['content-length'] === undefined && { 'X-Accel-Buffering': 'no' };
+      return void response.writeHead(status, { ...headers, ...unknown });
+    }
     const { 'content-length': _, ...others } = headers;
     response.writeHead(status, { ...others, 'Content-Length': bytes });
   }
