@@ -52,6 +52,16 @@ describe.each(REVERSE_PROXIES)('$program', (proxy) => {
     ).toEqual([]);
   });
 
+  real('passes on what a platform says in many headers', async () => {
+    const long = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`x-long-${at}`, 'y'.repeat(1_000)]));
+    tell(long);
+    const answer = await fetch(`${proxied}/proxy/teller-main/a.txt`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    expect(await answer.text()).toBe(TOLD);
+    expect(Object.fromEntries(answer.headers)).toMatchObject(long);
+  });
+
   real.each(['text/event-stream', 'application/x-ndjson', 'text/plain'])(
     'passes a stream of %s on as it comes',
     async (type) => {
