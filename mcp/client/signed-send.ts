@@ -14,10 +14,17 @@ type Options = {
   headers?: Readonly<Record<string, string>> | undefined;
   /** How long nothing may come before it is given up, in milliseconds. */
   timeoutMs?: number;
+  /** How long a connection is kept that is not used, in milliseconds. */
+  idleMs?: number;
 };
 
 /** Longer than a platform's timeout of 120 s, and long polls of 50 s. */
 const TIMEOUT_MS = 150_000;
+/**
+ * Shorter than proxies and balancers keep it (AWS 60 s, nginx 75 s), which say nothing of it. Of a connection that ended while this machine was
+ * asleep, or on another network, nobody is told: a request on it would wait for all of the timeout.
+ */
+export const IDLE_MS = 30_000;
 
 /**
  * For an agent of `node:http`: the proxies that the environment names (HTTPS_PROXY, NO_PROXY, …), where NODE_USE_ENV_PROXY asks for them, as Node's own
@@ -27,12 +34,13 @@ export const environmentProxy = (environment = process.env): { proxyEnv?: typeof
   environment.NODE_USE_ENV_PROXY === '1' ? { proxyEnv: environment } : {};
 
 /** Redirects are not followed: requests carry tokens. Throws TypeError when `url` is no http or https address. */
-export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS }: Options): Send {
+export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, idleMs = IDLE_MS }: Options): Send {
   const { protocol } = new URL(url);
   if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`${url} is no http or https address.`);
   const isTls = protocol === 'https:';
   const { Agent, request: open } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
-  const agent = new Agent({ keepAlive: true, ...environmentProxy() });
+  // The timeout of an agent ends connections that are free; those of a request have its own.
+  const agent = new Agent({ keepAlive: true, timeout: idleMs, ...environmentProxy() });
 
   const exchange = ({ method, path, headers: own = {}, body, signal }: BrokerRequest): Promise<BrokerReply> =>
     new Promise((resolve, reject) => {

@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
-import { environmentProxy } from '../client/signed-send.ts';
+import { environmentProxy, IDLE_MS } from '../client/signed-send.ts';
 import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {
@@ -52,7 +52,8 @@ export type Forward = (request: IncomingMessage, response: ServerResponse, what:
 /** Throws TypeError when the broker's address is no address. `close` cuts what is under way. */
 export function forwarding({ url, token }: Broker): { forward: Forward; close: () => void } {
   const isTls = new URL(url).protocol === 'https:';
-  const kept = { keepAlive: true, ...environmentProxy() };
+  // Ends connections that are free alone: nobody listens for the timeout of others.
+  const kept = { keepAlive: true, timeout: IDLE_MS, ...environmentProxy() };
   const agent = isTls ? new HttpsAgent(kept) : new HttpAgent(kept);
   const open = isTls ? requestHttps : requestHttp;
   const forward: Forward = (request, response, { path, headers, authorization, back, errors }) => {
