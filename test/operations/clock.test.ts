@@ -84,7 +84,8 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
     expect(await child.serve(), child.output().stderr).toBeDefined();
     const there = new TestAgent({ ...here, baseUrl: thereUrl });
     const key = { 'idempotency-key': 'once' };
-    expect((await here.act(CHANGE, key)).status).toBe(200);
+    const made = await here.act(CHANGE, key);
+    expect(made.status, made.text).toBe(200);
     const held = (await here.act(HELD)).body.approval_id;
     const sent = world.upstream.seen.length;
     child.move(40 * HOUR_MS);
