@@ -80,9 +80,7 @@ describe('a held call', { timeout: 180_000 }, () => {
       });
   }
 
-  test('has a program of each kind that connect knows and npm has', () => {
-    expect(PROGRAMS.map(({ client }) => client).sort()).toEqual(
-      ['claude-code', 'cline', 'codex', 'continue', 'copilot', 'gemini', 'opencode', 'qwen'].sort(),
-    );
+  test.runIf(process.env.CI)('of every one of them was made: none is missing', () => {
+    expect(PROGRAMS.filter(({ bin }) => !isInstalled(bin)).map(({ bin }) => bin)).toEqual([]);
   });
 });
