@@ -113,12 +113,12 @@ export class AnswerWriter {
   #writeHead(bytes?: number): void {
     const { response } = this.#for;
     const { status, headers } = this.#head ?? { status: 500, headers: {} };
-    const isSized = bytes !== undefined && bytes > 0;
-    if (!isSized) {
+    if (bytes === undefined) {
       // nginx collects what it cannot know the length of before it passes it on: a model's words would come in one piece.
       const unknown = headers['content-length'] === undefined && { 'X-Accel-Buffering': 'no' };
       return void response.writeHead(status, { ...headers, ...unknown });
     }
+    if (bytes === 0) return void response.writeHead(status, headers);
     const { 'content-length': _, ...others } = headers;
     response.writeHead(status, { ...others, 'Content-Length': bytes });
   }

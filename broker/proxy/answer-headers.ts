@@ -48,8 +48,8 @@ export function answeredHeaders(
 function ofOneClient(value: string | string[] | undefined): string {
   const directives = [value ?? []].flat().join(',').match(DIRECTIVES) ?? [];
   if (directives.length === 0) return 'no-store';
-  const kept = directives.filter((one) => !FOR_SHARED_CACHES.test(one));
-  return (kept.some((one) => one.toLowerCase() === 'no-store') ? kept : ['private', ...kept]).join(', ');
+  // Beside `no-store` as well: a cache that knows `must-understand` may store in spite of it (§5.2.2.3).
+  return ['private', ...directives.filter((one) => !FOR_SHARED_CACHES.test(one))].join(', ');
 }
 const DIRECTIVES = /[^\s,"=]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s,"]*))?/gs;
 const FOR_SHARED_CACHES = /^(?:public|private|s-maxage)(?:\s*=|$)/i;

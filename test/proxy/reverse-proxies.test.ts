@@ -116,7 +116,7 @@ describe('nginx with a cache', () => {
     ['max-age=3600, S-MaxAge=60, must-revalidate', 'private, max-age=3600, must-revalidate'],
     ['private="x-a, x-b", max-age="3600"', 'private, max-age="3600"'],
     ['no-cache', 'private, no-cache'],
-    ['No-Store', 'No-Store'],
+    ['must-understand, No-Store', 'private, must-understand, No-Store'],
     ['', 'no-store'],
   ])('keeps nothing that an agent was given, where the platform says %j', async (said, passedOn) => {
     tell(said === '' ? {} : { 'cache-control': said });
