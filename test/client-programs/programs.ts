@@ -1,15 +1,16 @@
 /** Agent programs of others, which `npm run lab:programs` installs: 2 GB, and no part of `npm ci`. */
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type ClientId, configFile } from '../../bin/client-config.ts';
+import { afterFile } from '../world/after-file.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 import { shellAtTerminal } from '../world/terminal.ts';
 
 /** In the folder that CLIENT_PROGRAMS names, of the checkout or elsewhere. */
 export const binOf = (name: string): string =>
-  resolve(ROOT, process.env.CLIENT_PROGRAMS ?? 'test/client-programs', 'node_modules', '.bin', name);
+  resolve(ROOT, process.env.CLIENT_PROGRAMS!, 'node_modules', '.bin', name);
 
 export type Program = {
   client: ClientId;
@@ -117,6 +118,17 @@ export const PROGRAMS: Program[] = [
 
 export const isInstalled = (bin: string): boolean => existsSync(binOf(bin));
 
+/** Ends what a program left running in its home folder, as Cline does its hub. */
+function endAllAt(home: string): void {
+  for (const pid of readdirSync('/proc').map(Number).filter(Number.isInteger)) {
+    try {
+      if (readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`HOME=${home}`)) process.kill(pid);
+    } catch {
+      // It has ended, or is another user's.
+    }
+  }
+}
+
 /** A program in a home folder of its own, with its settings. */
 export function atHome({ client, bin, settings, environment, before, words }: Program, model: string) {
   const home = newFolder();
@@ -138,6 +150,7 @@ export function atHome({ client, bin, settings, environment, before, words }: Pr
       ...{ TERM: 'xterm', NO_COLOR: '1', ...environment?.(model) },
     },
   };
+  afterFile(() => endAllAt(home));
   const run = (given: readonly string[]) => execFileSync(binOf(bin), given, { ...options, stdio: 'pipe' });
   if (before) run(before(model));
   const start = (given: readonly string[]) => {
