@@ -32,10 +32,18 @@ export function openPool(
   // The pool handles errors of idle connections only. An error between two statements of a transaction would be an uncaught
   // exception; with a listener the next statement fails instead.
   pool.on('connect', (client) => client.on('error', () => {}));
-  // What nobody waits for any more is ended on the server, too. Said by a statement: poolers refuse it among the startup parameters.
-  if (options.query_timeout !== undefined)
-    pool.on('connect', (client) => {
-      client.query(`set statement_timeout = ${options.query_timeout}`).catch(() => {});
-    });
+  const settings = sessionSettings(options.query_timeout);
+  pool.on('connect', (client) => client.query(settings).catch(() => {}));
   return pool;
 }
+
+/**
+ * What a session is set to, whatever the server, the database or the role has as its default: by statements, because poolers refuse them among
+ * the startup parameters. The broker's statements lock and compare what they change, so `read committed` is enough; under `serializable`
+ * PostgreSQL would cancel one of two concurrent changes that do not conflict. `timeoutMs`: after it nobody waits for a statement any more.
+ */
+const sessionSettings = (timeoutMs: number | undefined): string =>
+  [
+    "set default_transaction_isolation = 'read committed'",
+    ...(timeoutMs === undefined ? [] : [`set statement_timeout = ${timeoutMs}`]),
+  ].join('; ');
