@@ -27,6 +27,7 @@ import { metrics } from './routes/metrics.ts';
 import { myConnectionRoutes } from './routes/my-connections.ts';
 import { clickRoutes } from './routes/notify.ts';
 import { oauthRoutes } from './routes/oauth.ts';
+import { oauthClientDocument } from './routes/oauth-client.ts';
 import { agentOpenApi } from './routes/openapi.ts';
 import { ownerSignInOptions } from './routes/owner/me.ts';
 import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
@@ -84,6 +85,7 @@ export const ROUTES: readonly Route[] = [
   receiptLogCheckpoint,
   receiptLogTile,
   attestation,
+  oauthClientDocument,
   rootDid,
   agentDid,
   mcp,

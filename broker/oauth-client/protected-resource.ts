@@ -1,22 +1,27 @@
-/** Protected resource metadata (RFC 9728): which authorization server an MCP server trusts. */
+/** Which authorization server an MCP server trusts: protected resource metadata (RFC 9728), or what servers of before have. */
 
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import type { OAuthProblem } from './problem.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import type { ServerFinder } from './server.ts';
 
 export type ProtectedResource = {
   /** The resource indicator (RFC 8707). */
   resource: string;
   /** The issuer of its authorization server. */
   issuer: string;
-  /** `scopes_supported`; empty when absent. */
+  /** To request where the manifest names none: `scope` of the challenge, otherwise `scopes_supported`; empty when absent. */
   scopes: readonly string[];
 };
 
-export type ResourceFinder = (baseUrl: string) => Promise<ProtectedResource | OAuthProblem>;
+/** `fresh`: asks the server, whatever is cached. */
+export type ResourceFinder = (
+  baseUrl: string,
+  options: { fresh: boolean },
+) => Promise<ProtectedResource | OAuthProblem>;
 
 const Metadata = z.object({
   resource: z.string().max(2048),
@@ -29,29 +34,49 @@ const KEPT = 200;
 const LIMITS = { maxResponseBytes: 256 * 1024, totalTimeoutMs: 10_000 };
 
 /** Fetches the metadata through the egress guard; cached for a while, by address. */
-export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'clock'>): ResourceFinder {
+export function resourceFinder(
+  { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
+  find: ServerFinder,
+): ResourceFinder {
   const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(KEPT);
 
-  const read = async (address: string, baseUrl: string): Promise<ProtectedResource | undefined> => {
+  /** `absent`: there is no document. */
+  const read = async (address: string, baseUrl: string): Promise<ProtectedResource | 'absent' | 'unusable'> => {
     const answer = await outbound.send({
       url: new URL(address),
       method: 'GET',
       headers: { 'user-agent': 'agent-broker', accept: 'application/json' },
       ...LIMITS,
     });
-    if (answer.kind !== 'answer' || answer.status !== 200) return undefined;
+    if (answer.kind !== 'answer') return 'unusable';
+    if (answer.status !== 200) return answer.status === 404 ? 'absent' : 'unusable';
     const { success, data } = Metadata.safeParse(jsonIn(answer.body.toString('utf8')));
-    if (!success || !covers(data.resource, baseUrl)) return undefined;
+    if (!success || !covers(data.resource, baseUrl)) return 'unusable';
     const issuer = data.authorization_servers.find((one) => mayBeIssuer(one, baseUrl));
-    return issuer === undefined ? undefined : { resource: data.resource, issuer, scopes: data.scopes_supported ?? [] };
+    return issuer === undefined ? 'unusable' : { resource: data.resource, issuer, scopes: data.scopes_supported ?? [] };
   };
 
-  return async (baseUrl) => {
+  const discover = async (baseUrl: string): Promise<ProtectedResource | undefined> => {
+    const challenge = await challengeOf(outbound, baseUrl);
+    const scopes = challenge?.scopes ?? [];
+    let isAbsent = challenge?.metadata === undefined;
+    for (const address of [challenge?.metadata ?? [], wellKnown(baseUrl)].flat()) {
+      const found = await read(address, baseUrl);
+      if (typeof found === 'object') return scopes.length > 0 ? { ...found, scopes } : found;
+      isAbsent &&= found === 'absent';
+    }
+    if (!isAbsent) return undefined;
+    // MCP 2025-03-26, Authorization 2.3: the server is its own authorization server, with metadata at its origin.
+    const { origin: issuer, host } = new URL(baseUrl);
+    const metadata = await find({ issuer, endpoints: {}, platformId: host, isMcp: true });
+    return isProblem(metadata) ? undefined : { resource: baseUrl, issuer, scopes };
+  };
+
+  return async (baseUrl, { fresh }) => {
     const known = kept.get(baseUrl);
-    if (known && Math.abs(clock() - known.at) < FRESH_MS) return known.found;
-    for (const address of [await challengeOf(outbound, baseUrl), ...wellKnown(baseUrl)]) {
-      const found = address === undefined ? undefined : await read(address, baseUrl);
-      if (!found) continue;
+    if (!fresh && known && Math.abs(clock() - known.at) < FRESH_MS) return known.found;
+    const found = await discover(baseUrl);
+    if (found) {
       kept.set(baseUrl, { found, at: clock() });
       return found;
     }
@@ -62,20 +87,40 @@ export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'c
   };
 }
 
-/** The metadata URL from the challenge of a 401 (RFC 9728 section 5.1), if it is allowed. */
-async function challengeOf(outbound: Outbound, baseUrl: string): Promise<string | undefined> {
+type Challenge = { metadata: string | undefined; scopes: readonly string[] };
+
+/** Harmless: it needs no session, and begins none. Many servers do not take GET, and answer it with 405 before they ask for a token. */
+const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+
+/**
+ * What a 401 says: the metadata URL (RFC 9728 section 5.1), if it is allowed, and the scopes that the server wants (RFC 6750 section 3).
+ * undefined: it answers something else.
+ */
+async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Challenge | undefined> {
+  const url = new URL(baseUrl);
   const answer = await outbound.send({
-    url: new URL(baseUrl),
-    method: 'GET',
-    headers: { 'user-agent': 'agent-broker', accept: 'application/json, text/event-stream' },
+    url,
+    method: 'POST',
+    headers: {
+      'user-agent': 'agent-broker',
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    body: PING,
     ...LIMITS,
   });
   if (answer.kind !== 'answer' || answer.status !== 401) return undefined;
   const challenge = [answer.headers['www-authenticate'] ?? []].flat().join(', ');
   const address = /\bresource_metadata="([^"\\]{1,2048})"/i.exec(challenge)?.[1];
-  return address !== undefined && URL.canParse(address) && new URL(address).origin === new URL(baseUrl).origin
-    ? address
-    : undefined;
+  const isAllowed = address !== undefined && URL.canParse(address) && new URL(address).origin === url.origin;
+  return { metadata: isAllowed ? address : undefined, scopes: scopesIn(challenge) };
+}
+
+/** `scope` of a challenge: RFC 6749 section 3.3. */
+function scopesIn(challenge: string): string[] {
+  const text = /(?:^|[\s,])scope="([\x20\x21\x23-\x5b\x5d-\x7e]{1,4096})"/i.exec(challenge)?.[1] ?? '';
+  const scopes = text.split(' ').filter((one) => one !== '' && one.length <= 200);
+  return scopes.length <= 200 ? scopes : [];
 }
 
 /** RFC 9728 section 3.1: the well-known path inserted before the path; and without the path, for servers that are alone on their host. */

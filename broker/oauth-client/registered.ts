@@ -40,14 +40,19 @@ export type Registered = {
   headers: Readonly<Record<string, string>>;
   /** Resource indicator (RFC 8707), for servers that need one; undefined: none is sent. */
   resource: string | undefined;
-  /** Whether the metadata must advertise PKCE (MCP, Authorization Code Protection). */
-  strictPkce: boolean;
+  /** Of an MCP server, whose authorization server must advertise PKCE (MCP, Authorization Code Protection). */
+  isMcp: boolean;
+  /** Whether `offline_access` is requested where the server offers it, because the manifest does not say what to request. */
+  wantsOfflineAccess: boolean;
   /** Where the issuer is discovered (RFC 9728); undefined: the manifest names the server. */
   discoverAt: string | undefined;
 };
 
-/** The configuration before discovery. Without a client id the broker has to register itself. */
-export type Described = Omit<Registered, 'clientId'> & { clientId: string | undefined };
+/** How the broker becomes a client where the manifest names none; undefined: by what the server supports. */
+export type Registering = OAuthAuth['registration'];
+
+/** The configuration before discovery. Without a client id the broker has to become a client. */
+export type Described = Omit<Registered, 'clientId'> & { clientId: string | undefined; registering: Registering };
 
 /** Reads the secrets that the manifest names from the store. @throws SealError when a stored secret was modified */
 export async function describedFor(
@@ -87,8 +92,10 @@ export async function describedFor(
     scopes: auth.scopes ?? scopesNeeded(manifest),
     headers: manifest.headers ?? {},
     resource: kind === 'mcp' ? manifest.base_url : undefined,
-    strictPkce: kind === 'mcp',
+    isMcp: kind === 'mcp',
+    wantsOfflineAccess: kind === 'mcp' && auth.scopes === undefined,
     discoverAt: kind === 'mcp' && !isKnown ? manifest.base_url : undefined,
+    registering: auth.registration,
   };
 }
 
@@ -107,6 +114,7 @@ function given(auth: OAuthAuth): Endpoints & ServerOptions {
     client_secret: _secret,
     scopes: _scopes,
     redirect_uri: _uri,
+    registration: _registration,
     ...facts
   } = auth;
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));

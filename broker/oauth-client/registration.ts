@@ -6,6 +6,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { ProviderFetch } from '../egress/provider-fetch.ts';
 import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { Db } from '../store/store.ts';
+import { applicationTypeOf, CLIENT_NAME, GRANT_TYPES, RESPONSE_TYPES } from './client-document.ts';
 import type { OAuthProblem } from './problem.ts';
 
 /** The name of a connection's registration among the secrets of its platform. */
@@ -66,12 +67,16 @@ export async function register(
   broker: Base,
   fetch: ProviderFetch,
   { organisationId, platformId, connectionId }: Place,
-  { metadata, redirectUri }: { metadata: ServerMetadata; redirectUri: string },
+  { metadata, redirectUri, baseUrl }: { metadata: ServerMetadata; redirectUri: string; baseUrl: string },
 ): Promise<Registration | OAuthProblem> {
   const { issuer, registration_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
   const failed: OAuthProblem = {
     problem: 'failed',
-    detail: `The authorization server of ${platformId} does not support dynamic client registration. Register the broker there, and put its client_id into the manifest.`,
+    detail: `The authorization server of ${platformId} does not support dynamic client registration${
+      metadata.client_id_metadata_document_supported === true
+        ? ', and the client ID metadata documents that it supports take a BASE_URL of https'
+        : ''
+    }. Register the broker there, and put its client_id into the manifest.`,
   };
   if (endpoint === undefined) return failed;
   const method = METHODS.find((one) => (methods ?? ['client_secret_basic']).includes(one)) ?? 'none';
@@ -79,11 +84,12 @@ export async function register(
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
     body: JSON.stringify({
-      client_name: 'Agent Broker',
+      client_name: CLIENT_NAME,
       redirect_uris: [redirectUri],
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
+      grant_types: GRANT_TYPES,
+      response_types: RESPONSE_TYPES,
       token_endpoint_auth_method: method,
+      application_type: applicationTypeOf(baseUrl),
     }),
   });
   const { success, data } = Answer.safeParse(await response.json().catch(() => undefined));

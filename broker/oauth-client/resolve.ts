@@ -1,7 +1,8 @@
-/** Completes a manifest's client configuration by discovery and registration (RFC 9728, RFC 8414, RFC 7591). */
+/** Completes a manifest's client configuration: discovery (RFC 9728, RFC 8414), and the broker's own client at the server that was found. */
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
+import { clientDocumentUrl, isClientDocument } from './client-document.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { resourceFinder } from './protected-resource.ts';
 import type { Described, Registered } from './registered.ts';
@@ -9,32 +10,49 @@ import { findRegistration, type Registration, register } from './registration.ts
 import { mixUpRisk, type ServerFinder } from './server.ts';
 
 /**
- * `client`: the client id to which a code or tokens were issued; undefined: an owner is connecting, so the broker may register
- * itself if it has to.
+ * `client`: the client id to which a code or tokens were issued; undefined: an owner is connecting, so the broker may become a
+ * client if it has to, and what was discovered before is discovered again.
  */
 export type Resolver = (described: Described, client: string | undefined) => Promise<Registered | OAuthProblem>;
 
+type Client = Pick<Registration, 'client_id' | 'client_secret' | 'auth_method'>;
+
+const publicClient = (clientId: string): Client => ({ client_id: clientId, auth_method: 'none' });
+
 /** Makes it. Sends no request where the manifest is complete. */
-export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'outbound'>, find: ServerFinder): Resolver {
-  const findResource = resourceFinder(broker);
+export function resolver(
+  broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'outbound' | 'baseUrl'>,
+  find: ServerFinder,
+): Resolver {
+  const findResource = resourceFinder(broker, find);
   const fetch = providerFetch(broker.outbound);
 
-  const registrationAt = async (
+  const clientAt = async (
     described: Described,
     issuer: string,
     client: string | undefined,
-  ): Promise<Registration | OAuthProblem> => {
-    const { platformId, redirectUri } = described;
+  ): Promise<Client | OAuthProblem> => {
+    const { platformId, connectionId, redirectUri, registering } = described;
+    if (client !== undefined && isClientDocument(client, connectionId)) return publicClient(client);
     const known = await findRegistration(broker, described, { issuer, redirectUri, client });
-    if (known) return known;
+    if (known && (client !== undefined || registering !== 'document')) return known;
     if (client !== undefined)
       return { problem: 'stale', detail: `The broker's client registration for ${platformId} is gone. Connect again.` };
     const metadata = await find({ ...described, issuer });
     if (isProblem(metadata)) return metadata;
     const misled = mixUpRisk(metadata, described);
     if (misled) return misled;
+    const document = clientDocumentUrl(broker.baseUrl, connectionId);
+    const isTaken = registering === 'document' || metadata.client_id_metadata_document_supported === true;
+    // The order of MCP 2026-07-28, Client Registration: a document before registration.
+    if (registering !== 'dynamic' && isTaken && document !== undefined) return publicClient(document);
+    if (registering === 'document')
+      return {
+        problem: 'unsuitable',
+        detail: `The authorization server of ${platformId} fetches client ID metadata documents by https only, and BASE_URL of this broker is http.`,
+      };
     try {
-      return await register(broker, fetch, described, { metadata, redirectUri });
+      return await register(broker, fetch, described, { metadata, redirectUri, baseUrl: broker.baseUrl });
     } catch (error) {
       if (!(error instanceof ProviderUnreachable)) throw error;
       return {
@@ -45,9 +63,10 @@ export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'out
   };
 
   return async (described, client) => {
-    const { clientId, ...rest } = described;
+    const { clientId, registering: _registering, ...rest } = described;
     const { discoverAt } = rest;
-    const found = discoverAt === undefined ? undefined : await findResource(discoverAt);
+    const found =
+      discoverAt === undefined ? undefined : await findResource(discoverAt, { fresh: client === undefined });
     if (found && isProblem(found)) return found;
     const known = found
       ? {
@@ -60,9 +79,9 @@ export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'out
     if (clientId !== undefined) return { ...known, clientId };
     if (known.issuer === undefined)
       return { problem: 'unsuitable', detail: `${rest.platformId} needs a client_id, or an issuer to register at.` };
-    const registration = await registrationAt({ ...described, ...known }, known.issuer, client);
-    if (isProblem(registration)) return registration;
-    const { client_id, client_secret: secret, auth_method: method } = registration;
+    const own = await clientAt({ ...described, ...known }, known.issuer, client);
+    if (isProblem(own)) return own;
+    const { client_id, client_secret: secret, auth_method: method } = own;
     return {
       ...known,
       clientId: client_id,

@@ -15,7 +15,7 @@ const KEPT = 200;
 export const PATIENCE_SECONDS = 15;
 
 /** What is needed to find a server. */
-export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'strictPkce'>;
+export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'isMcp'>;
 export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata | OAuthProblem>;
 
 /** Fetches server metadata; cached for a while, by issuer. */
@@ -54,7 +54,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         };
   };
 
-  return async ({ issuer, endpoints, platformId, strictPkce }) => {
+  return async ({ issuer, endpoints, platformId, isMcp }) => {
     const discovered = issuer === undefined ? {} : await discover(issuer);
     if (isProblem(discovered)) return discovered;
     const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
@@ -71,7 +71,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     for (const name of ['revocation_endpoint', 'registration_endpoint'] as const)
       if (metadata[name] !== undefined && !isEndpoint(metadata[name], insecure)) delete metadata[name];
     const methods = metadata.code_challenge_methods_supported;
-    if (methods === undefined ? strictPkce : !methods.includes('S256'))
+    if (methods === undefined ? isMcp : !methods.includes('S256'))
       return {
         problem: 'failed',
         detail: `The authorization server of ${platformId} does not support PKCE with S256 (RFC 7636), so codes could be stolen.`,

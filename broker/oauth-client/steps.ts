@@ -55,6 +55,7 @@ export type Refreshing = (refreshToken: Secret, server: string) => Promise<Token
 
 /** Longer ones do not fit into a header. */
 const LONGEST_TOKEN = 16 * 1024;
+const OFFLINE_ACCESS = 'offline_access';
 const HEADER_SAFE = /^[\x21-\x7e]+$/;
 
 /** Makes them, with their caches. */
@@ -100,7 +101,8 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         if (isProblem(configuration)) return configuration;
         const misled = mixUpRisk(configuration.serverMetadata(), registered);
         if (misled) return misled;
-        const { serverOptions, scopes, clientId, redirectUri } = registered;
+        const { serverOptions, clientId, redirectUri } = registered;
+        const scopes = requestedScopes(registered, configuration.serverMetadata());
         const verifier = client.randomPKCECodeVerifier();
         const nonce = scopes.includes('openid') && registered.issuer !== undefined ? client.randomNonce() : null;
         const url = client.buildAuthorizationUrl(configuration, {
@@ -169,6 +171,18 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         return true;
       }),
   };
+}
+
+/**
+ * MCP 2026-07-28, Scope Selection: with `offline_access`, where the server offers it, because the tokens are refreshed. Not alone: a request
+ * without scopes gets the server's default ones.
+ */
+function requestedScopes(
+  { scopes, wantsOfflineAccess }: Registered,
+  { scopes_supported: offered = [] }: client.ServerMetadata,
+): readonly string[] {
+  const isMissing = scopes.length > 0 && !scopes.includes(OFFLINE_ACCESS) && offered.includes(OFFLINE_ACCESS);
+  return wantsOfflineAccess && isMissing ? [...scopes, OFFLINE_ACCESS] : scopes;
 }
 
 const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });

@@ -115,7 +115,13 @@ export const Auth = z
             .union([z.string().min(1), SecretReference])
             .optional()
             .describe(
-              "The broker's client id at the platform. For kind mcp it may be left out: the broker registers itself (RFC 7591).",
+              "The broker's client id at the platform. For kind mcp it may be left out: the broker becomes a client by itself.",
+            ),
+          registration: z
+            .enum(['document', 'dynamic'])
+            .optional()
+            .describe(
+              'How it does that: by a client ID metadata document, which the server fetches from the broker, or by dynamic registration (RFC 7591). Without it, by a document where the server supports them and BASE_URL is https, otherwise by registration.',
             ),
           client_secret: SecretReference.optional().describe('Its secret; a public client has none.'),
           scopes: z.array(z.string().min(1)).optional().describe('The scopes to ask for when a person connects.'),

@@ -52,6 +52,11 @@ export function manifestProblems(manifest: Fields): Problem[] {
       path: ['auth', 'client_id'],
       message: 'is missing; register the broker at the platform, and give its id',
     });
+  if (auth.type === 'oauth2' && auth.client_id !== undefined && auth.registration !== undefined)
+    found.push({
+      path: ['auth', 'registration'],
+      message: 'cannot stand beside a client_id, which is registered already',
+    });
   // An MCP server publishes its authorization server (RFC 9728).
   if (auth.type === 'oauth2' && auth.issuer === undefined && kind !== 'mcp') {
     for (const endpoint of ['authorization_endpoint', 'token_endpoint'] as const) {

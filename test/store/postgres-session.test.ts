@@ -24,7 +24,7 @@ describe.runIf(STORES.includes('postgres'))(`a database whose default isolation 
     const url = await serializable();
     const store = openPostgres(url, { connections: 8, onError: () => {} });
     onTestFinished(() => store.close());
-    const untimed = store.untimed();
+    const untimed = store.untimed!();
     onTestFinished(() => untimed.close());
     const prepared = openPreparedStatements(url, { max: 1, onError: () => {} });
     onTestFinished(() => prepared.close());

@@ -1,0 +1,38 @@
+/**
+ * Client ID metadata documents of the broker (draft-ietf-oauth-client-id-metadata-document): the URL of one is the broker's client id at
+ * authorization servers that support them, which fetch it. Each connection has its own, as it has its own redirect URI. A document
+ * says nothing of the connection, so it is made from the URL alone, and nobody learns by it which connections there are.
+ */
+import { redirectUriOf } from './redirect-uri.ts';
+
+/** The path of the documents; each is one segment below it. */
+export const CLIENT_DOCUMENT_PATH = '/.well-known/svc-oauth-client';
+
+/** What is asked for in a registration and said in a document. */
+export const CLIENT_NAME = 'Agent Broker';
+export const GRANT_TYPES = ['authorization_code', 'refresh_token'] as const;
+export const RESPONSE_TYPES = ['code'] as const;
+
+/** The client id of a connection; undefined: servers fetch documents by https only (section 3). */
+export const clientDocumentUrl = (baseUrl: string, connectionId: string): string | undefined =>
+  baseUrl.startsWith('https:') ? `${baseUrl}${CLIENT_DOCUMENT_PATH}/${connectionId}` : undefined;
+
+/** Whether this client id is one of a connection, also under an earlier address of the broker. */
+export const isClientDocument = (clientId: string, connectionId: string): boolean =>
+  URL.parse(clientId)?.pathname === `${CLIENT_DOCUMENT_PATH}/${connectionId}`;
+
+/** The document of a connection (section 4.1), of a public client: codes are protected by PKCE and by a redirect URI that is the broker's own. */
+export const clientDocument = (baseUrl: string, connectionId: string) => ({
+  client_id: `${baseUrl}${CLIENT_DOCUMENT_PATH}/${connectionId}`,
+  client_name: CLIENT_NAME,
+  client_uri: baseUrl,
+  redirect_uris: [redirectUriOf({}, { baseUrl, connectionId, namesServer: false })],
+  grant_types: GRANT_TYPES,
+  response_types: RESPONSE_TYPES,
+  token_endpoint_auth_method: 'none' as const,
+  application_type: applicationTypeOf(baseUrl),
+});
+
+/** OpenID Connect Dynamic Client Registration 1.0 section 2: servers refuse a loopback address of a `web` application. */
+export const applicationTypeOf = (baseUrl: string): 'web' | 'native' =>
+  baseUrl.startsWith('https:') ? 'web' : 'native';
