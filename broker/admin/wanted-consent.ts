@@ -1,5 +1,6 @@
 /** What a connection has to be granted beyond what the manifest asks for: what agents wait for, and what it has already. */
 import type { Uses } from '../broker.ts';
+import { readFacts } from '../oauth-client/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAccessRequests } from '../store/access-requests.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
@@ -22,14 +23,16 @@ export async function scopesWaitingForConsent(
 /** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
 export async function wantedConsent(
   services: Uses<'clock' | 'store'>,
-  { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted, id }: ConnectionTable,
+  { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted, oauth, id }: ConnectionTable,
   { needs = {} }: Manifest,
 ): Promise<string[]> {
   // What was consented to before is not lost by connecting again; disconnecting gives it up.
   const needed = new Set(Object.values(needs).flat());
-  const wanted = (granted === null ? [] : readStored(Texts, granted, `upstream scopes of connection ${id}`)).filter(
-    (scope) => needed.has(scope),
-  );
+  const refusedFor = readFacts(oauth)?.wanted ?? [];
+  const had = granted === null ? [] : readStored(Texts, granted, `upstream scopes of connection ${id}`);
+  // A server that says for each call what it wants has no `needs`, so all that was granted is requested again (MCP, Step-Up Authorization Flow).
+  const wanted =
+    refusedFor.length > 0 ? [...new Set([...had, ...refusedFor])] : had.filter((scope) => needed.has(scope));
   for (const scope of await scopesWaitingForConsent(services, organisationId, platformId)) {
     const needed = needs[scope] ?? [];
     const [first] = needed;

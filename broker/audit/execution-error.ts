@@ -51,7 +51,9 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
     case 'consent_required':
       return because(`${NO_TOKEN[outcome.reason]}, so nothing was sent`);
     case 'needs_consent':
-      return because('The connection was granted less than the scope needs, so nothing was sent');
+      return outcome.refused
+        ? because('The platform refused the call, because the connection was granted less than it needs')
+        : because('The connection was granted less than the scope needs, so nothing was sent');
     case 'denied':
       return because(`${outcome.verdict.detail}, so nothing was sent`);
     default:

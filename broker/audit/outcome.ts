@@ -131,8 +131,13 @@ type End =
       consent?: { readonly token: string; readonly expiresAt: Instant };
       awaits?: 'owner' | 'other_consents';
     }
-  /** `token`: of the access request that waits for an owner's consent. */
-  | { kind: 'needs_consent'; connectionId: string; token?: string }
+  /** `token`: of the access request that waits for an owner's consent. `refused`: by the platform, which the call was sent to. */
+  | {
+      kind: 'needs_consent';
+      connectionId: string;
+      token?: string;
+      refused?: { readonly responsePii: readonly PiiKind[] | null };
+    }
   | { kind: 'credential_unreadable' }
   /** `connectionId`: which one has to be connected again. */
   | {
@@ -189,6 +194,8 @@ export function mayBeSent(outcome: Outcome): boolean {
       return outcome.sent;
     case 'reauth_needed':
       return outcome.cause === 'refused';
+    case 'needs_consent':
+      return outcome.refused !== undefined;
     default:
       return false;
   }

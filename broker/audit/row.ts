@@ -87,7 +87,9 @@ export function endOf(outcome: Outcome): End {
     case 'consent_required':
       return { ...blocked(outcome.kind), detail: outcome.detail ?? decided };
     case 'needs_consent':
-      return blocked(outcome.kind);
+      return outcome.refused
+        ? { result: 'errored', reason: outcome.kind, detail: decided, upstreamStatus: 403, ...outcome.refused }
+        : blocked(outcome.kind);
     case 'credential_unreadable':
       return { result: 'errored', reason: outcome.kind, detail: decided };
     case 'reauth_needed':
@@ -242,9 +244,4 @@ export const closedRow = (
   intent: AuditRow,
   reason: 'audit_unavailable' | 'outcome_unknown',
   detail: string,
-): AuditRow => ({
-  ...intent,
-  result: 'errored',
-  reason,
-  detail,
-});
+): AuditRow => ({ ...intent, result: 'errored', reason, detail });

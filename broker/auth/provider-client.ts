@@ -3,6 +3,7 @@ import type { JSONWebKeySet } from 'jose';
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { OidcConfig } from '../config.ts';
+import { clientSecretBasic } from '../egress/client-basic.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 
@@ -116,8 +117,9 @@ function authentication(
 ): client.ClientAuth {
   if (clientSecret === undefined) return client.None();
   const basic = methods === undefined || methods.includes('client_secret_basic');
-  const make = basic || !methods.includes('client_secret_post') ? client.ClientSecretBasic : client.ClientSecretPost;
-  return make(clientSecret.reveal());
+  return basic || !methods.includes('client_secret_post')
+    ? clientSecretBasic(clientSecret)
+    : client.ClientSecretPost(clientSecret.reveal());
 }
 
 /** RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, OpenID Connect Core section 3.1.2.6. */

@@ -21,7 +21,6 @@ import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } fr
 import type { CallServices } from './call-services.ts';
 import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts';
 import { connect } from './connect.ts';
-import { consentHelps } from './consent-helps.ts';
 import { decideCall } from './decide-call.ts';
 import { baseUrlOf } from './forward.ts';
 import { type GitRequest, gitRecord } from './git-request.ts';
@@ -136,7 +135,8 @@ async function attemptCall(
 ): Promise<Acted | 'facts_changed'> {
   const { broker } = services;
   const { watch } = given;
-  const finish = (outcome: Outcome) => watch.record(() => recordOutcome(services, outcome, replay));
+  const finish = (outcome: Outcome, asking?: Call) =>
+    watch.record(() => recordOutcome(services, outcome, replay, asking && { asking }));
   let isListed = false;
   const { lease, taker, git, raw, left, identify } = given;
   let { who, now } = given;
@@ -175,7 +175,7 @@ async function attemptCall(
   if (onFile) {
     const preflight = await toolPreflight(services, call, { loaded, onFile, ask: plain, now, replay });
     if (preflight.kind === 'facts_changed') return 'facts_changed';
-    if (preflight.kind === 'failed') return await finish(preflight.outcome);
+    if (preflight.kind === 'failed') return await finish(preflight.outcome, call);
     if (preflight.kind === 'listed') {
       isListed = true;
       // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
@@ -201,10 +201,7 @@ async function attemptCall(
   if (loaded.facts.breakers.length > 0 && !replay) await closeByDecision(services, who, loaded.facts.breakers);
   const connected = await connect(services, call, loaded, verdict.grant);
   call = connected.call;
-  if (!connected.ok) {
-    const after = replay ? undefined : consentHelps(services, call, connected.outcome);
-    return await watch.record(() => recordOutcome(services, connected.outcome, replay, { after }));
-  }
+  if (!connected.ok) return await finish(connected.outcome, call);
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await finish(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
   const address = () => baseUrlOf(connected.platform, call);

@@ -1,7 +1,9 @@
-/** The header `X-Svc-Caller`, another way to say `caller` (specification, Caller identity). */
+/** The headers `X-Svc-Caller`, another way to say `caller` (specification, Caller identity), and `X-Svc-Session` (Authentication 4). */
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
+import { SESSION_ID } from '../auth/agent-token.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { CallerIdentity } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
 
@@ -31,4 +33,19 @@ export function readCaller(
   if (inBody !== undefined && !isDeepStrictEqual(inBody, read.data))
     return refuse('says another than caller in the body; send one of the two.');
   return { ok: true, caller: read.data };
+}
+
+/**
+ * Whoever calls, with the session of the marker. Only a child has none in its token: who signs its tokens itself says there in
+ * which session it is, and the marker, which anything on the way could set, says nothing.
+ *
+ * @param marker as the caller sent it; a list where it was sent more than once
+ */
+export function inSession(
+  who: AgentPrincipal,
+  marker: string | readonly string[] | undefined,
+): { ok: true; who: AgentPrincipal } | { ok: false; error: string } {
+  if (marker === undefined || who.agent.agent_type !== 'child') return { ok: true, who };
+  if (typeof marker === 'string' && SESSION_ID.test(marker)) return { ok: true, who: { ...who, sessionId: marker } };
+  return { ok: false, error: 'X-Svc-Session: 1 to 128 letters, digits or ._~:@/+=-, one header.' };
 }

@@ -1,16 +1,19 @@
 /** After the upstream: breakers and connection status, and the outcome of the call. */
-import type { Outcome } from '../audit/outcome.ts';
+import type { Outcome, UpstreamAnswer } from '../audit/outcome.ts';
 import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { ENDED_HERE } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
+import { keepWantedScopes } from '../oauth-client/wanted-scopes.ts';
+import { at, hasSign, isObject } from '../platforms/error-sign.ts';
+import type { CallAsk } from '../policy/call-ask.ts';
+import { isGraphql } from '../policy/operation.ts';
 import { setCredentialStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
 import { holderOf } from './credentials.ts';
-import { saysFailed } from './failed-answer.ts';
 import type { Concluded } from './forwarded.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 
@@ -85,11 +88,12 @@ async function markWorking(
 }
 
 /** Bookkeeping after a call that must never prevent its outcome from being recorded. */
-async function bestEffort(broker: Pick<Broker, 'log'>, work: () => Promise<void>): Promise<void> {
+async function bestEffort<Done>(broker: Pick<Broker, 'log'>, work: () => Promise<Done>): Promise<Done | undefined> {
   try {
-    await work();
+    return await work();
   } catch (error) {
     broker.log.error({ err: error }, 'post-call bookkeeping failed (connection status or circuit breaker not updated)');
+    return undefined;
   }
 }
 
@@ -118,7 +122,12 @@ async function concludeRefused(
 async function concludeAnswer(
   services: Services,
   { record, who, action, path, git }: Call,
-  { trials, platform, connection, forwarded: { status, read, lapsed, justIssued, followed } }: Sent<Answered>,
+  {
+    trials,
+    platform,
+    connection,
+    forwarded: { status, read, lapsed, justIssued, followed, wantedScopes = [] },
+  }: Sent<Answered>,
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
   // What is withheld, or no text, is not looked at.
@@ -137,6 +146,15 @@ async function concludeAnswer(
     if (!isUnauthorized) await bestEffort(broker, () => markWorking(services, record, connection, lapsed));
     if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));
   }
+  // Of what was granted already no consent gives more, and of a person's tokens no owner's.
+  const missing = wantedScopes.filter((scope) => !connection.upstreamScopes?.includes(scope));
+  const isOwn = platform.manifest.auth.type === 'oauth2' && connection.personTokens === undefined;
+  if (
+    missing.length > 0 &&
+    isOwn &&
+    (await bestEffort(broker, () => keepWantedScopes(broker.store.db, place, missing)))
+  )
+    return { kind: 'needs_consent', connectionId: connection.id, refused: { responsePii }, call: record };
   // Of git nothing but a 401 comes here.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
   if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, followed, call: record };
@@ -159,3 +177,31 @@ async function concludeAnswer(
     call: record,
   };
 }
+
+/** Bytes of JSON text: errors are short, and what is longer is not read again for this. */
+const MOST_ERROR_BYTES = 256 * 1024;
+
+/**
+ * Whether an answer with a status of success says in its body that the platform did not do what it was asked: an error of an MCP tool
+ * (`isError`) or of JSON-RPC, `errors` of GraphQL (GraphQL specification, section 7.1), or what the manifest names in `failed_if`.
+ *
+ * @param answer as it is passed on. What is no JSON, or too long, says nothing
+ */
+function saysFailed(
+  { manifest, rules }: Pick<CompiledPlatform, 'manifest' | 'rules'>,
+  call: Pick<CallAsk, 'method' | 'path'>,
+  answer: Pick<UpstreamAnswer, 'upstreamStatus' | 'encoding' | 'dataJson'>,
+): boolean {
+  const { upstreamStatus: status, encoding, dataJson } = answer;
+  const { failed_if: sign } = manifest;
+  const isTool = rules.kind === 'mcp';
+  const hasErrors = isGraphql(rules, call);
+  if (status < 200 || status > 299 || !(isTool || hasErrors || sign)) return false;
+  if (encoding !== undefined || dataJson.length > MOST_ERROR_BYTES) return false;
+  const data: unknown = JSON.parse(dataJson.toString());
+  if (isTool) return at(data, '/isError') === true || isObject(at(data, '/error'));
+  if (hasErrors) return lengthOf(at(data, '/errors')) > 0;
+  return hasSign(sign, data);
+}
+
+const lengthOf = (value: unknown): number => (Array.isArray(value) ? value.length : 0);

@@ -4,6 +4,7 @@ import type { Recording } from '../audit/recorder.ts';
 import type { Broker, Uses } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import type { Received } from '../egress/answer.ts';
+import { readBearerChallenge } from '../egress/bearer-challenge.ts';
 import { type McpAnswer, type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
@@ -166,7 +167,14 @@ const readerOf =
     kind: 'answer',
     status,
     read: await outbound.read(received, patterns, familyOf(who)),
+    ...(status === 403 && wanting(received)),
   });
+
+/** Scopes that a token has to have for what was refused; nothing where it was refused for something else. */
+function wanting({ headers }: Received): { wantedScopes?: readonly string[] } {
+  const { error, scopes } = readBearerChallenge(headers['www-authenticate']);
+  return error === 'insufficient_scope' && scopes.length > 0 ? { wantedScopes: scopes } : {};
+}
 
 /** The tools could not be read: whatever was sent, the tool was not called. */
 async function unlisted(answer: McpAnswer, read: Reader): Promise<Forwarded> {

@@ -11,7 +11,7 @@ export type Forwarded =
   /**
    * `lapsed`: the credential works still, and is about to end. `justIssued`: of a 401 to a token that the
    * authorization server had just issued. `followed`: the answer is of the address that the platform redirected to, which never got
-   * the credential.
+   * the credential. `wantedScopes`: of a 403 of an MCP server, the scopes that it wants a token to have (RFC 6750 section 3.1).
    */
   | {
       kind: 'answer';
@@ -20,6 +20,7 @@ export type Forwarded =
       lapsed?: boolean;
       justIssued?: boolean;
       followed?: Followed;
+      wantedScopes?: readonly string[];
     }
   | {
       kind: 'refused_locally';

@@ -15,6 +15,7 @@ import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall, isFailureOf } from './conclude.ts';
 import type { Connected } from './connect.ts';
+import { consentHelps } from './consent-helps.ts';
 import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
 import { refuse } from './refusal.ts';
@@ -96,7 +97,7 @@ export async function makeCall(
     );
     const isAsked = replay !== undefined || ask.call?.firstTimes !== undefined;
     const recorded = await watch.record(() =>
-      recordOutcome(services, outcome, replay, { companion: isAsked ? memory?.companion : undefined }),
+      recordOutcome(services, outcome, replay, { asking: made, companion: isAsked ? memory?.companion : undefined }),
     );
     if (isAsked) memory?.keep();
     else memory?.writeSoon();
@@ -150,23 +151,26 @@ function platformFailure(outcome: Outcome): string | undefined {
   return 'upstreamStatus' in outcome && isFailureOf(outcome.upstreamStatus) ? 'status_5xx' : undefined;
 }
 
-/** What belongs to an outcome that is put on record: what follows from it once it is stored, and what is stored with it. */
-type With = { after?: (() => Promise<Outcome>) | undefined; companion?: Companion | undefined };
+/** What belongs to an outcome that is put on record. `asking`: the call, for which a consent is asked if one helps; `companion`: is stored with it. */
+type With = { asking?: Call; companion?: Companion | undefined };
 
 /** Puts an outcome on record; only then it can be answered. */
 export const recordOutcome = (
-  { recorder }: CallServices,
+  services: CallServices,
   outcome: Outcome,
   replay: Replay | undefined,
-  { after, companion }: With = {},
-): Promise<Recorded<Outcome>> =>
-  recorder.record<Outcome>({
+  { asking, companion }: With = {},
+): Promise<Recorded<Outcome>> => {
+  // Nobody reads the answer of a replay.
+  const after = asking && !replay ? consentHelps(services, asking, outcome) : undefined;
+  return services.recorder.record<Outcome>({
     row: rowOf(outcome),
     value: outcome,
     sent: mayBeSent(outcome),
     companion: both(replay?.companion, companion),
     ...(after && { after }),
   });
+};
 
 function both(one: Companion | undefined, other: Companion | undefined): Companion | undefined {
   if (one === undefined || other === undefined) return one ?? other;

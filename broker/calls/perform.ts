@@ -16,14 +16,13 @@ import { Action } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { type Acted, act, type FromDoor } from './act.ts';
 import type { CallServices } from './call-services.ts';
-import { readCaller } from './caller.ts';
+import { inSession, readCaller } from './caller.ts';
 import { isReadStep } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { unknownKey } from './restored-keys.ts';
-import { inSession } from './session-marker.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */

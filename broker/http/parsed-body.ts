@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../json/strict.ts';
-import { askedPlatform } from '../facts/asked-platform.ts';
+import { askedPlatform } from '../policy/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
 import type { Route } from './route.ts';

@@ -44,7 +44,7 @@ export function unreadyReply(
         reason_code: 'needs_consent',
         scope,
         consent_requested: token !== undefined,
-        message: `The connection of ${platform} was granted less than ${scope} needs. An owner has to connect it again and consent to more, at connect_url.${wait}`,
+        message: `${outcome.refused ? `${platform} refused the call: its` : 'The'} connection ${outcome.refused ? '' : `of ${platform} `}was granted less than ${scope} needs. An owner has to connect it again and consent to more, at connect_url.${wait}`,
         ...connectUrls(baseUrl, outcome.connectionId),
         ...(token !== undefined && { request_token: token, poll_url: pollUrlOf({ token }) }),
         ...common,

@@ -21,17 +21,25 @@ export const clientDocumentUrl = (baseUrl: string, connectionId: string): string
 export const isClientDocument = (clientId: string, connectionId: string): boolean =>
   URL.parse(clientId)?.pathname === `${CLIENT_DOCUMENT_PATH}/${connectionId}`;
 
-/** The document of a connection (section 4.1), of a public client: codes are protected by PKCE and by a redirect URI that is the broker's own. */
-export const clientDocument = (baseUrl: string, connectionId: string) => ({
-  client_id: `${baseUrl}${CLIENT_DOCUMENT_PATH}/${connectionId}`,
-  client_name: CLIENT_NAME,
-  client_uri: baseUrl,
-  redirect_uris: [redirectUriOf({}, { baseUrl, connectionId, namesServer: false })],
-  grant_types: GRANT_TYPES,
-  response_types: RESPONSE_TYPES,
-  token_endpoint_auth_method: 'none' as const,
-  application_type: applicationTypeOf(baseUrl),
-});
+/**
+ * The document of a connection (section 4.1), of a public client: codes are protected by PKCE and by a redirect URI that is the broker's own.
+ * undefined as above.
+ */
+export function clientDocument(baseUrl: string, connectionId: string) {
+  const url = clientDocumentUrl(baseUrl, connectionId);
+  return (
+    url && {
+      client_id: url,
+      client_name: CLIENT_NAME,
+      client_uri: baseUrl,
+      redirect_uris: [redirectUriOf({}, { baseUrl, connectionId, namesServer: false })],
+      grant_types: GRANT_TYPES,
+      response_types: RESPONSE_TYPES,
+      token_endpoint_auth_method: 'none' as const,
+      application_type: applicationTypeOf(baseUrl),
+    }
+  );
+}
 
 /** OpenID Connect Dynamic Client Registration 1.0 section 2: servers refuse a loopback address of a `web` application. */
 export const applicationTypeOf = (baseUrl: string): 'web' | 'native' =>

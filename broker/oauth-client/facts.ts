@@ -20,6 +20,10 @@ const OAuthConnectionFacts = z.object({
   expires_at: z.number().nullable(),
   /** Present while the server rejects the broker's client at each refresh. */
   rejected: ClientRejection.exactOptional(),
+  /** Scopes that were requested for them, which may be more than were granted. */
+  requested: z.array(z.string()).exactOptional(),
+  /** Scopes that the platform wanted for calls and that the tokens do not have. */
+  wanted: z.array(z.string()).exactOptional(),
 });
 export type OAuthConnectionFacts = z.output<typeof OAuthConnectionFacts>;
 

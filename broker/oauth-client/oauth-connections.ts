@@ -167,6 +167,7 @@ export function makeOAuthConnections(
           account,
           connected_at: now,
           connected_by: by,
+          requested: [...kept.scopes],
           refreshed_at: null,
           expires_at: life.expiresAt,
         }),

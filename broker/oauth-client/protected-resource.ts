@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
+import { type BearerChallenge, readBearerChallenge } from '../egress/bearer-challenge.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
@@ -40,7 +41,7 @@ export function resourceFinder(
 ): ResourceFinder {
   const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(KEPT);
 
-  /** `absent`: there is no document. */
+  /** `absent`: there is no document. Servers that ask for a token everywhere answer 401 where there is nothing. */
   const read = async (address: string, baseUrl: string): Promise<ProtectedResource | 'absent' | 'unusable'> => {
     const answer = await outbound.send({
       url: new URL(address),
@@ -49,7 +50,7 @@ export function resourceFinder(
       ...LIMITS,
     });
     if (answer.kind !== 'answer') return 'unusable';
-    if (answer.status !== 200) return answer.status === 404 ? 'absent' : 'unusable';
+    if (answer.status !== 200) return answer.status >= 400 && answer.status < 500 ? 'absent' : 'unusable';
     const { success, data } = Metadata.safeParse(jsonIn(answer.body.toString('utf8')));
     if (!success || !covers(data.resource, baseUrl)) return 'unusable';
     const issuer = data.authorization_servers.find((one) => mayBeIssuer(one, baseUrl));
@@ -57,17 +58,16 @@ export function resourceFinder(
   };
 
   const discover = async (baseUrl: string): Promise<ProtectedResource | undefined> => {
-    const challenge = await challengeOf(outbound, baseUrl);
-    const scopes = challenge?.scopes ?? [];
-    let isAbsent = challenge?.metadata === undefined;
-    for (const address of [challenge?.metadata ?? [], wellKnown(baseUrl)].flat()) {
+    const { metadata: named, scopes } = await challengeOf(outbound, baseUrl);
+    const { origin: issuer, host } = new URL(baseUrl);
+    let isAbsent = named === undefined;
+    for (const address of [...(named !== undefined && isAt(issuer, named) ? [named] : []), ...wellKnown(baseUrl)]) {
       const found = await read(address, baseUrl);
       if (typeof found === 'object') return scopes.length > 0 ? { ...found, scopes } : found;
       isAbsent &&= found === 'absent';
     }
     if (!isAbsent) return undefined;
     // MCP 2025-03-26, Authorization 2.3: the server is its own authorization server, with metadata at its origin.
-    const { origin: issuer, host } = new URL(baseUrl);
     const metadata = await find({ issuer, endpoints: {}, platformId: host, isMcp: true });
     return isProblem(metadata) ? undefined : { resource: baseUrl, issuer, scopes };
   };
@@ -87,19 +87,13 @@ export function resourceFinder(
   };
 }
 
-type Challenge = { metadata: string | undefined; scopes: readonly string[] };
-
 /** Harmless: it needs no session, and begins none. Many servers do not take GET, and answer it with 405 before they ask for a token. */
 const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 
-/**
- * What a 401 says: the metadata URL (RFC 9728 section 5.1), if it is allowed, and the scopes that the server wants (RFC 6750 section 3).
- * undefined: it answers something else.
- */
-async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Challenge | undefined> {
-  const url = new URL(baseUrl);
+/** What a 401 says: the metadata URL (RFC 9728 section 5.1), and the scopes that the server wants (RFC 6750 section 3). */
+async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Pick<BearerChallenge, 'metadata' | 'scopes'>> {
   const answer = await outbound.send({
-    url,
+    url: new URL(baseUrl),
     method: 'POST',
     headers: {
       'user-agent': 'agent-broker',
@@ -109,19 +103,12 @@ async function challengeOf(outbound: Outbound, baseUrl: string): Promise<Challen
     body: PING,
     ...LIMITS,
   });
-  if (answer.kind !== 'answer' || answer.status !== 401) return undefined;
-  const challenge = [answer.headers['www-authenticate'] ?? []].flat().join(', ');
-  const address = /\bresource_metadata="([^"\\]{1,2048})"/i.exec(challenge)?.[1];
-  const isAllowed = address !== undefined && URL.canParse(address) && new URL(address).origin === url.origin;
-  return { metadata: isAllowed ? address : undefined, scopes: scopesIn(challenge) };
+  const isChallenge = answer.kind === 'answer' && answer.status === 401;
+  return readBearerChallenge(isChallenge ? answer.headers['www-authenticate'] : undefined);
 }
 
-/** `scope` of a challenge: RFC 6749 section 3.3. */
-function scopesIn(challenge: string): string[] {
-  const text = /(?:^|[\s,])scope="([\x20\x21\x23-\x5b\x5d-\x7e]{1,4096})"/i.exec(challenge)?.[1] ?? '';
-  const scopes = text.split(' ').filter((one) => one !== '' && one.length <= 200);
-  return scopes.length <= 200 ? scopes : [];
-}
+/** A challenge leads to no other host. */
+const isAt = (origin: string, address: string): boolean => URL.parse(address)?.origin === origin;
 
 /** RFC 9728 section 3.1: the well-known path inserted before the path; and without the path, for servers that are alone on their host. */
 function wellKnown(baseUrl: string): string[] {

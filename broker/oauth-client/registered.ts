@@ -1,4 +1,5 @@
 /** The broker's client configuration at a platform's authorization server, from the manifest and the secrets that it names. */
+import type { ServerMetadata } from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -123,4 +124,18 @@ function given(auth: OAuthAuth): Endpoints & ServerOptions {
 /** For each scope, the first of its alternatives in `needs`, which is the one to request. */
 function scopesNeeded({ needs = {} }: Manifest): string[] {
   return [...new Set(Object.values(needs).flatMap(([first]) => first ?? []))].sort();
+}
+
+const OFFLINE_ACCESS = 'offline_access';
+
+/**
+ * MCP 2026-07-28, Scope Selection: with `offline_access`, where the server offers it, because the tokens are refreshed. Not alone: a request
+ * without scopes gets the server's default ones.
+ */
+export function requestedScopes(
+  { scopes, wantsOfflineAccess }: Registered,
+  { scopes_supported: offered = [] }: ServerMetadata,
+): readonly string[] {
+  const isMissing = scopes.length > 0 && !scopes.includes(OFFLINE_ACCESS) && offered.includes(OFFLINE_ACCESS);
+  return wantsOfflineAccess && isMissing ? [...scopes, OFFLINE_ACCESS] : scopes;
 }

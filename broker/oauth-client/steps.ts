@@ -2,13 +2,14 @@
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
+import { clientSecretBasic } from '../egress/client-basic.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { providerFetch } from '../egress/provider-fetch.ts';
 import { present } from '../policy/present.ts';
 import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
-import type { Registered } from './registered.ts';
+import { type Registered, requestedScopes } from './registered.ts';
 import { mixUpRisk, PATIENCE_SECONDS, type ServerFinder } from './server.ts';
 import { tokenFetch } from './token-fetch.ts';
 
@@ -55,7 +56,6 @@ export type Refreshing = (refreshToken: Secret, server: string) => Promise<Token
 
 /** Longer ones do not fit into a header. */
 const LONGEST_TOKEN = 16 * 1024;
-const OFFLINE_ACCESS = 'offline_access';
 const HEADER_SAFE = /^[\x21-\x7e]+$/;
 
 /** Makes them, with their caches. */
@@ -173,18 +173,6 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
   };
 }
 
-/**
- * MCP 2026-07-28, Scope Selection: with `offline_access`, where the server offers it, because the tokens are refreshed. Not alone: a request
- * without scopes gets the server's default ones.
- */
-function requestedScopes(
-  { scopes, wantsOfflineAccess }: Registered,
-  { scopes_supported: offered = [] }: client.ServerMetadata,
-): readonly string[] {
-  const isMissing = scopes.length > 0 && !scopes.includes(OFFLINE_ACCESS) && offered.includes(OFFLINE_ACCESS);
-  return wantsOfflineAccess && isMissing ? [...scopes, OFFLINE_ACCESS] : scopes;
-}
-
 const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
 
 /** The identity of a server: its issuer, whose endpoints may change; without one, its token endpoint. */
@@ -205,7 +193,7 @@ function authentication(
   const method = serverOptions.token_endpoint_auth_method ?? usual;
   return method === 'client_secret_post'
     ? client.ClientSecretPost(clientSecret.reveal())
-    : client.ClientSecretBasic(clientSecret.reveal());
+    : clientSecretBasic(clientSecret);
 }
 
 /**

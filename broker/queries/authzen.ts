@@ -2,8 +2,8 @@
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import type { Uses } from '../broker.ts';
-import { askedPlatform } from '../facts/asked-platform.ts';
 import type { FactsLoader } from '../facts/facts.ts';
+import { askedPlatform } from '../policy/asked-platform.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';

@@ -1,7 +1,7 @@
 /** Reads facts: batches concurrent queries, and caches results by fact version. */
 import { standingWhenStopped } from '../policy/agents-stopped.ts';
+import { connectionIn } from '../policy/asked-platform.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
-import { connectionIn } from '../policy/of-connection.ts';
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { readAgentsStopped } from './agents-stopped.ts';

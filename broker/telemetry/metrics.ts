@@ -1,6 +1,5 @@
 /** What the rooms tell the metrics. A call makes six observations, 0.3 µs each. */
 import { addGauge, type Instruments, makeInstruments, type Reading } from './instruments.ts';
-import { platformLabels } from './platform-labels.ts';
 
 /** Milliseconds of a call: all, and what of it was waiting for its audit rows and for the platform. */
 export type CallTimes = { total: number; audit: number; upstream: number };
@@ -90,5 +89,28 @@ export function makeMetrics(): Metrics {
     },
     gauge: (name, help, read, label) => addGauge(instruments, `agent_broker_${name}`, help, read, label),
     instruments,
+  };
+}
+
+/** A label with more values than that costs whoever stores the metrics more than it tells. */
+const MOST = 100;
+
+const OTHER = 'other';
+
+type PlatformLabels = {
+  /** Says that a platform of this id exists. What agents write is no label before that. */
+  know(id: string): void;
+  /** The label of a platform that may not exist. */
+  of(id: string | null | undefined): string;
+};
+
+/** Platforms as values of a label. */
+function platformLabels(): PlatformLabels {
+  const known = new Set<string>();
+  return {
+    know: (id) => {
+      if (known.size < MOST) known.add(id);
+    },
+    of: (id) => (id && known.has(id) ? id : OTHER),
   };
 }

@@ -1,5 +1,6 @@
 /** A client gets a token for itself (RFC 6749 §4.4). */
 import type { Broker } from '../broker.ts';
+import { clientBasic } from '../egress/client-basic.ts';
 import type { Exchanged } from './exchanged.ts';
 import { partOf } from './secret-part.ts';
 import { askTokenEndpoint } from './token-endpoint.ts';
@@ -21,9 +22,5 @@ export async function exchangeAsClient(
   const asked = { platformId, connectionId, tokenEndpoint };
   if (method === 'client_secret_post')
     return await askTokenEndpoint(broker, { ...asked, form: { ...form, client_id: id, client_secret: secret } });
-  // RFC 6749 §2.3.1: both are encoded as in a form first.
-  const pair = Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64');
-  return await askTokenEndpoint(broker, { ...asked, headers: { authorization: `Basic ${pair}` }, form });
+  return await askTokenEndpoint(broker, { ...asked, headers: { authorization: clientBasic(id, secret) }, form });
 }
-
-const formEncoded = (text: string): string => new URLSearchParams([[text, '']]).toString().slice(0, -1);

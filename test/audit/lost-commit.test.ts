@@ -13,6 +13,9 @@ import { listAuditRows } from '../world/rows.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
+/** As it stands in a message of the protocol, to its end. */
+const COMMIT = 'commit\0';
+
 const patch = (item: string) => ({
   platform: 'demo',
   endpoint: `/items/${item}`,
@@ -69,7 +72,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
 
   test('ST-10 at the commit of a held call: it is held, once, also for whoever repeats it with its key', async () => {
     const { lossy, world, organisation, agent } = await lossyWorld();
-    lossy.loseAnswerTo('commit');
+    lossy.loseAnswerTo(COMMIT);
     const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
     const answer = await agent.act(held, { 'idempotency-key': 'k' });
     expect([answer.status, lossy.lost()], answer.text).toEqual([202, 1]);
@@ -95,7 +98,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     const asked = { owner_id: organisation.owner.id, agent_name: 'new', requested_scopes: [] };
     const { registration_token: token } = (await post('/v1/register', asked)).body;
     expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
-    lossy.loseAnswerTo('commit');
+    lossy.loseAnswerTo(COMMIT);
     const claimed = await send(`${baseUrl}/v1/register/claim-key/${token}`, {});
     expect([claimed.status, lossy.lost()], claimed.text).toEqual([200, 1]);
     expect(claimed.body.private_key).toContain('PRIVATE KEY');
@@ -104,12 +107,12 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
       await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, { rotate: true })
     ).body;
     const keys = makeKeyPair();
-    lossy.loseAnswerTo('commit');
+    lossy.loseAnswerTo(COMMIT);
     const bound = await post('/v1/agents/bind', { bootstrap_token, public_key_pem: keys.publicPem });
     expect([bound.status, lossy.lost()], bound.text).toEqual([200, 2]);
 
     const parent = await organisation.agent();
-    lossy.loseAnswerTo('commit');
+    lossy.loseAnswerTo(COMMIT);
     const child = await issue(parent);
     expect([child.status, lossy.lost()], child.text).toEqual([201, 3]);
     const { db } = world.running.broker.store;
@@ -137,7 +140,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
 
   test('ST-10 at the commit of a held call, and then the store is away: nobody says that it is not held', async () => {
     const { lossy, world, agent } = await lossyWorld();
-    lossy.loseAnswerTo('commit', { andAllThatFollows: true });
+    lossy.loseAnswerTo(COMMIT, { andAllThatFollows: true });
     const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
     const answer = await agent.act(held, { 'idempotency-key': 'k' });
     expect([answer.status, answer.body.error, answer.body.detail]).toEqual([
@@ -163,17 +166,17 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
       const { lossy, world, organisation, agent } = await lossyWorld();
       const { approval_id: id } = (await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' })).body;
       const { services } = world.running;
-      if (commit === 1) lossy.loseAnswerTo('commit');
+      if (commit === 1) lossy.loseAnswerTo(COMMIT);
       if (commit === 2) {
         const { start } = services.replays;
         services.replays.start = (...given) => {
-          lossy.loseAnswerTo('commit');
+          lossy.loseAnswerTo(COMMIT);
           return start(...given);
         };
       }
       if (commit === 3)
         world.upstream.answer = (_request, response) => {
-          lossy.loseAnswerTo('commit');
+          lossy.loseAnswerTo(COMMIT);
           response.end('{}');
         };
       const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});

@@ -27,6 +27,7 @@ const BEYOND: readonly string[] = [
   'POST /access/v1/evaluations',
   'GET /.well-known/svc-secret-keys.json',
   'GET /.well-known/oauth-protected-resource/mcp',
+  'GET /.well-known/svc-oauth-client/{id}',
   'GET /.well-known/svc-log/{organisation}',
   'GET /orgs/{organisation}/checkpoint',
   'GET /orgs/{organisation}/tile/{tile}',

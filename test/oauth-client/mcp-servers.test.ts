@@ -1,6 +1,8 @@
 /** MCP servers as platforms: they say whom they trust (RFC 9728), and the broker registers itself there (RFC 7591). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
+import type { TestAgent } from '../world/agent.ts';
 import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
 import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -8,7 +10,7 @@ import { type LyingServer, startLyingServer } from '../world/lying-authorization
 import { startMcpServer } from '../world/mcp-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 
 describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => {
   let server: AuthorizationServer;
@@ -134,6 +136,79 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
     }
   });
 
+  describe('a scope that a tool wants beside those that were granted', () => {
+    let tools: Awaited<ReturnType<typeof startMcpServer>>;
+    let agent: TestAgent;
+    beforeAll(async () => {
+      tools = await startMcpServer();
+    });
+    afterAll(() => tools.close());
+    beforeEach(async () => {
+      server.mcp.behind = tools.url;
+      server.mcp.documents.set(
+        '/.well-known/oauth-protected-resource/mcp',
+        document({ scopes_supported: ['openid', 'offline_access', 'tools.call'] }),
+      );
+      await connect();
+      server.mcp.wants = 'tools.admin';
+      agent = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
+    });
+    afterEach(() => {
+      server.mcp.behind = undefined;
+      server.mcp.wants = undefined;
+    });
+    const call = () => agent.act(callOf('search_issues', 'tools:all', { query: 'open' }));
+    const requests = async () => (await organisation.ask('GET', '/owner/access-requests')).body.access_requests;
+    const requestedScope = async () => {
+      const browser = browserOf(world, organisation.owner);
+      const begun = await pressConnect(world, browser, connection);
+      return new URL(begun.body.authorization_url).searchParams.get('scope')!.split(' ').toSorted();
+    };
+
+    test('is asked of an owner, and requested with the others when they connect again', async () => {
+      const refused = await call();
+      expect([refused.status, refused.body], refused.text).toEqual([
+        409,
+        expect.objectContaining({
+          error: 'needs_consent',
+          scope: 'tools:all',
+          consent_requested: true,
+          poll_url: expect.any(String),
+          message: expect.stringMatching(
+            /^tools refused the call: its connection was granted less than tools:all needs\./,
+          ),
+        }),
+      ]);
+      const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
+      expect(row).toMatchObject({ result: 'errored', reason: 'needs_consent', upstream_status: 403 });
+      // However often it is called, one request waits.
+      expect((await call()).body.request_token).toBe(refused.body.request_token);
+      expect(await requests()).toMatchObject([{ status: 'pending', reason_code: 'needs_consent', platform: 'tools' }]);
+      expect(await requestedScope()).toEqual(['offline_access', 'openid', 'tools.admin', 'tools.call']);
+      await connect();
+      expect(await requests()).toMatchObject([{ status: 'approved' }]);
+      const made = await call();
+      expect([made.status, made.body.data?.structuredContent?.args], made.text).toEqual([200, { query: 'open' }]);
+      // What was granted by then is kept when it is connected again for something else.
+      server.mcp.wants = 'tools.other';
+      await call();
+      expect(await requestedScope()).toEqual(['offline_access', 'openid', 'tools.admin', 'tools.call', 'tools.other']);
+    });
+
+    test('and that the server never grants is no owner’s to give: the agent gets the refusal', async () => {
+      server.mcp.wants = 'tools.none';
+      expect((await call()).status).toBe(409);
+      await connect();
+      const refused = await call();
+      expect([refused.status, refused.body._meta?.upstream_status, refused.body.data], refused.text).toEqual([
+        200,
+        403,
+        { error: 'insufficient_scope' },
+      ]);
+      expect(await requests()).toMatchObject([{ status: 'approved' }]);
+    });
+  });
+
   test('what it registered as is sealed, is no part of the governance file, and stays through an apply', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
@@ -145,8 +220,19 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
     expect(registrations()).toBe(1);
   });
 
-  test.each<[string, object | undefined]>([
-    ['nothing', undefined],
+  test('of revision 2025-03-26, whose authorization server is at its own origin, without metadata of its own', async () => {
+    server.mcp.challenge = 'Bearer error="invalid_token", scope="openid offline_access"';
+    await connect();
+    expect(registrations()).toBe(1);
+    expect(server.asked[0]!.get('resource')).toBe(`${server.issuer}/mcp`);
+    // Nothing else is ever published there, so it is found again when the token is refreshed.
+    await outlive(world, connection);
+    world.clock.skewMs += 11 * MINUTE_MS;
+    expect((await organisation.ask('POST', `/owner/connections/${connection}/test`)).status).toBe(200);
+    expect(server.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+  });
+
+  test.each<[string, object]>([
     ['another server’s name', { resource: 'https://evil.test/mcp' }],
     ['a path that it is not in', { resource: '/other' }],
     ['a path that its own only begins with', { resource: '/mc' }],
@@ -154,11 +240,9 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
     ['a script for one', { authorization_servers: ['javascript:alert(1)'] }],
     ['no list', { authorization_servers: 'https://id.example' }],
   ])('metadata that say %s connect nothing', async (_name, more) => {
-    if (more) {
-      const { resource } = more as { resource?: string };
-      const here = resource?.startsWith('/') ? { resource: server.issuer + resource } : more;
-      server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document(here));
-    }
+    const { resource } = more as { resource?: string };
+    const here = resource?.startsWith('/') ? { resource: server.issuer + resource } : more;
+    server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document(here));
     const refused = await start();
     expectEnvelope(refused, 502, 'upstream_unreachable');
     expect(refused.body.detail).toContain('RFC 9728');

@@ -2,19 +2,13 @@
  * The outside suite for MCP clients against the client that speaks to MCP platforms. What that client does not do is listed
  * with the reason; whatever else fails, and whatever of the list passes, fails here.
  */
-import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
-import { ROOT } from '../world/checkout.ts';
-import { newFolder } from '../world/stores.ts';
+import { test } from 'vitest';
+import { conforms, type Expected } from '../world/conformance.ts';
 
-const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 const CLIENT = join(import.meta.dirname, '../world/mcp-client-program.ts');
 
-/** By scenario: the checks that have to pass, and those that cannot, with the reason. */
-const SCENARIOS: Record<string, { passes: string[]; cannot?: Record<string, string> }> = {
+const SCENARIOS: Record<string, Expected> = {
   tools_call: { passes: ['tool-add-numbers'] },
   'request-metadata': {
     passes: [
@@ -49,33 +43,4 @@ const SCENARIOS: Record<string, { passes: string[]; cannot?: Record<string, stri
   },
 };
 
-test.each(Object.entries(SCENARIOS))(
-  '%s',
-  async (scenario, { passes, cannot = {} }) => {
-    const folder = newFolder();
-    const command = `${process.execPath} ${CLIENT}`;
-    // It answers 1 when anything failed; what failed is in its files.
-    await promisify(execFile)(
-      process.execPath,
-      [SUITE, 'client', '--command', command, '--scenario', scenario, '-o', folder],
-      {
-        timeout: 60_000,
-      },
-    ).catch(() => undefined);
-    const [run = ''] = readdirSync(folder);
-    const checks: { id: string; status: string; errorMessage?: string }[] = JSON.parse(
-      readFileSync(join(folder, run, 'checks.json'), 'utf8'),
-    );
-    const failed = checks.filter(({ status }) => status === 'FAILURE');
-    expect(failed.filter(({ id }) => !(id in cannot)).map(({ id, errorMessage }) => `${id}: ${errorMessage}`)).toEqual(
-      [],
-    );
-    expect(
-      Object.keys(cannot).filter((id) => !failed.some((check) => check.id === id)),
-      'passes by now',
-    ).toEqual([]);
-    const passed = new Set(checks.filter(({ status }) => status === 'SUCCESS').map(({ id }) => id));
-    expect(passes.filter((id) => !passed.has(id))).toEqual([]);
-  },
-  90_000,
-);
+test.each(Object.entries(SCENARIOS))('%s', (scenario, expected) => conforms(scenario, CLIENT, expected), 90_000);

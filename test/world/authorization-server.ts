@@ -8,7 +8,9 @@ import { tokenMemory } from './token-memory.ts';
 
 /** Beside what is declared: how the package finds a token that it gave. */
 type Tokens = {
-  AccessToken: { find(value: string): Promise<{ accountId: string; destroy(): Promise<void> } | undefined> };
+  AccessToken: {
+    find(value: string): Promise<{ accountId: string; scope?: string; destroy(): Promise<void> } | undefined>;
+  };
 };
 const tokensOf = (provider: unknown) => (provider as Tokens).AccessToken;
 
@@ -38,13 +40,13 @@ export type AuthorizationServer = {
   issued: (() => Promise<void>) | undefined;
   /** Answers a path in its place; false: goes on. */
   instead: ((path: string) => { status: number; body: string; type?: string } | undefined) | undefined;
-  /** Makes it ready for the broker at this address. */
-  serve(baseUrl: string): void;
+  /** Makes it ready for the broker at this address. `localUrl`: where it fetches client ID metadata documents of that address, if it does. */
+  serve(baseUrl: string, localUrl?: string): void;
   /**
    * What its MCP server at `/mcp` says of itself (RFC 9728), by path, and in its 401; it trusts this server. `behind`: where
-   * the real one is, which whoever has a token gets through to.
+   * the real one is, which whoever has a token gets through to. `wants`: a scope that the token has to have for that.
    */
-  mcp: { documents: Map<string, object>; challenge: string; behind: string | undefined };
+  mcp: { documents: Map<string, object>; challenge: string; behind: string | undefined; wants: string | undefined };
   /** Ends an access token: the API refuses it from now on. */
   end(accessToken: string): Promise<void>;
   down(): Promise<void>;
@@ -79,7 +81,15 @@ export async function startAuthorizationServer({
       if (pathname === '/mcp') {
         const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
         server.bearers.push(bearer);
-        if (server.mcp.behind && (await tokensOf(provider).find(bearer))) {
+        const token = server.mcp.behind ? await tokensOf(provider).find(bearer) : undefined;
+        const { wants } = server.mcp;
+        if (token && wants !== undefined && !token.scope?.split(' ').includes(wants)) {
+          const challenge = `Bearer error="insufficient_scope", scope="${wants}", error_description="more, please"`;
+          response.writeHead(403, { 'www-authenticate': challenge, 'content-type': 'application/json' });
+          response.end('{"error":"insufficient_scope"}');
+          return;
+        }
+        if (server.mcp.behind && token) {
           const options = { method: request.method!, headers: request.headers };
           const passed = requestTo(server.mcp.behind, options, (answer) => {
             response.writeHead(answer.statusCode!, answer.headers);
@@ -136,8 +146,8 @@ export async function startAuthorizationServer({
     before: undefined,
     issued: undefined,
     instead: undefined,
-    mcp: { documents: new Map(), challenge: 'Bearer', behind: undefined },
-    serve: (baseUrl) => {
+    mcp: { documents: new Map(), challenge: 'Bearer', behind: undefined, wants: undefined },
+    serve: (baseUrl, localUrl) => {
       provider = new Provider(issuer, {
         adapter: tokenMemory(),
         clients: [
@@ -159,9 +169,10 @@ export async function startAuthorizationServer({
         features: {
           revocation: { enabled: true },
           registration: { enabled: true },
+          ...(localUrl && { clientIdMetadataDocument: { enabled: true, ack: 'draft-02' } }),
           resourceIndicators: {
             enabled: true,
-            getResourceServerInfo: () => ({ scope: 'tools.call', accessTokenFormat: 'opaque' }),
+            getResourceServerInfo: () => ({ scope: 'tools.call tools.admin', accessTokenFormat: 'opaque' }),
             useGrantedResource: () => true,
           },
         },
@@ -174,6 +185,9 @@ export async function startAuthorizationServer({
           AuthorizationCode: 60,
           RefreshToken: 86_400,
         },
+        ...(localUrl && {
+          fetch: async (url: string | Request | URL) => await fetch(String(url).replace(baseUrl, localUrl)),
+        }),
         cookies: { keys: ['a test may know it'] },
         findAccount: (_context: unknown, sub: string) => ({
           accountId: sub,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { askedPlatform } from '../../facts/asked-platform.ts';
+import { askedPlatform } from '../../policy/asked-platform.ts';
 import { type Asker, type Decision, evaluate, subjectReader } from '../../queries/authzen.ts';
 import { evaluateAll } from '../../queries/authzen-batch.ts';
 import { Evaluation, Evaluations, SEMANTICS } from '../../queries/authzen-request.ts';

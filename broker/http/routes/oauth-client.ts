@@ -1,6 +1,8 @@
 /** The broker as a client of authorization servers. */
 import { z } from 'zod';
+import { storedUuid } from '../../crypto/ids.ts';
 import { CLIENT_DOCUMENT_PATH, clientDocument } from '../../oauth-client/client-document.ts';
+import { Refusal } from '../errors.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
@@ -13,7 +15,7 @@ const ClientDocument = z
     grant_types: z.array(z.string()),
     response_types: z.array(z.string()),
     token_endpoint_auth_method: z.literal('none'),
-    application_type: z.enum(['web', 'native']),
+    application_type: z.literal('web'),
   })
   .meta({ id: 'ClientIdMetadataDocument' });
 
@@ -35,6 +37,12 @@ export const oauthClientDocument = route({
     },
   },
   errors: ['not_found'],
-  handle: async ({ services: { broker }, params }) =>
-    json(200, clientDocument(broker.baseUrl, params.id), { 'Cache-Control': 'public, max-age=3600' }),
+  handle: async ({ services: { broker }, params }) => {
+    const id = storedUuid(params.id);
+    if (id === '') throw new Refusal('not_found', 'The id of a connection is a UUID.');
+    const document = clientDocument(broker.baseUrl, id);
+    if (!document)
+      throw new Refusal('not_found', 'Authorization servers fetch such documents by https only, and BASE_URL is http.');
+    return json(200, document, { 'Cache-Control': 'public, max-age=3600' });
+  },
 });

@@ -1,7 +1,7 @@
 /** The door for software that was not written for the broker: a platform's own API below /proxy (decisions, Raw door). */
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { ofConnection } from '../../policy/of-connection.ts';
+import { ofConnection } from '../../policy/asked-platform.ts';
 import { readRawTarget } from '../../proxy/raw-target.ts';
 import { Problem } from '../problem.ts';
 import { serveProxy } from '../proxy-door.ts';

@@ -1,0 +1,26 @@
+/** What a resource says in `WWW-Authenticate` when it refuses a bearer token (RFC 6750 section 3, RFC 9728 section 5.1). */
+
+export type BearerChallenge = {
+  /** Such as `invalid_token` or `insufficient_scope`. */
+  error: string | undefined;
+  /** `scope`: what a token has to have. */
+  scopes: readonly string[];
+  /** `resource_metadata`, as it stands there. */
+  metadata: string | undefined;
+};
+
+const MOST_SCOPES = 100;
+const LONGEST_SCOPE = 200;
+
+/** Reads the values that are quoted, as most are: an address or a list is none otherwise. Of several challenges each member is read once. */
+export function readBearerChallenge(header: string | string[] | undefined): BearerChallenge {
+  const text = [header ?? []].flat().join(', ');
+  const member = (name: string): string | undefined =>
+    new RegExp(`(?:^|[\\s,])${name}="([\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]{1,4096})"`, 'i').exec(text)?.[1];
+  const scopes = (member('scope') ?? '').split(' ').filter((one) => one !== '' && one.length <= LONGEST_SCOPE);
+  return {
+    error: member('error'),
+    scopes: scopes.length <= MOST_SCOPES ? scopes : [],
+    metadata: member('resource_metadata'),
+  };
+}
