@@ -36,7 +36,11 @@ const Answer = z.object({
 type Base = Pick<Broker, 'store' | 'vault' | 'clock'>;
 type Place = { organisationId: string; platformId: string; connectionId: string };
 
-const METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const;
+/**
+ * The first that the server supports. In a form before a header: servers that are made with the MCP SDK for TypeScript read nothing else, and those
+ * with the one for Python want the client id in the form in any case.
+ */
+const METHODS = ['client_secret_post', 'client_secret_basic', 'none'] as const;
 
 /**
  * The broker's registration at this issuer for a connection, or undefined. `client`: the registration with this client id, to which
