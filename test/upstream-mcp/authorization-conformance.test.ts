@@ -13,9 +13,10 @@ import { localUrlOf } from '../world/local-url.ts';
 import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
 import { callOf } from './connected.ts';
 
-const CLIENT = join(import.meta.dirname, '../world/mcp-connect-program.ts');
+const PROGRAM = join(import.meta.dirname, '../world/mcp-connect-program.ts');
 const BASE_URL = 'https://broker.example';
 const SCOPE = 'tools:all';
+const CLIENT = 'CLIENT_ID';
 const SECRET = 'CLIENT_SECRET';
 /** Where the system puts servers that ask for any port: the suite's. */
 const EPHEMERAL_PORTS = Array.from({ length: 28_232 }, (_, at) => 32_768 + at);
@@ -27,6 +28,8 @@ const ISS = ['sep-837-application-type-present'];
 /** `auth`: of the platform's manifest, by what the scenario tells its client. */
 type Scenario = Expected & {
   auth?: (context: Record<string, string>, authorizationServer: string) => object;
+  /** Whether the broker gets tokens for itself, with what the scenario tells its client as the secret of the connection. */
+  isForItself?: boolean;
   /** Whether an owner connects the server again when a call is refused. */
   connectsAgain?: boolean;
 };
@@ -72,6 +75,11 @@ const SCENARIOS: Record<string, Scenario> = {
   'iss-unexpected': { passes: ISS },
   'iss-normalized': { passes: ISS },
   'metadata-issuer-mismatch': { passes: [] },
+  'client-credentials-basic': {
+    passes: ['client-credentials-basic-auth'],
+    auth: (_context, issuer) => ({ type: 'client_credentials', token_endpoint: `${issuer}/token` }),
+    isForItself: true,
+  },
 };
 
 describe('an MCP server that authorizes its clients', () => {
@@ -125,17 +133,25 @@ describe('an MCP server that authorizes its clients', () => {
       scopes: { [SCOPE]: ['tool *'] },
     };
     const headers = { ...signedIn(organisation), 'content-type': 'application/json' };
+    const reference = (name: string) => ({ env: name });
+    const ofConnection = { client_id: reference(CLIENT), client_secret: reference(SECRET) };
     const applied = await send(`${here}/owner/governance/apply`, {
       method: 'POST',
       headers,
       body: JSON.stringify({
-        text: JSON.stringify({ platforms: { tools: manifest }, connections: { main: { platform: 'tools' } } }),
-        values: context.client_secret === undefined ? {} : { [`env:${SECRET}`]: context.client_secret },
+        text: JSON.stringify({
+          platforms: { tools: manifest },
+          connections: { main: { platform: 'tools', ...(scenario.isForItself && { secret: ofConnection }) } },
+        }),
+        values: {
+          ...(scenario.isForItself && { [`env:${CLIENT}`]: context.client_id }),
+          ...(context.client_secret !== undefined && { [`env:${SECRET}`]: context.client_secret }),
+        },
       }),
     });
     if (applied.status !== 200) throw new Error(applied.text);
     const [{ id: connection }] = (await send(`${here}/owner/connections`, { headers })).body.connections;
-    const connected = await connect(organisation, connection);
+    const connected = scenario.isForItself ? 200 : await connect(organisation, connection);
     if (connected !== 200) return { connected };
     const grants = { tools: { scopeList: [SCOPE] } };
     const agent = new TestAgent({ ...(await organisation.agent({ rules: ALLOW_ALL, grants })), baseUrl: here });
@@ -157,7 +173,7 @@ describe('an MCP server that authorizes its clients', () => {
     async (name, expected) => {
       scenario = expected;
       const { port } = control.address() as AddressInfo;
-      await conforms(`auth/${name}`, CLIENT, expected, { CONTROL_URL: `http://127.0.0.1:${port}` });
+      await conforms(`auth/${name}`, PROGRAM, expected, { CONTROL_URL: `http://127.0.0.1:${port}` });
     },
     90_000,
   );
