@@ -25,9 +25,25 @@ export function isForUs({ aud, azp }: JWTPayload, us: { clientId: string; baseUr
   return azp === undefined ? audiences.length === 1 : azp === us.clientId;
 }
 
+/** Hosts of Microsoft Entra ID, which never says `email_verified`. */
+const ENTRA =
+  /^(?:login\.microsoftonline\.(?:com|us)|login\.partner\.microsoftonline\.cn|sts\.windows\.net|[a-z0-9-]+\.ciamlogin\.com)$/;
+/** Depending on how the claim was configured. */
+const YES: readonly unknown[] = [true, 1, '1', 'true'];
+
+/**
+ * Whether the provider says that the address of these claims is verified: `email_verified` (OpenID Connect Core section 5.1), or at Entra ID the optional
+ * claim `xms_edov` ("email domain owner verified"). undefined: it says neither.
+ */
+export function isVerified(issuer: string, claims: Record<string, unknown>): boolean | undefined {
+  if (claims.email_verified !== undefined) return claims.email_verified === true;
+  if (claims.xms_edov === undefined || !ENTRA.test(new URL(issuer).hostname)) return undefined;
+  return YES.includes(claims.xms_edov);
+}
+
 /**
  * The identity: issuer and `sub` in one string (a `sub` is unique at its issuer only), and the e-mail address only when
- * `email_verified` is true. Undefined when there is no usable `sub`.
+ * the provider says that it is verified. Undefined when there is no usable `sub`.
  */
 export function identityOf(
   issuer: string,
@@ -36,8 +52,11 @@ export function identityOf(
 ): ProviderIdentity | undefined {
   if (typeof sub !== 'string' || sub === '' || sub.length > MOST_SUBJECT || !/^[^\p{Cc}\p{Cs}]+$/u.test(sub))
     return undefined;
-  const { email, email_verified: verified } = claims;
+  const { email } = claims;
   const usable =
-    verified === true && typeof email === 'string' && email.length <= 254 && !/[\p{Cc}\p{Cs}]/u.test(email);
+    isVerified(issuer, claims) === true &&
+    typeof email === 'string' &&
+    email.length <= 254 &&
+    !/[\p{Cc}\p{Cs}]/u.test(email);
   return { subject: `${issuer} ${sub}`, email: usable ? email : undefined };
 }

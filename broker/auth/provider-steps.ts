@@ -6,7 +6,7 @@ import type { OidcConfig } from '../config.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import { present } from '../policy/present.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
-import { identityOf, isForUs, isPersonsToken } from './provider-identity.ts';
+import { identityOf, isForUs, isPersonsToken, isVerified } from './provider-identity.ts';
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
@@ -70,7 +70,7 @@ export function providerSteps(
           nonce: flow.nonce,
           ...us,
         });
-        const isTold = claims.email !== undefined && claims.email_verified !== undefined;
+        const isTold = claims.email !== undefined && isVerified(issuer, claims) !== undefined;
         const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
         const identity = identityOf(issuer, claims.sub, person);
         if (!identity)

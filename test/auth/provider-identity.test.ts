@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest';
+import { identityOf, isVerified } from '../../broker/auth/provider-identity.ts';
+
+const ENTRA = 'https://login.microsoftonline.com/5f1f6d0e-6f2b-4a53-9c55-3f6b1f7f0a11/v2.0';
+
+describe('whether an address is verified', () => {
+  test.each<[string, Record<string, unknown>, boolean | undefined]>([
+    ['https://id.example', { email_verified: true }, true],
+    ['https://id.example', { email_verified: 'true' }, false],
+    ['https://id.example', {}, undefined],
+    // Of others the claim of Microsoft says nothing.
+    ['https://id.example', { xms_edov: true }, undefined],
+    ['https://login.microsoftonline.com.evil.example/x/v2.0', { xms_edov: true }, undefined],
+    ['https://evil.example/login.microsoftonline.com', { xms_edov: true }, undefined],
+    [ENTRA, { xms_edov: true }, true],
+    [ENTRA, { xms_edov: 1 }, true],
+    [ENTRA, { xms_edov: '1' }, true],
+    [ENTRA, { xms_edov: 'true' }, true],
+    [ENTRA, { xms_edov: false }, false],
+    [ENTRA, { xms_edov: '0' }, false],
+    [ENTRA, { xms_edov: ['1'] }, false],
+    [ENTRA, {}, undefined],
+    ['https://acme.ciamlogin.com/5f1f6d0e/v2.0', { xms_edov: true }, true],
+    // What it says outright counts for more.
+    [ENTRA, { email_verified: false, xms_edov: true }, false],
+  ])('%s %j: %s', (issuer, claims, is) => {
+    expect(isVerified(issuer, claims)).toBe(is);
+  });
+
+  test('decides whether it is one by which an owner is known', () => {
+    const email = 'ann@acme.example';
+    const subject = `${ENTRA} s`;
+    expect(identityOf(ENTRA, 's', { email, xms_edov: '1' })).toEqual({ subject, email });
+    expect(identityOf(ENTRA, 's', { email })).toEqual({ subject, email: undefined });
+  });
+});
