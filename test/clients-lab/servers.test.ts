@@ -1,0 +1,128 @@
+/** MCP servers of others behind the broker: one that speaks stdio, by the lines of docs/platforms.md, and one of the protocol's authors with all that it has. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
+import { callOf } from '../upstream-mcp/connected.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { ROOT } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+import { ALLOW_ALL, type Organisation, startWorld, type World } from '../world/world.ts';
+import { load, withoutLab } from './installed.ts';
+
+const KEY = 'b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0';
+const page = readFileSync(join(ROOT, 'docs/platforms.md'), 'utf8');
+/** The block of the page that begins with this line. */
+const block = (fence: string): string => new RegExp(`^\`\`\`${fence} server\\n(.*?)^\`\`\``, 'ms').exec(page)![1]!;
+/** The program that a package of the lab installs. */
+const program = (name: string): string => {
+  const path = load.resolve(`${name}/package.json`);
+  const { bin } = JSON.parse(readFileSync(path, 'utf8')) as { bin: string | Record<string, string> };
+  return `${process.execPath} ${join(dirname(path), typeof bin === 'string' ? bin : Object.values(bin)[0]!)}`;
+};
+
+/** Runs a line of a shell until the file has ended, once something listens at the port. */
+async function serve(line: string, port: number, env: Record<string, string>): Promise<void> {
+  const child = spawn('bash', ['-c', `exec ${line}`], { env: { PATH: process.env.PATH!, ...env }, stdio: 'pipe' });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text));
+  afterFile(() => void child.kill());
+  const answered = async () => {
+    await fetch(`http://127.0.0.1:${port}/`).catch((error) => {
+      throw new Error(`nobody listens at ${port}: ${said}`, { cause: error });
+    });
+  };
+  await vi.waitFor(answered, { timeout: 20_000, interval: 50 });
+}
+
+describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, { timeout: 60_000 }, () => {
+  const ports = { notes: 0, everything: 0 };
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    for (const name of ['notes', 'everything'] as const) ports[name] = await freePort();
+    const own = Object.values(ports).map((port) => `127.0.0.1:${port}`);
+    world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: own.join() });
+    organisation = await world.organisation();
+  });
+
+  test('that speak stdio: a read, a write that is approved, and nothing for whoever has no key', async () => {
+    const home = newFolder();
+    mkdirSync(join(home, 'notes'));
+    writeFileSync(join(home, 'notes/today.txt'), 'Buy milk.');
+    const port = String(ports.notes);
+    const line = block('sh')
+      .replace('npx -y mcp-proxy', program('mcp-proxy'))
+      .replace('npx -y @modelcontextprotocol/server-filesystem', program('@modelcontextprotocol/server-filesystem'))
+      .replace('8090', port)
+      .replace('MCP_PROXY_API_KEY=$NOTES_KEY ', '');
+    expect(line).not.toContain('npx');
+    await serve(line, ports.notes, { HOME: home, MCP_PROXY_API_KEY: KEY });
+    const applied = await organisation.ask('POST', '/owner/governance/apply', {
+      text: block('yaml').replace('8090', port),
+      values: { 'env:NOTES_KEY': KEY },
+    });
+    expect(applied.status, applied.text).toBe(200);
+    const agent = await organisation.agent({
+      rules: [
+        { effect: 'allow', scopes: ['notes:read'] },
+        { effect: 'require_approval', scopes: ['notes:write'] },
+      ],
+      grants: { notes: { scopeList: ['notes:read', 'notes:write'] } },
+    });
+    const file = join(home, 'notes/today.txt');
+    const call = (tool: string, scope: string, data: object) =>
+      agent.act({ ...callOf(tool, scope, data), platform: 'notes' });
+    const read = await call('read_text_file', 'notes:read', { path: file });
+    expect([read.status, read.body.data?.structuredContent], read.text).toEqual([200, { content: 'Buy milk.' }]);
+    const held = await call('write_file', 'notes:write', { path: file, content: 'Buy bread.' });
+    expect(held.status, held.text).toBe(202);
+    expect(readFileSync(file, 'utf8')).toBe('Buy milk.');
+    const approved = await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    expect(approved.status, approved.text).toBe(200);
+    await expect.poll(() => readFileSync(file, 'utf8')).toBe('Buy bread.');
+    const refused = await call('write_file', 'notes:read', { path: file, content: '' });
+    expect([refused.status, refused.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
+    const stranger = await fetch(`http://127.0.0.1:${port}/mcp`, { method: 'POST', body: '{}' });
+    expect(stranger.status).toBe(401);
+  });
+
+  describe('with everything that the protocol has', () => {
+    let agent: TestAgent;
+    beforeAll(async () => {
+      const line = `${program('@modelcontextprotocol/server-everything')} streamableHttp`;
+      await serve(line, ports.everything, { PORT: String(ports.everything) });
+      const manifest = {
+        kind: 'mcp',
+        base_url: `http://127.0.0.1:${ports.everything}/mcp`,
+        scopes: { 'tools:all': ['tool *'] },
+      };
+      await organisation.platform({ id: 'tools', manifest });
+      agent = await organisation.agent({ rules: ALLOW_ALL, grants: { tools: { scopeList: ['tools:all'] } } });
+    });
+
+    test.each<[string, object, unknown]>([
+      ['echo', { message: 'hi' }, { content: [{ type: 'text', text: 'Echo: hi' }] }],
+      [
+        'get-structured-content',
+        { location: 'Chicago' },
+        expect.objectContaining({
+          structuredContent: { temperature: 36, conditions: 'Light rain / drizzle', humidity: 82 },
+        }),
+      ],
+      // It sends progress before its answer.
+      [
+        'trigger-long-running-operation',
+        { duration: 0.2, steps: 2 },
+        { content: [{ type: 'text', text: expect.stringContaining('completed') }] },
+      ],
+      ['get-tiny-image', {}, { content: expect.arrayContaining([expect.objectContaining({ type: 'image' })]) }],
+      ['get-sum', { a: 'one' }, expect.objectContaining({ isError: true })],
+    ])('%s %j', async (tool, data, answer) => {
+      const called = await agent.act(callOf(tool, 'tools:all', data));
+      expect([called.status, called.body.data], called.text.slice(0, 500)).toEqual([200, answer]);
+    });
+  });
+});
