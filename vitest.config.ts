@@ -21,7 +21,7 @@ export default defineConfig({
     globalSetup: ['test/world/build-programs.ts', 'test/world/migrated-database.ts'],
     setupFiles: ['test/world/each-file.ts'],
     reporters: ['default', new LeftOut(asked ? [] : long), new SecondAttempts()],
-    // A rare race is listed at the end of the run, to be mended, and stops nobody's landing.
+    // A rare race is listed at the end of the run, to be fixed, and stops nobody's landing.
     retry: process.env.CI ? 1 : 0,
     ...(process.env.CI && { sequence: { sequencer: LongestFirst } }),
     exclude: [...configDefaults.exclude, ...ON_DEMAND, ...(asked ? [] : long)],

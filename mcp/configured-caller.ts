@@ -39,7 +39,7 @@ export function configuredCaller(
 }
 
 /**
- * The same as a value of `X-Svc-Caller`, made anew each time.
+ * The same as a value of `X-Svc-Caller`, made again each time.
  *
  * @throws CallerProblem when a person is named who cannot stand in a header; what it returns throws it, too
  */

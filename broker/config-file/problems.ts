@@ -16,7 +16,7 @@ export type Source = {
   locate(path: Path, at?: 'key'): { line: number; column: number } | undefined;
 };
 
-/** Nobody mends more than this at once, and a file that is no YAML at all has a problem a line. */
+/** Nobody fixes more than this at once, and a file that is no YAML at all has a problem a line. */
 const MOST_PROBLEMS = 50;
 
 /** Gives findings their lines, in the order of the file, at most 50. */

@@ -36,7 +36,7 @@ const GONE: Readonly<Record<string, string>> = {
   account_inactive: 'the app was removed from the workspace',
   invalid_auth: 'the token is not valid',
 };
-/** Errors that a person has to mend, in our words. */
+/** Errors that a person has to repair, in our words. */
 const MENDABLE: Readonly<Record<string, string>> = {
   not_in_channel: 'add the app to the channel: /invite @app',
   missing_scope: 'the app lacks the scope chat:write',

@@ -9,7 +9,7 @@ import { recipientsOf } from './recipients.ts';
 import { repositoryOf } from './repos.ts';
 import { toolOf } from './tool-endpoint.ts';
 
-/** Whoever writes to more at once does so for the first time each time: each is a row that is kept for good. */
+/** Whoever writes to more in one call does so for the first time each time: each is a row that is never deleted. */
 export const MOST_RECIPIENTS = 100;
 
 /** `value`: with its platform, so that it tells one deed of this kind from every other. */

@@ -30,7 +30,7 @@ let passed = 0;
 /**
  * Counts the bytes of buffers that were read from a socket and passed on, and frees them now and then by a collection of young
  * objects, which takes a millisecond. A buffer is a small object for V8 and its bytes are outside of the heap, so V8 itself lets
- * 100 MB of them gather, and then collects everything.
+ * 100 MB of them have accumulated, and then collects everything.
  */
 export function countPassedBuffer(bytes: number): void {
   passed += bytes;

@@ -5,9 +5,9 @@ import { ALL_PLATFORMS } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { readAgentsStopped } from './agents-stopped.ts';
+import { batchLoader } from './batch-loader.ts';
 import { prepareFacts, prepareFactVersions, type Question } from './facts.ts';
 import { FACTS_COLUMNS, type FactsRow, type FactsScope } from './facts-columns.ts';
-import { gather } from './gather.ts';
 import type { Store } from './store.ts';
 
 /**
@@ -82,7 +82,7 @@ function readerOf(
   const one = prepareFacts(store.db, which, { many: false, scope });
   const readEach = (asked: readonly Asked[]) => Promise.all(asked.map((question) => store.read(one, question)));
   const readMany = manyReader(store, which, scope);
-  return gather(async (asking: readonly Asking[]) => {
+  return batchLoader(async (asking: readonly Asking[]) => {
     const asked = asking.map((each) => each.asked);
     const known = asked.map((question) => memory.recall(question, scope));
     const answer = readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));

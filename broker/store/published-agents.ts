@@ -1,6 +1,6 @@
 /** Whether an agent is public: read each time, for arbitrary agent ids. */
 import { type Kysely, sql } from 'kysely';
-import { gather } from './gather.ts';
+import { batchLoader } from './batch-loader.ts';
 import type { Schema } from './schema.ts';
 import { prepare, type Store } from './store.ts';
 
@@ -23,7 +23,7 @@ export function publishedReader(store: Store): PublishedReader {
     const found = new Set((await store.read(many, { agents })).map(([agentId]) => agentId));
     return agents.map((agent) => found.has(agent));
   };
-  return gather(
+  return batchLoader(
     (agents) =>
       store.dialect === 'sqlite' || agents.length === 1 ? Promise.all(agents.map(isPublished)) : readMany(agents),
     MOST_QUESTIONS,

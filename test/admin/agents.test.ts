@@ -119,11 +119,11 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
 
   test('a move that cannot be recorded is not made', async () => {
     const agent = await organisation.agent();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {}), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
   });

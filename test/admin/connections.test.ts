@@ -148,7 +148,7 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
     }
   });
 
-  test('a connection that a grant names stays; of an agent that is stopped for good it goes', async () => {
+  test('a connection that a grant names stays; of a revoked agent it goes', async () => {
     const { id } = (await connect({ label: 'named' })).body;
     const agent = await organisation.agent({ name: 'user of it', grants: { demo: { connection_id: id } } });
     const refused = await ask('DELETE', `/owner/connections/${id}`);
@@ -228,7 +228,7 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       .body;
     await fresh.ask('POST', `/owner/connections/${id}/secret`, { secret: SECOND });
     await fresh.ask('POST', `/owner/connections/${id}/test`);
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       const body = { platform: 'demo', label: 'n', secret: FIRST };
       expectEnvelope(await fresh.ask('POST', '/owner/connections', body), 503, 'audit_unavailable');
@@ -237,7 +237,7 @@ describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
       expectEnvelope(await fresh.ask('POST', `/owner/connections/${id}/secret`, secret), 503, 'audit_unavailable');
       expectEnvelope(await fresh.ask('POST', `/owner/connections/${id}/test`), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     const { connections } = (await fresh.ask('GET', '/owner/connections')).body;
     expect(connections).toEqual([expect.objectContaining({ id, label: 'm', revision: 2 })]);

@@ -157,11 +157,11 @@ describe.each(STORES)(`a demo with the sandbox on %s${postgresNote}`, (store) =>
 
   test('where it cannot be put on record, nothing is called', async () => {
     const before = await rows();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await demo(), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect(await rows()).toEqual(before);
   });

@@ -164,11 +164,11 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
   });
 
   test('that cannot be recorded changes nothing', async () => {
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await apply(), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
     expect((await apply()).body.changes).not.toEqual([]);

@@ -68,11 +68,11 @@ describe.each(STORES)(`agents that are handed over on %s${postgresNote}`, (store
     expectEnvelope(await handOver({ ...between, to: between.from }), 400, 'invalid_request');
     expectEnvelope(await handOver({ ...between, agents: [] }), 400, 'invalid_request');
     expectEnvelope(await handOver({ ...between, agents: [mine.agentId, theirs.agentId] }), 409, 'conflict');
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await handOver(between), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect(await ownersOf()).toMatchObject({ mine: organisation.owner.id, theirs: bob.id });
     expect((await handOver(between)).status).toBe(200);

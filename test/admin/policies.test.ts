@@ -185,7 +185,7 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
     expect(body.warnings[1]).toContain('Did you mean "demo"?');
   });
 
-  test('an assignment: what is none, and what is stopped for good', async () => {
+  test('an assignment: what is none, and what is revoked', async () => {
     const agent = await organisation.agent();
     const assign = (policy: unknown, id = agent.id) => post(`/owner/agents/${id}/policy`, { policy });
     const theirs = (await other.ask('POST', '/owner/policies', { name: 'theirs', rules: ALLOW })).body;
@@ -232,7 +232,7 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
   test('what cannot be recorded is not changed', async () => {
     const agent = await organisation.agent();
     const { id } = (await post('/owner/policies', { name: 'unrecorded', rules: ALLOW })).body;
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       for (const [path, body] of [
         ['/owner/policies', { name: 'unmade', rules: ALLOW }],
@@ -242,7 +242,7 @@ describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
       ] as const)
         expectEnvelope(await post(path, body), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await organisation.ask('GET', `/owner/policies/${id}`)).body).toMatchObject({ version: 1, agents: 0 });
     expectEnvelope(await organisation.ask('GET', '/owner/policies/unmade'), 404, 'not_found');

@@ -118,7 +118,7 @@ describe.each(STORES)(`numbers about calls on %s${postgresNote}`, (store) => {
   test.each(['day', 'week', 'month', 'year'])(
     'counted once, however often and by how many at a time: range %s',
     async (range) => {
-      // The clock stands anew for each test, and one call was made in its future.
+      // The clock is set again for each test, and one call was made in its future.
       world.clock.skewMs += 6 * 60_000;
       await Promise.all([count(), count(), count()]);
       await count();

@@ -375,7 +375,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent({ name: 'unrecorded' });
     const { authorization } = await authorize(agent.agentId);
     const before = await sentCredential(agent);
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await sendTo(agent.id, authorization), 503, 'audit_unavailable');
       const asked = await organisation.ask('POST', '/owner/secret-authorizations', {
@@ -385,7 +385,7 @@ describe.each(ONE_STORE)(`sealed secrets on %s${postgresNote}`, (store) => {
       });
       expectEnvelope(asked, 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect(await sentCredential(agent)).toBe(before);
     expect((await organisation.ask('GET', '/owner/secret-authorizations')).text).not.toContain('never');

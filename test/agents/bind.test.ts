@@ -340,7 +340,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
     const token = await newToken(agent.id);
     const { bind_secret, id } = await invite({ agent_name: `unrecorded ${store}` });
     const keys = makeKeyPair();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await bind(token, keys), 503, 'audit_unavailable');
       expectEnvelope(await bindInvite(bind_secret, makeKeyPair()), 503, 'audit_unavailable');
@@ -350,7 +350,7 @@ describe.each(ONE_STORE)(`binding on %s${postgresNote}`, (store) => {
       expectEnvelope(inviting, 503, 'audit_unavailable');
       expectEnvelope(await organisation.ask('DELETE', `/owner/invites/${id}`), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     agent.keys = keys;
     expect((await agent.act(READ)).status).toBe(401);

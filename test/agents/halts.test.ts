@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       expect((await listed()).status).toBe('active');
     });
 
-    test('suspended, revoked, deleted, each on record; what is over for good stays over', async () => {
+    test('suspended, revoked, deleted, each on record; what is revoked stays revoked', async () => {
       const agent = await newAgent();
       expect((await agent.get('/v1/agents/me')).body).toMatchObject({ agent_status: 'active' });
       await move(agent, 'suspend');

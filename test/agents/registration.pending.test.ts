@@ -223,12 +223,12 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
 
   test('what the claim cannot put on record does not happen: the key is there still, and the agent pending', async () => {
     const newcomer = await approved();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await claim(newcomer), 503, 'audit_unavailable');
       expectEnvelope(await owner('revoke', newcomer), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await listed(newcomer)).status).toBe('pending');
     expect((await claim(newcomer)).status).toBe(200);
@@ -310,11 +310,11 @@ describe.each(ONE_STORE)(`a registered agent before it has its key, on %s${postg
     test('stays pending while that cannot be recorded, and is not forgotten before it is', async () => {
       const newcomer = await approved();
       world.clock.skewMs = 72 * HOUR_MS;
-      const mend = await refuseAuditRows(world);
+      const repair = await refuseAuditRows(world);
       try {
         await sweep();
       } finally {
-        await mend();
+        await repair();
       }
       expect((await listed(newcomer)).status).toBe('pending');
       await refused(newcomer);

@@ -240,11 +240,11 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('RG-03 the key is gone before it is sent: when that cannot be recorded, it is there still', async () => {
     const { token } = await approved();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await claim(token), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await claim(token)).status).toBe(200);
     expectEnvelope(await claim(token), 410, 'key_gone');
@@ -352,12 +352,12 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       status === 'approved' ? 1 : 0,
     );
     const next = await registered();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       for (const verb of ['approve', 'reject'])
         expectEnvelope(await decide(verb, next.token), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await statusOf(next.token)).body.status).toBe('pending');
     expect((await organisation.ask('GET', '/owner/agents')).text).not.toContain(next.agentId);

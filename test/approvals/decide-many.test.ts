@@ -159,12 +159,12 @@ describe.each(STORES)(`several held calls on %s${postgresNote}`, (store) => {
 
   test('what cannot be recorded is not decided, and says so', async () => {
     const items = await hold(2);
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       const answer = await decide('approve', items);
       expect(outcomes(answer)).toEqual(['not_decided', 'not_decided']);
     } finally {
-      await mend();
+      await repair();
     }
     expect(made()).toBe(0);
     expect(outcomes(await decide('approve', items))).toEqual(['approved', 'approved']);

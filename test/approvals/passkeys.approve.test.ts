@@ -82,11 +82,11 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
   test('a decision that cannot be recorded is not made, and uses nothing up', async () => {
     const id = await hold();
     const response = await assertionFor(world, id, key);
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       await refused(id, () => signFinish(world, response), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     const answer = await signFinish(world, response);
     expect(answer.status, answer.text).toBe(200);

@@ -137,11 +137,11 @@ describe.each(STORES)(`counters of passkeys on %s${postgresNote}`, (store) => {
     expect((await approveWith(world, await hold(), key)).status).toBe(200);
     const id = await hold();
     const response = await assertionFor(world, id, key, { counter: 1 });
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       await refused(id, () => signFinish(world, response), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     await refused(id, () => signFinish(world, response), 400, 'counter_regression');
     expect(await events('passkey_counter_regression')).toHaveLength(1);

@@ -162,11 +162,11 @@ describe.each(ONE_STORE)(`deciding by passkey on %s${postgresNote}`, (store) => 
   test('a decision that cannot be recorded is not made, and uses nothing up', async () => {
     const id = await hold();
     const response = await assertion(world, 'deny', key, { id });
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       await refused(id, () => assertFinish(world, 'deny', response), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect((await assertFinish(world, 'deny', response)).status).toBe(200);
   });

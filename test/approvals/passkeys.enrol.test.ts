@@ -181,12 +181,12 @@ describe.each(ONE_STORE)(`enrolling passkeys on %s${postgresNote}`, (store) => {
     await enrol(world, organisation);
     const response = made().create(await begin());
     const [{ id } = {}] = await own();
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       expectEnvelope(await finish(response), 503, 'audit_unavailable');
       expectEnvelope(await organisation.ask('DELETE', `/owner/passkeys/${id}`), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     expect(await own()).toHaveLength(1);
     expect((await finish(response)).status).toBe(200);

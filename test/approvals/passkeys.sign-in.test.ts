@@ -181,11 +181,11 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
 
   test('a counter that goes back: nobody is signed in, the passkey is disabled, and that is on record', async () => {
     expect((await signInWith(world, key)).status).toBe(200);
-    const mend = await refuseAuditRows(world);
+    const repair = await refuseAuditRows(world);
     try {
       refused(await signInWith(world, key, { counter: 1 }), 503, 'audit_unavailable');
     } finally {
-      await mend();
+      await repair();
     }
     refused(await signInWith(world, key, { counter: 1 }), 400, 'counter_regression');
     expect(await own()).toMatchObject([{ status: 'disabled' }]);

@@ -105,7 +105,7 @@ describe('a file', () => {
     expect(indexes()).toEqual(Array.from({ length: 12 }, (_, at) => at));
   });
 
-  test('of a store that was restored: other rows have these indexes, and the file of before is put aside', async () => {
+  test('of a store that was restored: other rows have these indexes, and the earlier file is kept under another name', async () => {
     await deliver(batchOf(0, 6));
     const idAt = async (index: number) => `other-${index}`;
     await deliver(

@@ -148,7 +148,7 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
       'audit_unavailable',
       expect.stringContaining('may be in force'),
     ]);
-    lossy.mend();
+    lossy.repair();
     const { db } = world.running.broker.store;
     expect(await db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
     const again = await agent.act(held, { 'idempotency-key': 'k' });

@@ -87,7 +87,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 403 on %s${postgresNote}`, (s
     await passes(agent);
   });
 
-  test('agent_revoked: for good, and by expiry', async () => {
+  test('agent_revoked: by an owner, and by expiry', async () => {
     const agent = await allowed();
     await passes(agent);
     await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});

@@ -171,7 +171,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
-  let mend: (() => Promise<void>) | undefined;
+  let repair: (() => Promise<void>) | undefined;
   beforeAll(async () => {
     world = await startWorld(store);
     organisation = await world.organisation();
@@ -179,8 +179,8 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     agent = await organisation.agent({ rules: RULES });
   });
   afterEach(async () => {
-    await mend?.();
-    mend = undefined;
+    await repair?.();
+    repair = undefined;
   });
 
   function unavailable(answer: Answer, error: string): void {
@@ -198,18 +198,18 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
   ])('BD-07 C10 %s that cannot be recorded: 503, and nothing happened', async (_name, call, otherwise) => {
     const { db } = world.running.broker.store;
     const before = await db.selectFrom('approvals').select('id').execute();
-    mend = await refuseAuditRows(world);
+    repair = await refuseAuditRows(world);
     const answer = await withoutCalls(world, () => agent.act(call));
     unavailable(answer, 'audit_unavailable');
     expect(answer.body.detail).toContain('nothing was sent');
     expect(await db.selectFrom('approvals').select('id').execute()).toEqual(before);
-    await mend();
-    mend = undefined;
+    await repair();
+    repair = undefined;
     expect((await agent.act(call)).status).toBe(otherwise);
   });
 
   test('BD-07 a read whose outcome cannot be recorded was made, and is withheld', async () => {
-    mend = await refuseAuditRows(world);
+    repair = await refuseAuditRows(world);
     world.upstream.seen.length = 0;
     const answer = await agent.act({ ...READ, endpoint: '/items/withheld' });
     unavailable(answer, 'audit_unavailable');
@@ -219,7 +219,7 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
   });
 
   test('C11 a write whose outcome cannot be recorded is withheld; after a restart its row says so, signed, and it is not repeated', async () => {
-    mend = await refuseAuditRows(world, 'final');
+    repair = await refuseAuditRows(world, 'final');
     world.upstream.seen.length = 0;
     const answer = await agent.act(WRITE, { 'idempotency-key': 'lost' });
     unavailable(answer, 'audit_unavailable');
@@ -227,8 +227,8 @@ describe.each(ONE_STORE)(`POST /v1/actions answers 503 on %s${postgresNote}`, (s
     const again = await agent.act(WRITE, { 'idempotency-key': 'lost' });
     expectEnvelope(again, 409, 'idempotency_in_progress');
     expect(again.headers.get('retry-after')).toBe('2');
-    await mend();
-    mend = undefined;
+    await repair();
+    repair = undefined;
     await world.restart();
     const { db } = world.running.broker.store;
     const row = (await listAuditRows(db, organisation.id, { limit: 50 })).find(({ id }) => id === again.body.audit_id)!;

@@ -249,14 +249,14 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
   test('a call that was made and could not be recorded keeps its key: it is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();
-    const mend = await refuseAuditRows(world, 'final');
+    const repair = await refuseAuditRows(world, 'final');
     try {
       expectEnvelope(await agent.act(WRITE, key), 503, 'audit_unavailable');
       expect(world.upstream.seen).toHaveLength(1);
       const again = await agent.act(WRITE, key);
       expect([again.status, again.body.error], again.text).toEqual([409, 'idempotency_in_progress']);
     } finally {
-      await mend();
+      await repair();
     }
     expect((await agent.act(WRITE, key)).status).toBe(409);
     expect(world.upstream.seen).toHaveLength(1);

@@ -119,7 +119,7 @@ describe('agent-broker add', () => {
       const refused = await json(...refuses);
       expect([refused.code, refused.stdout]).toEqual([1, '']);
       expect(refused.stderr).toMatch(/refused the credential[\s\S]*Nothing was kept/);
-      // Made anew, so that nothing of the first attempt was left.
+      // Made again, so that nothing of the first attempt was left.
       const added = await json(200, says);
       upstream.answer = undefined;
       expect(added.code, added.stderr).toBe(0);

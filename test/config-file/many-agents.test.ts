@@ -1,7 +1,7 @@
 /** Files of thousands of agents: they fit, and whoever else is asking goes on being answered while they are read and applied. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Governance } from '../../broker/config-file/governance.ts';
-import { withGovernance } from '../../broker/config-file/parse-aside.ts';
+import { withGovernance } from '../../broker/config-file/parse-off-thread.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
 import { applyFile } from '../../broker/config-plan/apply.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';

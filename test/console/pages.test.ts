@@ -58,7 +58,7 @@ describe.skipIf(withoutChromium)(
         expect((await triage.act(READ)).status).toBe(200);
       });
 
-      test('revoking is for good, and says so before', async () => {
+      test('revoking cannot be undone, and says so before', async () => {
         const doomed = await organisation.agent({ name: 'doomed' });
         await go(`/console/agents/${doomed.agentId}`);
         await page.click('.page-head [data-verb="revoke"]');

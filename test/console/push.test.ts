@@ -157,7 +157,7 @@ describe.skipIf(withoutChromium)(
       await page.command('Target.sendMessageToTarget', { sessionId, message });
     };
 
-    test('a subscription that the browser made anew takes the place of the old one, and one that was removed does not come back', async () => {
+    test('a subscription that the browser made again takes the place of the old one, and one that was removed does not come back', async () => {
       const [old, made] = [subscribe(service), subscribe(service)];
       const { body } = await organisation.ask('POST', '/owner/push-subscriptions', {
         ...old.json,

@@ -48,7 +48,7 @@ describe.skipIf(withoutChromium)(
       await says(page, words);
       const became = `document.querySelector('${card(id)} .became')`;
       expect(await page.value(`${became}.dataset.kind`)).toBe('wait');
-      // As the page behind the link does: without its words nobody knows what to mend.
+      // As the page behind the link does: without its words nobody knows what to repair.
       if (status >= 400) expect(await page.value(`${became}.innerText`)).toContain('The platform says: “no⟦U+202E⟧on”');
       await go('/console/activity?result=allowed');
       await page.until(`document.querySelector('#activity .row') !== null`);

@@ -76,7 +76,7 @@ describe('SS-06 rebinding', () => {
     expect([asked(), upstream.connections()]).toEqual([3, 2]);
   });
 
-  it('SS-04 the far end is judged again, and must be one that was resolved', () => {
+  it('SS-04 the peer is judged again, and must be one that was resolved', () => {
     const options = {
       target: { ok: true, host: 'up.test', port: 443, listed: 'no' } as const,
       rules: { allowPrivate: new Set<string>(), own: [] },

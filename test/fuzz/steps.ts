@@ -13,7 +13,7 @@ export function step<Model extends object, Real>(
 }
 
 /**
- * @param begin makes a model and what it is a model of, anew for each sequence
+ * @param begin makes a model and what it is a model of, for each sequence
  * @param after what holds after each step
  * @param end what holds at the end of a sequence
  */

@@ -327,7 +327,7 @@ test('100 MB are pushed whole, in chunks and in one piece, and nothing is kept',
     git(bare, 'update-ref', '-d', `refs/heads/agent/${branch}`);
     git(bare, 'gc', '-q', '--prune=now');
   }
-  // V8 lets 64 MiB of bytes that are no longer used gather before it collects them.
+  // V8 lets 64 MiB of bytes that are no longer used accumulate before it collects them.
   expect(most).toBeLessThan(96 * MIB);
   expect(given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
   const again = await clone(agent, 'acme/app');

@@ -426,12 +426,12 @@ describe('a store that fails after the advertisement (503)', () => {
       failing ??= fail();
       return failing;
     });
-    const mend = async () => {
+    const repair = async () => {
       await (await failing)?.();
       failing = undefined;
     };
     const fetched = await runGit(['clone', '-q', remote, 'new']);
-    await mend();
+    await repair();
     expect(fetched.code).not.toBe(0);
     expect(fetched.stderr).toContain(`fatal: remote error: agent-broker: ${said}`);
     for (const postBuffer of ['1048576', '65536']) {
@@ -439,7 +439,7 @@ describe('a store that fails after the advertisement (503)', () => {
         folder,
         config: { 'http.postBuffer': postBuffer },
       });
-      await mend();
+      await repair();
       expect(pushed.code).not.toBe(0);
       expect(pushed.stderr).toContain(`remote: agent-broker: ${said}`);
     }

@@ -57,13 +57,13 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
     const back = new Promise<void>((resolve, reject) => {
       vi.spyOn(world.running.broker.log, 'warn').mockImplementation((...[, words]: unknown[]) => {
         if (!String(words).startsWith('could not store refreshed tokens') || ++inVain !== 6) return;
-        cut.mend().then(resolve, reject);
+        cut.repair().then(resolve, reject);
       });
     });
     const waiting = agent.act(READ);
     await Promise.race([back, waiting]);
     await waiting;
-    if (inVain < 6) await cut.mend();
+    if (inVain < 6) await cut.repair();
     const answer = await agent.act(READ);
     expect([answer.status, refreshes(server).length], answer.text).toEqual([200, 1]);
     expect(inVain).toBeGreaterThanOrEqual(6);

@@ -47,11 +47,11 @@ describe.each(ONE_STORE)(`a consent that fails half way on %s${postgresNote}`, (
     async (kind) => {
       const { client, browser, page } = await asking();
       const before = [await listed(), await agents(), await events()];
-      const mend = await refuseOAuthRecords(world, kind);
+      const repair = await refuseOAuthRecords(world, kind);
       for (let turn = 0; turn < 2; turn++)
         expect((await askConsent(browser, page, 'decision', allow())).status).toBeGreaterThanOrEqual(500);
       expect([await listed(), await agents(), await events()]).toEqual(before);
-      await mend();
+      await repair();
       const { status, body } = await askConsent(browser, page, 'decision', allow());
       expect(status).toBe(200);
       expect([await listed(), await agents(), await events()]).toEqual(before.map((count) => count + 1));

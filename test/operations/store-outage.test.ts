@@ -34,7 +34,7 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     const { db } = world.running.broker.store;
     const lines = linesOf(world);
     await cut?.cut();
-    const show = cut ? cut.mend : await hideTables(db);
+    const show = cut ? cut.repair : await hideTables(db);
     for (const answer of [
       await withoutCalls(world, () => agent.act(READ)),
       await agent.get('/v1/agents/me'),

@@ -32,7 +32,7 @@ export async function breakWork(
   try {
     work.resume();
     await pause(WORKS_FIRST_MS);
-    const mend = await breaking();
+    const repair = await breaking();
     const began = performance.now();
     let told = false;
     while (performance.now() - began < lastsMs || (isTold && !told && performance.now() - began < 10_000)) {
@@ -52,10 +52,10 @@ export async function breakWork(
       await work.pause();
       await stopped(child);
       scene.reader.release();
-      await mend();
+      await repair();
       child = await serving(spawn());
       work.resume();
-    } else await mend();
+    } else await repair();
     if (isTold) {
       if (!told) throw new Error('/readyz answers 200 though nothing can be stored');
       ledger.check('/readyz says 503 while nothing can be stored');

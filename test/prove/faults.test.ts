@@ -151,7 +151,7 @@ const FAULTS: Record<string, Fault> = {
         await wire.cut();
         return async () => {
           await standby.promote();
-          await wire.mend(standby.urlOf('broker'));
+          await wire.repair(standby.urlOf('broker'));
         };
       };
       return { environment: { DATABASE_URL: wire.url }, breaking };
@@ -278,7 +278,7 @@ const FAULTS: Record<string, Fault> = {
       if (!disk) throw new Error('a C compiler on Linux is needed: cc');
       const breaking = async () => {
         disk.fail();
-        return async () => disk.mend();
+        return async () => disk.repair();
       };
       return { environment: disk.environment, breaking };
     },

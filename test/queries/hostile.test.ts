@@ -154,7 +154,7 @@ describe.each(ONE_STORE)(`the store is away on %s${postgresNote}`, (store) => {
     expectYes(await everyone());
     const { db } = world.running.broker.store;
     await cut?.cut();
-    const show = cut ? cut.mend : await hideTables(db);
+    const show = cut ? cut.repair : await hideTables(db);
     for (const answer of await everyone()) {
       expectProblem(answer, 503, 'store_unavailable');
       expect([answer.headers.get('retry-after'), answer.headers.get('x-request-id')]).toEqual(['5', 'r-1']);

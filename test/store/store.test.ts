@@ -407,7 +407,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await orphans()).toEqual([intent]);
   });
 
-  test('a statement with more parameters than the store takes is refused for good, and not tried again', async () => {
+  test('a statement with more parameters than the store takes is refused, and not retried', async () => {
     const ids = Array.from({ length: 70_000 }, (_, i) => `${i}`);
     const asked = store.db.selectFrom('organisations').select('id').where('id', 'in', ids).execute();
     const error = await asked.catch((thrown: unknown) => thrown);

@@ -11,7 +11,7 @@ const disk = failingSync();
 test.runIf(disk)(
   `ST-09 while syncs fail nothing is sent, and no row that was answered for is lost, not by a kill either${disk ? '' : ' (skipped: no compiler here)'}`,
   async () => {
-    const { environment: broken, fail, mend } = disk!;
+    const { environment: broken, fail, repair } = disk!;
     const world = await startWorld('sqlite');
     const organisation = await world.demoOrganisation();
     const agent = await organisation.agent();
@@ -34,7 +34,7 @@ test.runIf(disk)(
     expect(sent()).toEqual(['before']);
     const health = await send(`${agent.baseUrl}/health`, {});
     expect([health.status, health.body.status]).toEqual([503, 'unavailable']);
-    mend();
+    repair();
     await expect.poll(async () => (await change('after')).status, { timeout: 15_000 }).toBe(200);
     const made = sent();
     expect(new Set(made)).toEqual(new Set(['before', 'after']));

@@ -242,9 +242,9 @@ describe.each(ONE_STORE)(`MC-04 tools that change, on %s${postgresNote}`, (store
 
   test('what cannot be noted is not called, and the call has its end', async () => {
     mcp.tools[0]!.description = 'Other words';
-    const mend = await refuseTools(world);
+    const repair = await refuseTools(world);
     const answer = await agent.act(SEARCH);
-    await mend();
+    await repair();
     expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([
       502,
       'tools_unknown',

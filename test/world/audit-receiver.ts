@@ -12,7 +12,7 @@ export type AuditReceiver = Upstream & {
   waitFor(count: number, timeoutMs?: number): Promise<CameRow[]>;
   /** Answers this status from now on; 204 at first. */
   status: number;
-  /** Begins anew. */
+  /** Begins again. */
   forget(): void;
   /** For an organisation whose platform this is. */
   platform: { manifest: { base_url: string } };

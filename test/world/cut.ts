@@ -9,7 +9,7 @@ export type Cut = {
   /** Ends every connection, and refuses new ones. */
   cut(): Promise<void>;
   /** Connections come through again; to another server, where a URL is given. */
-  mend(to?: string): Promise<void>;
+  repair(to?: string): Promise<void>;
   /** Keeps every connection open and passes nothing on, as a server that hangs; `thaw` passes everything on. */
   freeze(): void;
   thaw(): void;
@@ -52,7 +52,7 @@ export async function startCut(url: string): Promise<Cut> {
   return {
     url: through.href,
     cut,
-    mend: async (to) => {
+    repair: async (to) => {
       if (to !== undefined) target = new URL(to);
       await listen(port);
     },

@@ -9,7 +9,7 @@ export type FailingSync = {
   /** For the process. */
   environment: Record<string, string>;
   fail(): void;
-  mend(): void;
+  repair(): void;
 };
 
 /** Undefined where there is no compiler, or no Linux. CI must have both. */
@@ -28,6 +28,6 @@ export function failingSync(how: 'broken' | 'slow' = 'broken'): FailingSync | un
   return {
     environment: { LD_PRELOAD: library, FAILING_SYNC: switchFile, ...(how === 'slow' && { SLOW_SYNC: '1' }) },
     fail: () => writeFileSync(switchFile, ''),
-    mend: () => rmSync(switchFile),
+    repair: () => rmSync(switchFile),
   };
 }

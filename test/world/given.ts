@@ -61,7 +61,7 @@ function standIn<T extends object>(current: () => T | undefined): T {
     get: (_, key) => {
       const made = now();
       const value = Reflect.get(made, key);
-      // Bound, because what is private to a class is not to be had through a proxy.
+      // Bound, because what is private to a class cannot be reached through a proxy.
       return typeof value === 'function' ? value.bind(made) : value;
     },
     set: (_, key, value) => Reflect.set(now(), key, value),

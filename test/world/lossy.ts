@@ -10,7 +10,7 @@ export type Lossy = {
    * and every other connection, until mended.
    */
   loseAnswerTo(text: string, options?: { andAllThatFollows: boolean }): void;
-  mend(): void;
+  repair(): void;
   /** How many answers were lost so far. */
   lost(): number;
 };
@@ -74,7 +74,7 @@ export async function startLossy(url: string): Promise<Lossy> {
       wanted = text;
       isLast = andAllThatFollows;
     },
-    mend: () => {
+    repair: () => {
       isAway = false;
     },
     lost: () => lost,

@@ -1,7 +1,7 @@
 /** Governance as code, for the command line: what a file would change, and changing it. */
 import { z } from 'zod';
 import type { Governance } from '../../../config-file/governance.ts';
-import { withGovernance } from '../../../config-file/parse-aside.ts';
+import { withGovernance } from '../../../config-file/parse-off-thread.ts';
 import { formatProblem, type Problem } from '../../../config-file/problems.ts';
 import { listApplies, MAX_FILE_CHARACTERS, readFileBefore } from '../../../config-plan/applies.ts';
 import { applyGovernance } from '../../../config-plan/apply-recorded.ts';

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { gather } from '../../broker/store/gather.ts';
+import { batchLoader } from '../../broker/store/batch-loader.ts';
 
-/** A gatherer whose questions are answered when the test says so. */
-function gathering(most = 64) {
+/** A batch loader whose requests are answered when the test says so. */
+function loading(most = 64) {
   const groups: { asked: readonly number[]; answer(): void; fail(error: Error): void }[] = [];
-  const ask = gather<number, string>(
+  const ask = batchLoader<number, string>(
     (asked) =>
       new Promise((resolve, reject) => {
         groups.push({ asked, answer: () => resolve(asked.map((one) => `answer to ${one}`)), fail: reject });
@@ -17,7 +17,7 @@ function gathering(most = 64) {
 
 describe('questions that come at the same time', () => {
   test('go out together, and each gets its own answer', async () => {
-    const { ask, groups } = gathering();
+    const { ask, groups } = loading();
     const asking = Promise.all([ask(1), ask(2), ask(3)]);
     await setImmediate();
     expect(groups.map(({ asked }) => asked)).toEqual([[1, 2, 3]]);
@@ -26,7 +26,7 @@ describe('questions that come at the same time', () => {
   });
 
   test('wait for the question under way, and then go at once', async () => {
-    const { ask, groups } = gathering();
+    const { ask, groups } = loading();
     const first = ask(1);
     await setImmediate();
     const later = Promise.all([ask(2), ask(3)]);
@@ -41,7 +41,7 @@ describe('questions that come at the same time', () => {
   });
 
   test('are never more in one than there may be', async () => {
-    const { ask, groups } = gathering(2);
+    const { ask, groups } = loading(2);
     const asking = Promise.all([1, 2, 3, 4, 5].map(ask));
     for (const size of [2, 2, 1]) {
       await setImmediate();
@@ -52,7 +52,7 @@ describe('questions that come at the same time', () => {
   });
 
   test('fail together, and the next ones are asked all the same', async () => {
-    const { ask, groups } = gathering();
+    const { ask, groups } = loading();
     const asking = Promise.allSettled([ask(1), ask(2)]);
     await setImmediate();
     const later = ask(3);

@@ -9,7 +9,7 @@ const UNDER_LOAD = 4;
  * @param answerAll returns the results in the order of the requests
  * @param most requests in one batch
  */
-export function gather<Asked, Answer>(
+export function batchLoader<Asked, Answer>(
   answerAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>,
   most: number,
 ): (asked: Asked) => Promise<Answer> {
