@@ -9,12 +9,14 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import { isProblem } from '../oauth-client/problem.ts';
+import { StoredFlow } from '../oauth-client/stored-flow.ts';
+import { scopesWanted } from '../oauth-client/wanted-scopes.ts';
 import type { People } from '../people/people.ts';
 import type { SignIns } from '../people/sign-in.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { findAgent } from '../store/agents.ts';
 import { findOrganisation } from '../store/organisations.ts';
-import { addPersonTokens, findObtainedTokens, isPerson } from '../store/people.ts';
+import { addPersonTokens, findObtainedTokens, isPerson, listPersonTokens } from '../store/people.ts';
 import { findConsentOfState, putConsentFlow, useConsentFlow } from '../store/person-consents.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { PersonConsentTable } from '../store/tables/people.ts';
@@ -27,17 +29,7 @@ export type Consenting = Connecting & { people: People; signIns: SignIns };
 
 const Flow = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('sign_in'), state: z.string(), nonce: z.string(), verifier: z.string() }),
-  z.strictObject({
-    kind: z.literal('platform'),
-    kept: z.strictObject({
-      verifier: z.string(),
-      nonce: z.string().nullable(),
-      server: z.string(),
-      clientId: z.string(),
-      redirectUri: z.string(),
-      scopes: z.array(z.string()),
-    }),
-  }),
+  z.strictObject({ kind: z.literal('platform'), kept: StoredFlow }),
 ]);
 type Flow = z.infer<typeof Flow>;
 
@@ -139,12 +131,15 @@ async function toPlatform(
   consent: PersonConsentTable,
   browserHash: string,
 ): Promise<string> {
-  const { connection, manifest } = await loadForPeople(services.broker, consent);
-  const begun = await services.oauth.authorize(connection, manifest, []);
+  const { broker } = services;
+  const { connection, manifest } = await loadForPeople(broker, consent);
+  const { organisation_id: organisationId, platform_id: platformId, person_id: personId } = consent;
+  const place = { organisationId, platformId, connectionId: connection.id, personId };
+  const given = await listPersonTokens(broker.store.db, place);
+  const begun = await services.oauth.authorize(connection, manifest, given.flatMap(scopesWanted));
   if (isProblem(begun)) throw new ChangeRefused('upstream_unreachable', begun.detail);
   const { kept, stateHash } = begun;
-  const flow: Flow = { kind: 'platform', kept: { ...kept, scopes: [...kept.scopes] } };
-  await putFlow(services, consent, { browserHash, stateHash }, flow);
+  await putFlow(services, consent, { browserHash, stateHash }, { kind: 'platform', kept });
   return begun.url;
 }
 

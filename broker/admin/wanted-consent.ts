@@ -1,6 +1,6 @@
 /** What a connection has to be granted beyond what the manifest asks for: what agents wait for, and what it has already. */
 import type { Uses } from '../broker.ts';
-import { readFacts } from '../oauth-client/facts.ts';
+import { scopesWanted } from '../oauth-client/wanted-scopes.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAccessRequests } from '../store/access-requests.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
@@ -23,16 +23,14 @@ export async function scopesWaitingForConsent(
 /** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
 export async function wantedConsent(
   services: Uses<'clock' | 'store'>,
-  { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted, oauth, id }: ConnectionTable,
+  connection: ConnectionTable,
   { needs = {} }: Manifest,
 ): Promise<string[]> {
+  const { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted } = connection;
   // What was consented to before is not lost by connecting again; disconnecting gives it up.
   const needed = new Set(Object.values(needs).flat());
-  const refusedFor = readFacts(oauth)?.wanted ?? [];
-  const had = granted === null ? [] : readStored(Texts, granted, `upstream scopes of connection ${id}`);
-  // A server that says for each call what it wants has no `needs`, so all that was granted is requested again (MCP, Step-Up Authorization Flow).
-  const wanted =
-    refusedFor.length > 0 ? [...new Set([...had, ...refusedFor])] : had.filter((scope) => needed.has(scope));
+  const had = granted === null ? [] : readStored(Texts, granted, `upstream scopes of connection ${connection.id}`);
+  const wanted = [...new Set([...had.filter((scope) => needed.has(scope)), ...scopesWanted(connection)])];
   for (const scope of await scopesWaitingForConsent(services, organisationId, platformId)) {
     const needed = needs[scope] ?? [];
     const [first] = needed;

@@ -49,7 +49,9 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
     case 'not_connected':
       return because('No connection of the platform can be used now, so nothing was sent');
     case 'consent_required':
-      return because(`${NO_TOKEN[outcome.reason]}, so nothing was sent`);
+      return outcome.refused
+        ? because('The platform refused the call, because the person has consented to less than it needs')
+        : because(`${NO_TOKEN[outcome.reason]}, so nothing was sent`);
     case 'needs_consent':
       return outcome.refused
         ? because('The platform refused the call, because the connection was granted less than it needs')

@@ -99,6 +99,9 @@ export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed'
  */
 export type NotPassedOn = 'auth_refused' | 'not_found' | 'redirected' | 'unexpected';
 
+/** The platform refused the call for want of a consent: it was sent. */
+type Refused = { readonly responsePii: readonly PiiKind[] | null };
+
 type End =
   /** `responsePii`: null if not scanned. */
   | ({ kind: 'answered'; responsePii: readonly PiiKind[] | null } & UpstreamAnswer)
@@ -130,14 +133,10 @@ type End =
       detail?: string;
       consent?: { readonly token: string; readonly expiresAt: Instant };
       awaits?: 'owner' | 'other_consents';
+      refused?: Refused;
     }
-  /** `token`: of the access request that waits for an owner's consent. `refused`: by the platform, which the call was sent to. */
-  | {
-      kind: 'needs_consent';
-      connectionId: string;
-      token?: string;
-      refused?: { readonly responsePii: readonly PiiKind[] | null };
-    }
+  /** `token`: of the access request that waits for an owner's consent. */
+  | { kind: 'needs_consent'; connectionId: string; token?: string; refused?: Refused }
   | { kind: 'credential_unreadable' }
   /** `connectionId`: which one has to be connected again. */
   | {
@@ -195,6 +194,7 @@ export function mayBeSent(outcome: Outcome): boolean {
     case 'reauth_needed':
       return outcome.cause === 'refused';
     case 'needs_consent':
+    case 'consent_required':
       return outcome.refused !== undefined;
     default:
       return false;

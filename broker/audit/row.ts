@@ -85,11 +85,13 @@ export function endOf(outcome: Outcome): End {
     case 'not_connected':
       return blocked('platform_not_connected');
     case 'consent_required':
-      return { ...blocked(outcome.kind), detail: outcome.detail ?? decided };
-    case 'needs_consent':
-      return outcome.refused
-        ? { result: 'errored', reason: outcome.kind, detail: decided, upstreamStatus: 403, ...outcome.refused }
-        : blocked(outcome.kind);
+    case 'needs_consent': {
+      const { kind: reason, refused } = outcome;
+      const detail = ('detail' in outcome ? outcome.detail : undefined) ?? decided;
+      return refused
+        ? { result: 'errored', reason, detail, upstreamStatus: 403, ...refused }
+        : { ...blocked(reason), detail };
+    }
     case 'credential_unreadable':
       return { result: 'errored', reason: outcome.kind, detail: decided };
     case 'reauth_needed':

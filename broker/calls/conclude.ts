@@ -27,6 +27,8 @@ type Sent<Result = Concluded> = {
   forwarded: Result;
 };
 
+const TOO_LITTLE = 'The platform refused the call: this person has consented to less than it needs.';
+
 /** What ends a call and is no failure of the platform. */
 const NO_FAILURES: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
@@ -146,15 +148,15 @@ async function concludeAnswer(
     if (!isUnauthorized) await bestEffort(broker, () => markWorking(services, record, connection, lapsed));
     if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));
   }
-  // Of what was granted already no consent gives more, and of a person's tokens no owner's.
+  // Of what was granted already no consent gives more.
   const missing = wantedScopes.filter((scope) => !connection.upstreamScopes?.includes(scope));
-  const isOwn = platform.manifest.auth.type === 'oauth2' && connection.personTokens === undefined;
-  if (
-    missing.length > 0 &&
-    isOwn &&
-    (await bestEffort(broker, () => keepWantedScopes(broker.store.db, place, missing)))
-  )
-    return { kind: 'needs_consent', connectionId: connection.id, refused: { responsePii }, call: record };
+  const helps = missing.length > 0 && platform.manifest.auth.type === 'oauth2';
+  if (helps && (await bestEffort(broker, () => keepWantedScopes(broker.store.db, place, missing)))) {
+    const refused = { responsePii };
+    return connection.personTokens === undefined
+      ? { kind: 'needs_consent', connectionId: connection.id, refused, call: record }
+      : { kind: 'consent_required', reason: 'not_consented', detail: TOO_LITTLE, refused, call: record };
+  }
   // Of git nothing but a 401 comes here.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
   if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, followed, call: record };

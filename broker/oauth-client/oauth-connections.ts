@@ -2,7 +2,6 @@
  * OAuth connections of all kinds of platforms: start, callback, refresh, revocation. The libraries are loaded lazily, so that a
  * broker without such platforms does not pay for them.
  */
-import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -13,7 +12,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
 import type { NewTokens, TokenRow, TokenRowPlace } from '../store/oauth-tokens.ts';
-import { readStored, Texts } from '../store/stored-json.ts';
+import { readStored } from '../store/stored-json.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/tables/connections.ts';
 import { lifeOf, readCredential, writeCredential } from '../token-source/access-token.ts';
 import { readFacts, writeFacts } from './facts.ts';
@@ -21,7 +20,8 @@ import { isProblem, type OAuthProblem } from './problem.ts';
 import { credentialPlace, type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
 import { describedFor, type Registered } from './registered.ts';
 import type { Resolver } from './resolve.ts';
-import type { Kept, Steps } from './steps.ts';
+import type { Steps } from './steps.ts';
+import { type Kept, StoredFlow } from './stored-flow.ts';
 
 const FLOW_MS = 10 * 60_000;
 
@@ -29,15 +29,6 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 
 /** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
-
-const StoredFlow: z.ZodType<Kept> = z.object({
-  verifier: z.string(),
-  nonce: z.string().nullable(),
-  server: z.string(),
-  clientId: z.string(),
-  redirectUri: z.string(),
-  scopes: Texts,
-});
 
 /** A request for authorization: where to send the browser, the hash of its state, and what to keep until the callback. */
 export type Authorization = { url: string; stateHash: string; kept: Kept };

@@ -11,21 +11,8 @@ import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { type Registered, requestedScopes } from './registered.ts';
 import { mixUpRisk, PATIENCE_SECONDS, type ServerFinder } from './server.ts';
+import type { Kept } from './stored-flow.ts';
 import { tokenFetch } from './token-fetch.ts';
-
-/**
- * State of a flow until the callback. `server`, because codes and tokens must go to no other one; `redirectUri`, because a
- * callback at another path belongs to another server.
- */
-export type Kept = {
-  verifier: string;
-  nonce: string | null;
-  server: string;
-  clientId: string;
-  redirectUri: string;
-  /** The requested scopes, which are the granted ones when the response has no `scope` (RFC 6749 section 5.1). */
-  scopes: readonly string[];
-};
 
 export type Tokens = {
   accessToken: Secret;

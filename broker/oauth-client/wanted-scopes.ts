@@ -1,21 +1,21 @@
-/** Scopes that an MCP server wanted for a call and that the token did not have (RFC 6750 section 3.1): asked for when an owner connects again. */
-import { findTokens } from '../store/oauth-tokens.ts';
+/**
+ * Scopes that an MCP server wanted for a call and that the token did not have (RFC 6750 section 3.1): requested when an owner connects again, or when
+ * the person whose token it is consents again.
+ */
+import { findTokens, type TokenRow, type TokenRowPlace } from '../store/oauth-tokens.ts';
 import type { Db } from '../store/store.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
+import type { ConnectionTable } from '../store/tables/connections.ts';
 import { readFacts, writeFacts } from './facts.ts';
 
-/** All that a connection keeps: a server may want another one for each call. */
+/** All that is kept of a token: a server may want another one for each call. */
 const MOST = 100;
 
 /**
- * Keeps them beside what was issued to the connection; they go when other tokens are stored. False: all of them were requested when it was
- * connected, so that connecting it again gives no more.
+ * Keeps them beside the token; they go when another is stored. False: all of them were requested with it, so that another consent gives no more.
  */
-export async function keepWantedScopes(
-  db: Db,
-  place: { organisationId: string; id: string },
-  scopes: readonly string[],
-): Promise<boolean> {
-  const row = await findTokens(db, { table: 'connections', ...place });
+export async function keepWantedScopes(db: Db, place: TokenRowPlace, scopes: readonly string[]): Promise<boolean> {
+  const row = await findTokens(db, place);
   const facts = readFacts(row?.oauth ?? null);
   if (!row || !facts || scopes.every((scope) => facts.requested?.includes(scope))) return false;
   const known = facts.wanted ?? [];
@@ -23,11 +23,23 @@ export async function keepWantedScopes(
   if (wanted.length === known.length) return true;
   // Of two at the same time the second one is kept at its next refusal.
   await db
-    .updateTable('connections')
+    .updateTable(place.table)
     .set({ oauth: writeFacts({ ...facts, wanted }) })
     .where('organisation_id', '=', place.organisationId)
     .where('id', '=', place.id)
     .where('oauth', '=', row.oauth)
     .execute();
   return true;
+}
+
+/** Beside them what was granted before, which a new consent takes the place of (MCP, Step-Up Authorization Flow); nothing where none was wanted. */
+export function scopesWanted({
+  id,
+  oauth,
+  upstream_scopes: granted,
+}: Pick<TokenRow, 'id' | 'oauth'> & Pick<ConnectionTable, 'upstream_scopes'>): string[] {
+  const wanted = readFacts(oauth)?.wanted ?? [];
+  if (wanted.length === 0) return [];
+  const had = granted === null ? [] : readStored(Texts, granted, `upstream scopes of ${id}`);
+  return [...new Set([...had, ...wanted])];
 }

@@ -1,5 +1,6 @@
 /** An MCP server as a platform of people: each has a token, and a session, of their own there. */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { findAuditRow } from '../../broker/store/audit.ts';
 import { callOf } from '../upstream-mcp/connected.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { docsManifest, govern } from '../world/docs-platform.ts';
@@ -73,5 +74,32 @@ describe.each(ONE_STORE)(`MCP servers for people on %s${postgresNote}`, (store) 
     const seen = await sessions();
     expect(seen.size).toBeGreaterThanOrEqual(2);
     for (const who of seen.values()) expect([['ann for U-ANN'], ['bob for U-BOB']]).toContainEqual([...who]);
+  });
+
+  test('a scope that a tool wants is asked of the person, beside those that they granted', async () => {
+    await give('U-ANN', 'ann');
+    expect((await call('U-ANN')).status).toBe(200);
+    server.mcp.wants = 'tools.admin';
+    onTestFinished(() => {
+      server.mcp.wants = undefined;
+    });
+    const refused = await call('U-ANN');
+    expect([refused.status, refused.body], refused.text).toEqual([
+      412,
+      expect.objectContaining({
+        error: 'consent_required',
+        reason: 'not_consented',
+        detail: 'The platform refused the call: this person has consented to less than it needs.',
+        consent_url: expect.any(String),
+      }),
+    ]);
+    const row = await findAuditRow(world.running.broker.store.db, organisation.id, refused.body.audit_id);
+    expect(row).toMatchObject({ result: 'errored', reason: 'consent_required', upstream_status: 403 });
+    await give('U-ANN', 'ann');
+    const made = await call('U-ANN');
+    expect(made.status, made.text).toBe(200);
+    // Nobody else was asked for more.
+    await give('U-BOB', 'bob');
+    expect((await call('U-BOB')).status).toBe(412);
   });
 });

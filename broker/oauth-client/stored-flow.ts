@@ -1,0 +1,23 @@
+/** State of a flow, stored until the callback. */
+import { z } from 'zod';
+import { Texts } from '../store/stored-json.ts';
+
+/** `server`, because codes and tokens must go to no other one; `redirectUri`, because a callback at another path belongs to another server. */
+export type Kept = {
+  verifier: string;
+  nonce: string | null;
+  server: string;
+  clientId: string;
+  redirectUri: string;
+  /** The requested scopes, which are the granted ones when the response has no `scope` (RFC 6749 section 5.1). */
+  scopes: readonly string[];
+};
+
+export const StoredFlow: z.ZodType<Kept> = z.object({
+  verifier: z.string(),
+  nonce: z.string().nullable(),
+  server: z.string(),
+  clientId: z.string(),
+  redirectUri: z.string(),
+  scopes: Texts,
+});
