@@ -6,10 +6,12 @@ import type { FactsLoader } from '../facts/facts.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import type { Connected, OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
+import { forgetRegistration } from '../oauth-client/registration.ts';
 import { findConnection } from '../store/connections.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { useOAuthFlow } from '../store/oauth-flows.ts';
 import { forgetTokens, putTokens } from '../store/oauth-tokens.ts';
+import { listGivenTokens } from '../store/people.ts';
 import { readStored, Texts } from '../store/stored-json.ts';
 import type { OAuthFlowTable } from '../store/tables/connections.ts';
 import type { Connecting } from './connections.ts';
@@ -69,6 +71,11 @@ export async function disconnectOAuth(
     return { before, after };
   });
   const revoked = await endTokens(services, { connection: before, manifest, removed: false });
+  // Connecting again registers again: a server that forgot its client says so on its own page, where nobody here sees it. Tokens of people are refreshed with it.
+  const { db } = services.broker.store;
+  const given = await listGivenTokens(db, organisationId, { connectionId: id });
+  if (given.length === 0)
+    await forgetRegistration(db, { organisationId, platformId: connection.platform_id, connectionId: id });
   return { connection: after, manifest, revoked };
 }
 

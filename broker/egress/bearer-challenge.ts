@@ -12,11 +12,16 @@ export type BearerChallenge = {
 const MOST_SCOPES = 100;
 const LONGEST_SCOPE = 200;
 
-/** Reads the values that are quoted, as most are: an address or a list is none otherwise. Of several challenges each member is read once. */
+/** A value is quoted or a token (RFC 9110 section 11.2). What several challenges say is read as one; of a member that stands twice the first counts. */
 export function readBearerChallenge(header: string | string[] | undefined): BearerChallenge {
   const text = [header ?? []].flat().join(', ');
-  const member = (name: string): string | undefined =>
-    new RegExp(`(?:^|[\\s,])${name}="([\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]{1,4096})"`, 'i').exec(text)?.[1];
+  const member = (name: string): string | undefined => {
+    const [, quoted, token] =
+      new RegExp(`(?:^|[\\s,])${name}=(?:"([\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]{1,4096})"|([^\\s",]{1,4096}))`, 'i').exec(
+        text,
+      ) ?? [];
+    return quoted ?? token;
+  };
   const scopes = (member('scope') ?? '').split(' ').filter((one) => one !== '' && one.length <= LONGEST_SCOPE);
   return {
     error: member('error'),

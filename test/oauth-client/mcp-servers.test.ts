@@ -96,6 +96,15 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
     },
   );
 
+  test('disconnecting forgets what it registered as: a server that has forgotten it, too, is connected again', async () => {
+    server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
+    await connect();
+    const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    expect(ended.status, ended.text).toBe(200);
+    await connect();
+    expect(registrations()).toBe(2);
+  });
+
   test('refreshing asks for the same resource', async () => {
     server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
     await connect();
