@@ -4,6 +4,7 @@ import { visible } from '../broker/console/static/visible.js';
 import { groupByTopic } from './command-groups.ts';
 import { addActivityCommand } from './commands/activity.ts';
 import { addAddCommand } from './commands/add.ts';
+import { addAddMcpCommand } from './commands/add-mcp.ts';
 import { addAgentCommands } from './commands/agent.ts';
 import { addAuditSinkCommands } from './commands/audit-sink.ts';
 import { addBackupCommand } from './commands/backup.ts';
@@ -59,6 +60,7 @@ export function commandLine(stop?: AbortSignal): Command {
   addConnectionCommands(program);
   addSecretCommands(program);
   addAddCommand(program);
+  addAddMcpCommand(program);
   addGitHubAppCommand(program);
   addConnectCommand(program);
   addTokenCommand(program);

@@ -45,7 +45,7 @@ export function whatThereIs(platforms: readonly OwnedPlatform[]): string {
     platforms.length === 0
       ? 'There is none yet.'
       : `There ${platforms.length === 1 ? 'is' : 'are'}:\n${platforms.map((one) => `  ${described(one)}`).join('\n')}`;
-  return `${there}\nAdd one: ${PROGRAM} add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; others come with a governance file (docs/platforms.md).`;
+  return `${there}\nAdd one: ${PROGRAM} add NAME, where NAME is ${BUILTIN_NAMES.join(', ')}; an MCP server: ${PROGRAM} add-mcp ADDRESS; others come with a governance file (docs/platforms.md).`;
 }
 
 /** The platform of this id, or the only one that is this built-in one. Throws CommandFailed, which lists what there is. */

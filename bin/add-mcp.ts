@@ -1,0 +1,139 @@
+/** `agent-broker add-mcp`: an MCP server as a platform, with a connection that was tried, and kept only if the server takes it. */
+import type { Tested } from './add-platform.ts';
+import { untilConnected } from './add-ways.ts';
+import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
+import { described, listPlatforms, type OwnedPlatform } from './owner-platforms.ts';
+import { readSecret } from './read-secret.ts';
+
+export type AddMcpOptions = ConnectionOptions & {
+  id?: string;
+  label?: string;
+  tokenStdin?: boolean;
+  tokenEnv?: string;
+  header?: string;
+  clientId?: string;
+  issuer?: string;
+  dynamic?: boolean;
+  json?: boolean;
+};
+
+export type AddedMcp = {
+  platform: string;
+  base_url: string;
+  connection: string;
+  connection_id: string;
+  /** Of all of its tools. */
+  scope: string;
+  test: Tested;
+};
+
+const FLAGS = '--token-stdin < FILE, or --token-env NAME';
+/** What stands before or after the name that people know. */
+const GENERIC = new Set(['mcp', 'api', 'www', 'server', 'app', 'ai', 'remote']);
+
+/** `say`: for a person, while the command waits for them. Throws CommandFailed; WrongUsage. */
+export async function addMcpServer(
+  address: string,
+  options: AddMcpOptions,
+  say: (text: string) => void,
+): Promise<AddedMcp> {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol)) throw new WrongUsage(`${address} is no address; write https://host/mcp`);
+  const isToken = options.tokenStdin === true || options.tokenEnv !== undefined;
+  const ofOAuth = [options.clientId, options.issuer, options.dynamic].some((one) => one !== undefined);
+  if (isToken && ofOAuth)
+    throw new WrongUsage('Choose a token or OAuth: --client-id, --issuer and --dynamic are of OAuth.');
+  if (!isToken && options.header !== undefined) throw new WrongUsage(`--header is for a token: ${FLAGS}.`);
+  const platformId = options.id ?? nameIn(url.hostname);
+  if (platformId === undefined) throw new WrongUsage(`${url.host} has no name: choose an id, --id NAME.`);
+  const scope = `${platformId}:tools`;
+  const broker = await connectAsOwner(options);
+  const known = (await listPlatforms(broker)).find(({ platform_id }) => platform_id === platformId);
+  const unfinished = known && unfinishedAt(known, address, options);
+  const secret = isToken
+    ? await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, 'the token', FLAGS)
+    : undefined;
+  if (!known) {
+    const entry = { kind: 'mcp', base_url: address, auth: authOf(options, isToken), scopes: { [scope]: ['tool *'] } };
+    await broker.ask('POST', '/owner/platforms', { platform: platformId, entry });
+  }
+  const undo = () => (known ? undefined : broker.ask('DELETE', `/owner/platforms/${platformId}`));
+  const { connection, test } = await connect(broker, { platformId, options, secret, unfinished, undo, say });
+  const { id: connection_id, label } = connection;
+  return { platform: platformId, base_url: address, connection: label, connection_id, scope, test };
+}
+
+/** `mcp.linear.app` → `linear`. Undefined: an address, or a name of one label. */
+function nameIn(hostname: string): string | undefined {
+  if (/^[\d.]+$|:/.test(hostname)) return undefined;
+  const [, ...labels] = hostname.split('.').reverse();
+  return labels.find((one) => !GENERIC.has(one) && /^[a-z][a-z0-9-]*$/.test(one));
+}
+
+/** The connection that nobody finished, to go on with. Throws CommandFailed where another platform has the id, or it is connected. */
+function unfinishedAt(known: OwnedPlatform, address: string, { label }: AddMcpOptions): { id: string; label: string } {
+  const another = 'For another one beside it, choose an id: --id NAME.';
+  if (known.kind !== 'mcp' || known.base_url !== address)
+    throw new CommandFailed(`There is a platform ${described(known)} already. ${another}`);
+  const found = known.connections.find((one) => (label === undefined ? one.default : one.label === label));
+  if (found?.connects_by === 'oauth' && found.state !== 'connected') return found;
+  throw new CommandFailed(
+    `The platform ${described(known)} is there already${found ? `, and its connection "${found.label}" is ${found.state.replaceAll('_', ' ')}` : ''}. ${another}`,
+  );
+}
+
+function authOf({ header, clientId, issuer, dynamic }: AddMcpOptions, isToken: boolean): Record<string, unknown> {
+  if (isToken) return header === undefined ? { type: 'bearer' } : { type: 'header', name: header };
+  return {
+    type: 'oauth2',
+    ...(clientId !== undefined && { client_id: clientId }),
+    ...(issuer !== undefined && { issuer }),
+    ...(dynamic && { registration: 'dynamic' }),
+  };
+}
+
+type Connecting = {
+  platformId: string;
+  options: AddMcpOptions;
+  secret: string | undefined;
+  unfinished: { id: string; label: string } | undefined;
+  undo(): unknown;
+  say(text: string): void;
+};
+
+/**
+ * From the moment on at which a person was shown where to consent the connection is kept, so that the same command goes on; a token that the
+ * server refuses is not. Throws CommandFailed.
+ */
+async function connect(
+  broker: BrokerConnection,
+  { platformId, options, secret, unfinished, undo, say }: Connecting,
+): Promise<{ connection: { id: string; label: string }; test: Tested }> {
+  const label = options.label ?? platformId;
+  let made: { id: string; label: string } | undefined;
+  let isOffered = false;
+  const offer = (text: string): void => {
+    isOffered = true;
+    say(text);
+  };
+  try {
+    const body = { platform: platformId, label, ...(secret !== undefined && { secret }) };
+    made = unfinished ?? ((await broker.ask('POST', '/owner/connections', body)) as { id: string; label: string });
+    if (secret === undefined) await untilConnected(broker, made.id, offer);
+    const test = (await broker.ask('POST', `/owner/connections/${made.id}/test`)) as unknown as Tested;
+    if (test.ok) return { connection: made, test };
+    const kept = isOffered
+      ? `The connection "${label}" is kept: run the same command again to connect once more.`
+      : 'Nothing was kept.';
+    throw new CommandFailed(`${test.detail}\n${kept}`);
+  } catch (error) {
+    if (isOffered || unfinished) throw error;
+    if (made) await broker.ask('DELETE', `/owner/connections/${made.id}`);
+    await undo();
+    if (secret !== undefined || !(error instanceof CommandFailed)) throw error;
+    throw new CommandFailed(
+      `${error.message}\nNothing was kept. A server that takes a token: ${FLAGS}. One that does not say where it signs in: --issuer URL.`,
+    );
+  }
+}

@@ -1,0 +1,143 @@
+/** `agent-broker add-mcp`, with this test as the browser. */
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import { Browser } from '../world/browser.ts';
+import { leaksOf } from '../world/canary.ts';
+import { BIN } from '../world/checkout.ts';
+import { runCommand, type Served, startServe } from '../world/command.ts';
+import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
+import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
+import { newFolder } from '../world/stores.ts';
+
+const TOKEN = 'CANARY-mcp-token-0123456789-abcdefghij';
+
+const folder = newFolder();
+const data = join(folder, 'data');
+let oauth: SdkAuthServer;
+let tools: TestMcp;
+let strict: string;
+let served: Served;
+
+beforeAll(async () => {
+  oauth = await startSdkAuthServer();
+  tools = await startMcpServer();
+  // Takes one key alone, and has no tools for anybody else.
+  const gate = createServer((request, response) => {
+    if (request.headers['x-api-key'] !== TOKEN) return void response.writeHead(401).end();
+    fetch(tools.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...pick(request.headers),
+      },
+      body: request,
+      duplex: 'half',
+    } as unknown as RequestInit).then(
+      async (answer) => {
+        response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'application/json' });
+        response.end(await answer.text());
+      },
+      () => response.writeHead(502).end(),
+    );
+  });
+  await new Promise<void>((listening) => gate.listen(0, '127.0.0.1', listening));
+  const address = `127.0.0.1:${(gate.address() as AddressInfo).port}`;
+  strict = `http://${address}/mcp`;
+  afterFile(() => {
+    gate.closeAllConnections();
+    gate.close();
+    return tools.close();
+  });
+  const env = { AGENT_BROKER_DATA: data, AGENT_BROKER_ALLOW_PRIVATE: `${oauth.address},${address}` };
+  served = await startServe(['--no-sandbox'], { cwd: folder, env }, 'agent-broker plan');
+});
+
+/** The protocol's own headers. */
+const pick = (headers: Record<string, string | string[] | undefined>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).filter(
+      (one): one is [string, string] => one[0].startsWith('mcp-') && typeof one[1] === 'string',
+    ),
+  );
+
+const run = (words: readonly string[], env: Record<string, string> = {}) =>
+  runCommand(['add-mcp', ...words], { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
+
+test('by OAuth: prints where to consent, waits, and says what agents may be granted', async () => {
+  const child = spawn(process.execPath, [BIN, 'add-mcp', oauth.url, '--id', 'notes'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, AGENT_BROKER_DATA: data },
+  });
+  afterFile(() => void child.kill());
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  const link = new Promise<string>((found) => {
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+      const [, url] = /^ {2}(http\S+)$/m.exec(stderr) ?? [];
+      if (url) found(url);
+    });
+  });
+  const ended = new Promise<number | null>((done) => child.on('close', done));
+  const url = await Promise.race([link, ended.then(() => '')]);
+  expect(url, stderr).toContain('/authorize?');
+  const browser = new Browser();
+  const session = await runCommand(['owner', 'token'], { cwd: folder, env: { AGENT_BROKER_DATA: data } });
+  const host = new URL(served.url).hostname;
+  browser.cookies.push({ name: 'svc_owner', value: session.stdout.trim(), host, path: '/' });
+  expect((await browser.get(url)).text).toContain('The platform is connected.');
+  expect(await ended, stderr).toBe(0);
+  expect(stdout).toContain(`Added notes (an MCP server at ${oauth.url}), connection "notes".`);
+  expect(stdout).toContain('notes:tools');
+  expect(stdout).toContain('--grant notes=tools');
+  const again = await run([oauth.url, '--id', 'notes']);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('its connection "notes" is connected')]);
+});
+
+test('with a token, which is tried: one that the server refuses leaves nothing', async () => {
+  const words = [strict, '--id', 'gated', '--header', 'X-API-Key', '--token-env', 'KEY'];
+  const refused = await run(words, { KEY: 'another-key-0123456789' });
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('Nothing was kept.')]);
+  const added = await run([...words, '--json'], { KEY: TOKEN });
+  expect(added.code, added.stderr).toBe(0);
+  expect(JSON.parse(added.stdout)).toMatchObject({
+    platform: 'gated',
+    base_url: strict,
+    connection: 'gated',
+    scope: 'gated:tools',
+    test: { ok: true },
+  });
+  expect(leaksOf(TOKEN, added.stdout + added.stderr)).toEqual([]);
+});
+
+test('a server without OAuth is told how to add, and leaves nothing', async () => {
+  const refused = await run([strict, '--id', 'gate']);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('A server that takes a token: --token-stdin'),
+  ]);
+  const env = { AGENT_BROKER_DATA: data };
+  const listed = await runCommand(['connection', 'list'], { cwd: folder, env });
+  expect(listed.stdout).not.toContain('gate ');
+  expect(
+    (await run([strict, '--id', 'gate', '--token-env', 'KEY', '--header', 'x-api-key'], { KEY: TOKEN })).code,
+  ).toBe(0);
+});
+
+test.each<[string[], string]>([
+  [['nowhere'], 'write https://host/mcp'],
+  [['ftp://mcp.example/mcp'], 'write https://host/mcp'],
+  [['http://127.0.0.1:9/mcp'], 'choose an id'],
+  [['https://mcp.example/mcp', '--token-env', 'X', '--dynamic'], 'Choose a token or OAuth'],
+  [['https://mcp.example/mcp', '--header', 'X-API-Key'], '--header is for a token'],
+])('%j is wrong usage', async (words, why) => {
+  const wrong = await run(words);
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining(why)]);
+});
