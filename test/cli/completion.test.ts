@@ -25,7 +25,7 @@ const PROGRAMS = [
 
 /** Words as they are typed, the last one not to its end, and what completes it. */
 const TYPED: [string[], string[]][] = [
-  [['ad'], ['add']],
+  [['ad'], ['add', 'add-mcp']],
   [
     ['add', 'g'],
     ['github', 'gmail', 'google-calendar'],
