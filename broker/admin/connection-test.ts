@@ -1,4 +1,4 @@
-/** Tests a connection with one harmless GET of the platform's base URL. */
+/** Tests a connection with one harmless GET of the platform's base URL, or of an MCP server with the list of its tools. */
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
@@ -15,6 +15,7 @@ import type { ConnectionTable } from '../store/tables/connections.ts';
 import { describeInstallation } from './app-test.ts';
 import { loadConnection } from './find-connection.ts';
 import { freshCredential } from './fresh-credential.ts';
+import { testMcpServer } from './mcp-test.ts';
 
 /** `detail`: our own words. `sent`: whether the platform may have been asked at all. */
 export type ConnectionTest = {
@@ -72,6 +73,11 @@ async function testConnection(
   const fresh = await freshCredential(services, connection, manifest);
   if (!fresh.ok) return unsent(fresh.detail);
   const { credential, installation } = fresh;
+  // A server that wants to know who is calling answers no test with a list.
+  if (manifest.kind === 'mcp' && (manifest.attestation ?? 'off') === 'off') {
+    const how = { connectionKey: connection.id, credential: credential.secret, timeoutMs: PATIENCE_MS };
+    return { ...SILENT, ...(await testMcpServer(services.broker, manifest, how)) };
+  }
   const account = installation ? undefined : accountRequest(manifest);
   const address = addressOf(manifest, account?.url ?? manifest.base_url);
   const built = await buildRequest(...address, credential.secret, services.broker.clock());

@@ -33,6 +33,8 @@ export type McpTarget = {
   headersOf?: (method: string) => Readonly<Record<string, string>>;
   /** The session of an earlier call with the same credential and agent, to be resumed. */
   session: McpSession | undefined;
+  /** Milliseconds of all requests together; 120,000 unless told. */
+  timeoutMs?: number;
 };
 
 export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
@@ -60,7 +62,7 @@ const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
 /** `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
   const clientInfo = { name: 'agent-broker', version };
-  const until = performance.now() + CALL_TIMEOUT_MS;
+  const until = performance.now() + (target.timeoutMs ?? CALL_TIMEOUT_MS);
   let { session } = target;
 
   const post = async (

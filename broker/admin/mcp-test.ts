@@ -1,0 +1,53 @@
+/** Tests a connection of an MCP server by the list of its tools, which each call reads. Nothing is put on file. */
+import type { Broker } from '../broker.ts';
+import { readBuild } from '../build.ts';
+import { restPlatform } from '../calls/forward.ts';
+import { listAll } from '../calls/mcp-list.ts';
+import type { Secret } from '../crypto/secret.ts';
+import { type McpAnswer, makeMcpClient } from '../egress/mcp-client.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+
+export type McpTest = { ok: boolean; upstreamStatus: number | null; detail: string; sent: boolean };
+
+/** `timeoutMs`: of all requests together. */
+export async function testMcpServer(
+  { outbound, clock }: Pick<Broker, 'outbound' | 'clock'>,
+  manifest: Manifest,
+  { connectionKey, credential, timeoutMs }: { connectionKey: string; credential: Secret; timeoutMs: number },
+): Promise<McpTest> {
+  const target = { platform: restPlatform(manifest), credential, clock, connectionKey, timeoutMs };
+  const client = makeMcpClient(outbound, { ...target, headers: {}, session: undefined }, readBuild().version);
+  const listed = await listAll(client);
+  if (!listed.ok) return whyNot(listed.answer);
+  const { length: count } = listed.tools;
+  return {
+    ok: true,
+    upstreamStatus: 200,
+    detail: `The server lists ${count} tool${count === 1 ? '' : 's'}.`,
+    sent: true,
+  };
+}
+
+function whyNot(answer: McpAnswer): McpTest {
+  if (!('kind' in answer)) {
+    const isSecret = answer.error === 'credential_malformed';
+    const detail = isSecret
+      ? 'The stored secret cannot be sent: replace it.'
+      : 'The address of the server cannot be asked.';
+    return { ok: false, upstreamStatus: null, detail, sent: false };
+  }
+  if (answer.kind === 'unreachable')
+    return { ok: false, upstreamStatus: null, detail: answer.detail, sent: answer.sent };
+  const { status } = answer.received;
+  const code = answer.kind === 'error' ? `, error ${answer.code}` : '';
+  const detail = `The server answered ${status}${code} when it was asked for its tools: ${meaning(status, answer.kind)}`;
+  return { ok: false, upstreamStatus: status, detail, sent: true };
+}
+
+function meaning(status: number, kind: string): string {
+  if (status === 401) return 'it refused the credential. Replace it.';
+  if (status === 403) return 'it refused the credential, or this to everybody.';
+  if (kind === 'error') return 'it was reached, and gave no list.';
+  if (status === 404 || status === 405) return 'there is no MCP server at this address. Check base_url.';
+  return status >= 500 ? 'it was reached, but failed.' : 'that is no answer of an MCP server. Check base_url.';
+}

@@ -1,0 +1,88 @@
+/** What an owner is told who tests the connection of an MCP server: what its list of tools says. */
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { ALLOW_ALL, startWorld, type World } from '../world/world.ts';
+import { callOf, SCOPES } from './connected.ts';
+
+const SECRET = 'a-token-of-the-connection';
+
+describe('testing the connection of an MCP server', () => {
+  let world: World;
+  let port: number;
+  let answer: RequestListener;
+  const server = createServer((request, response) => answer(request, response));
+  beforeAll(async () => {
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    ({ port } = server.address() as AddressInfo);
+    return () => void server.close();
+  });
+  const worldWith = async (address: string): Promise<World> => {
+    world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: address });
+    return world;
+  };
+  const tested = async (url: string) => {
+    const organisation = await world.organisation();
+    await organisation.platform({
+      id: 'tools',
+      manifest: { kind: 'mcp', base_url: url, scopes: SCOPES },
+      secret: SECRET,
+    });
+    const [{ id }] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    const { status, body, text } = await organisation.ask('POST', `/owner/connections/${id}/test`);
+    expect(status, text).toBe(200);
+    return { organisation, body };
+  };
+
+  test('says how many tools it lists, and puts none on file', async () => {
+    const mcp = await startMcpServer();
+    onTestFinished(() => mcp.close());
+    await worldWith(new URL(mcp.url).host);
+    const { organisation, body } = await tested(mcp.url);
+    expect(body).toMatchObject({
+      ok: true,
+      upstream_status: 200,
+      detail: `The server lists ${mcp.tools.length} tools.`,
+    });
+    // What is first on file is what the first call finds.
+    mcp.tools[0]!.description = 'Other words';
+    const grants = { tools: { scopeList: Object.keys(SCOPES) } };
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
+    const called = await agent.act(callOf('search_issues', 'tools:search.read', { query: 'open' }));
+    expect(called.status, called.text).toBe(200);
+  });
+
+  test.each<[string, RequestListener, object]>([
+    [
+      'refuses the token when it is asked for tools, and takes no GET',
+      ({ method }, response) => response.writeHead(method === 'GET' ? 405 : 401).end(),
+      { upstream_status: 401, detail: expect.stringContaining('it refused the credential. Replace it.') },
+    ],
+    [
+      'is none',
+      (_request, response) => response.writeHead(404).end('no such page'),
+      {
+        upstream_status: 404,
+        detail: expect.stringContaining('there is no MCP server at this address. Check base_url.'),
+      },
+    ],
+    [
+      'is a page',
+      (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Welcome'),
+      { ok: false },
+    ],
+    [
+      'fails',
+      (_request, response) => response.writeHead(503).end(),
+      { upstream_status: 503, detail: expect.stringContaining('it was reached, but failed.') },
+    ],
+    ['hangs up', (request) => void request.socket.destroy(), { upstream_status: null }],
+  ])('of one that %s', async (_name, how, told) => {
+    answer = how;
+    await worldWith(`127.0.0.1:${port}`);
+    const { body } = await tested(`http://127.0.0.1:${port}/mcp`);
+    expect(body).toMatchObject({ ok: false, ...told });
+    expect(JSON.stringify(body)).not.toContain(SECRET);
+  });
+});
