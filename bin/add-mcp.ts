@@ -1,9 +1,15 @@
 /** `agent-broker add-mcp`: an MCP server as a platform, with a connection that was tried, and kept only if the server takes it. */
-import type { Tested } from './add-platform.ts';
 import { untilConnected } from './add-ways.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { described, listPlatforms, type OwnedPlatform } from './owner-platforms.ts';
+import {
+  described,
+  listPlatforms,
+  makeConnection,
+  type OwnedPlatform,
+  type Tested,
+  testConnection,
+} from './owner-platforms.ts';
 import { readSecret } from './read-secret.ts';
 
 export type AddMcpOptions = ConnectionOptions & {
@@ -119,9 +125,9 @@ async function connect(
   };
   try {
     const body = { platform: platformId, label, ...(secret !== undefined && { secret }) };
-    made = unfinished ?? ((await broker.ask('POST', '/owner/connections', body)) as { id: string; label: string });
+    made = unfinished ?? (await makeConnection(broker, body));
     if (secret === undefined) await untilConnected(broker, made.id, offer);
-    const test = (await broker.ask('POST', `/owner/connections/${made.id}/test`)) as unknown as Tested;
+    const test = await testConnection(broker, made.id);
     if (test.ok) return { connection: made, test };
     const kept = isOffered
       ? `The connection "${label}" is kept: run the same command again to connect once more.`

@@ -9,9 +9,12 @@ import { CommandFailed, WrongUsage } from './failure.ts';
 import {
   described,
   listPlatforms,
+  makeConnection,
   type OwnedConnection,
   type OwnedPlatform,
   readPlatform,
+  type Tested,
+  testConnection,
   type WholePlatform,
 } from './owner-platforms.ts';
 import { readSecret } from './read-secret.ts';
@@ -29,15 +32,6 @@ export type AddOptions = ConnectionOptions &
     app?: boolean;
     json?: boolean;
   };
-
-export type Tested = {
-  ok: boolean;
-  detail: string;
-  account: string | null;
-  expires_at: string | null;
-  granted_scopes: string[] | null;
-  lacking: { scope: string; needs: string[] }[];
-};
 
 export type Added = {
   builtin: BuiltinName;
@@ -208,9 +202,9 @@ async function connectAndTest(
 ): Promise<{ connection: { id: string; label: string }; test: Tested }> {
   const { replaces } = target;
   if (way === 'oauth') {
-    const connection = replaces ?? (await make(broker, { platform: platformId, label: target.label }));
+    const connection = replaces ?? (await makeConnection(broker, { platform: platformId, label: target.label }));
     await untilConnected(broker, connection.id, say);
-    return { connection, test: await tryIt(broker, connection.id) };
+    return { connection, test: await testConnection(broker, connection.id) };
   }
   const label = replaces ? `new-credential-${randomBytes(4).toString('hex')}` : target.label;
   const body = {
@@ -222,8 +216,8 @@ async function connectAndTest(
   let made: { id: string; label: string } | undefined;
   let isKept = false;
   try {
-    made = await make(broker, body);
-    const test = await tryIt(broker, made.id);
+    made = await makeConnection(broker, body);
+    const test = await testConnection(broker, made.id);
     if (replaces && test.ok) await broker.ask('POST', `/owner/connections/${replaces.id}/secret`, { secret });
     isKept = test.ok && !replaces;
     return { connection: replaces ?? made, test };
@@ -232,9 +226,3 @@ async function connectAndTest(
     if (!isKept && !replaces) await undo?.();
   }
 }
-
-const make = async (broker: BrokerConnection, body: object) =>
-  (await broker.ask('POST', '/owner/connections', body)) as { id: string; label: string };
-
-const tryIt = async (broker: BrokerConnection, id: string) =>
-  (await broker.ask('POST', `/owner/connections/${id}/test`)) as unknown as Tested;

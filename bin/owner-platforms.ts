@@ -27,11 +27,27 @@ export type WholePlatform = OwnedPlatform & {
   presets: { name: string; scopes: string[] }[];
 };
 
+/** What a test of a connection found. */
+export type Tested = {
+  ok: boolean;
+  detail: string;
+  account: string | null;
+  expires_at: string | null;
+  granted_scopes: string[] | null;
+  lacking: { scope: string; needs: string[] }[];
+};
+
 export const listPlatforms = async (broker: BrokerConnection): Promise<OwnedPlatform[]> =>
   (await broker.ask('GET', '/owner/platforms')).platforms as OwnedPlatform[];
 
 export const readPlatform = async (broker: BrokerConnection, id: string): Promise<WholePlatform> =>
   (await broker.ask('GET', `/owner/platforms/${encodeURIComponent(id)}`)) as WholePlatform;
+
+export const makeConnection = async (broker: BrokerConnection, body: object) =>
+  (await broker.ask('POST', '/owner/connections', body)) as { id: string; label: string };
+
+export const testConnection = async (broker: BrokerConnection, id: string) =>
+  (await broker.ask('POST', `/owner/connections/${id}/test`)) as unknown as Tested;
 
 export const isBuiltin = (word: string): word is BuiltinName => BUILTIN_NAMES.some((name) => name === word);
 

@@ -7,6 +7,8 @@ import type { Secret } from '../crypto/secret.ts';
 import { type McpAnswer, makeMcpClient } from '../egress/mcp-client.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 
+const { version } = readBuild();
+
 export type McpTest = { ok: boolean; upstreamStatus: number | null; detail: string; sent: boolean };
 
 /** `timeoutMs`: of all requests together. */
@@ -16,7 +18,7 @@ export async function testMcpServer(
   { connectionKey, credential, timeoutMs }: { connectionKey: string; credential: Secret; timeoutMs: number },
 ): Promise<McpTest> {
   const target = { platform: restPlatform(manifest), credential, clock, connectionKey, timeoutMs };
-  const client = makeMcpClient(outbound, { ...target, headers: {}, session: undefined }, readBuild().version);
+  const client = makeMcpClient(outbound, { ...target, headers: {}, session: undefined }, version);
   const listed = await listAll(client);
   if (!listed.ok) return whyNot(listed.answer);
   const { length: count } = listed.tools;

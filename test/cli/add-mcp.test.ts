@@ -1,14 +1,12 @@
 /** `agent-broker add-mcp`, with this test as the browser. */
-import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
-import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';
-import { BIN } from '../world/checkout.ts';
 import { runCommand, type Served, startServe } from '../world/command.ts';
+import { ownersBrowser, startConsenting } from '../world/consenting.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { type SdkAuthServer, startSdkAuthServer } from '../world/sdk-auth-server.ts';
 import { newFolder } from '../world/stores.ts';
@@ -69,31 +67,13 @@ const run = (words: readonly string[], env: Record<string, string> = {}) =>
   runCommand(['add-mcp', ...words], { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env } });
 
 test('by OAuth: prints where to consent, waits, and says what agents may be granted', async () => {
-  const child = spawn(process.execPath, [BIN, 'add-mcp', oauth.url, '--id', 'notes'], {
-    cwd: folder,
-    env: { PATH: process.env.PATH, AGENT_BROKER_DATA: data },
-  });
-  afterFile(() => void child.kill());
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  const link = new Promise<string>((found) => {
-    child.stderr.on('data', (chunk) => {
-      stderr += chunk;
-      const [, url] = /^ {2}(http\S+)$/m.exec(stderr) ?? [];
-      if (url) found(url);
-    });
-  });
-  const ended = new Promise<number | null>((done) => child.on('close', done));
-  const url = await Promise.race([link, ended.then(() => '')]);
-  expect(url, stderr).toContain('/authorize?');
-  const browser = new Browser();
-  const session = await runCommand(['owner', 'token'], { cwd: folder, env: { AGENT_BROKER_DATA: data } });
-  const host = new URL(served.url).hostname;
-  browser.cookies.push({ name: 'svc_owner', value: session.stdout.trim(), host, path: '/' });
+  const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data } };
+  const { url, printed, ended } = await startConsenting(['add-mcp', oauth.url, '--id', 'notes'], setting);
+  expect(url, printed().stderr).toContain('/authorize?');
+  const browser = await ownersBrowser(served, setting);
   expect((await browser.get(url)).text).toContain('The platform is connected.');
-  expect(await ended, stderr).toBe(0);
+  expect(await ended, printed().stderr).toBe(0);
+  const { stdout } = printed();
   expect(stdout).toContain(`Added notes (an MCP server at ${oauth.url}), connection "notes".`);
   expect(stdout).toContain('notes:tools');
   expect(stdout).toContain('--grant notes=tools');

@@ -1,14 +1,12 @@
 /** `agent-broker add` by OAuth and as an App, with this test as the browser. */
-import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { APP_ID, type AppPlatform, INSTALLATION, startAppPlatform } from '../world/app-platform.ts';
-import { Browser } from '../world/browser.ts';
 import { leaksOf } from '../world/canary.ts';
-import { BIN } from '../world/checkout.ts';
 import { runCommand, type Served, startServe } from '../world/command.ts';
+import { ownersBrowser, startConsenting } from '../world/consenting.ts';
 import { type GitHubServer, startGitHub } from '../world/github-server.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -38,38 +36,26 @@ describe('agent-broker add github', () => {
     const missing = await run([...words, '--client-secret-env', 'NONE']);
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('NONE')]);
 
-    const child = spawn(process.execPath, [BIN, ...words, '--client-secret-env', 'GH_SECRET'], {
+    const setting = { cwd: folder, env: { AGENT_BROKER_DATA: data } };
+    const env = { ...setting.env, GH_SECRET: SECRET };
+    const { url, printed, ended } = await startConsenting([...words, '--client-secret-env', 'GH_SECRET'], {
       cwd: folder,
-      env: { PATH: process.env.PATH, AGENT_BROKER_DATA: data, GH_SECRET: SECRET },
+      env,
     });
-    afterFile(() => void child.kill());
-    let [stdout, stderr] = ['', ''];
-    child.stdout.on('data', (chunk) => {
-      stdout += chunk;
-    });
-    const link = new Promise<string>((found) => {
-      child.stderr.on('data', (chunk) => {
-        stderr += chunk;
-        const [, url] = /^ {2}(http\S+)$/m.exec(stderr) ?? [];
-        if (url) found(url);
-      });
-    });
-    const ended = new Promise<number | null>((done) => child.on('close', done));
-    const url = await Promise.race([link, ended.then(() => '')]);
+    const { stderr } = printed();
     expect(url, stderr).toContain(`${github.url}/login/oauth/authorize?`);
     expect(stderr).toContain(`redirect URI ${served.url}/console/connections/callback`);
     // Not what deletes repositories or administers organisations.
     expect(new URL(url).searchParams.get('scope')).toBe('repo');
     expect(new URL(url).searchParams.get('redirect_uri')).toBe(`${served.url}/console/connections/callback`);
 
-    const browser = new Browser();
-    const session = (await run(['owner', 'token'])).stdout.trim();
-    browser.cookies.push({ name: 'svc_owner', value: session, host: new URL(served.url).hostname, path: '/' });
+    const browser = await ownersBrowser(served, setting);
     const visit = await browser.get(url);
     expect(visit.text).toContain('The platform is connected.');
-    expect(await ended, stderr).toBe(0);
+    expect(await ended, printed().stderr).toBe(0);
+    const { stdout } = printed();
     expect(stdout).toContain('The credential is ann’s');
-    for (const secret of [SECRET, TOKEN]) expect(leaksOf(secret, stdout + stderr)).toEqual([]);
+    for (const secret of [SECRET, TOKEN]) expect(leaksOf(secret, stdout + printed().stderr)).toEqual([]);
 
     // Another token is not for this platform.
     const token = await run(['add', 'github', '--token-env', 'X', '--replace'], { X: TOKEN });

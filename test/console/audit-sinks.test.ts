@@ -30,7 +30,7 @@ describe.skipIf(withoutChromium)(
         select.value = ${JSON.stringify(value)}; select.dispatchEvent(new Event('change', { bubbles: true })); }`);
     const has = (words: string) =>
       `document.querySelector('[data-sink="siem"] .how-far').innerText.includes(${JSON.stringify(words)})`;
-    /** The page asks every five seconds; one that is opened again asks at once. */
+    /** The page asks every five seconds; one that is opened again asks immediately. */
     const later = async (condition: string) => {
       const until = Date.now() + 15_000;
       while (!(await page.value(condition).catch(() => false))) {

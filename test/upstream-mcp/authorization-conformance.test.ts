@@ -112,7 +112,7 @@ describe('an MCP server that authorizes its clients', () => {
     origin: BASE_URL,
   });
 
-  /** Presses Connect, at a server that consents at once. Answers the status of the last page. */
+  /** Presses Connect, at a server that consents without asking. Answers the status of the last page. */
   async function connect(organisation: Organisation, connection: string): Promise<number> {
     const headers = signedIn(organisation);
     const begun = await send(`${here}/owner/connections/${connection}/oauth/start`, { method: 'POST', headers });

@@ -26,7 +26,7 @@ export type SdkAuthServer = {
   given: { authorization_code: number; refresh_token: number };
 };
 
-/** Starts one, which consents at once; it ends with the test file. */
+/** Starts one, which consents without asking; it ends with the test file. */
 export async function startSdkAuthServer(): Promise<SdkAuthServer> {
   const clients: SdkAuthServer['clients'] = new Map();
   const given: SdkAuthServer['given'] = { authorization_code: 0, refresh_token: 0 };
