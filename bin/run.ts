@@ -1,9 +1,9 @@
 /** `agent-broker run`: starts a command that was not written for the broker, with a sidecar that signs for it. */
-import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import spawn from 'cross-spawn';
 import { CallerProblem } from '../mcp/caller-problem.ts';
 import { agentClient } from '../mcp/client/agent-client.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
@@ -190,6 +190,7 @@ function runToItsEnd(
       if (!(OF_TERMINALS.includes(signal) && process.stdin.isTTY)) child.kill(signal);
     };
     for (const signal of PASSED_ON) process.on(signal, passOn);
+    // On Windows most commands of npm (npx, claude, …) are scripts, which Node's own does not find.
     const child = spawn(command, args, { env, stdio: 'inherit' });
     const end = () => {
       for (const signal of PASSED_ON) process.off(signal, passOn);

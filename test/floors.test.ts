@@ -316,6 +316,7 @@ test('what is shipped imports the packages that the build bundles, and reads tho
     '@smithy/signature-v4',
     'canonicalize',
     'commander',
+    'cross-spawn',
     'eventsource-parser',
     'express',
     'github-slugger',
