@@ -1,5 +1,6 @@
 /** Location and format of each MCP client's list of servers, by platform and environment. */
 import { posix, win32 } from 'node:path';
+import { claudeDesktopFile } from './claude-desktop-folder.ts';
 import { plainEntry, SERVER_NAME, type ServerEntry, type Started } from './server-entry.ts';
 
 export const CLIENTS = [
@@ -54,6 +55,10 @@ function settings({ platform, environment, home }: Machine): readonly string[] {
   return config(environment.XDG_CONFIG_HOME, home);
 }
 
+/** The same of Windows, for what stays on this machine. */
+const localSettings = ({ environment, home }: Machine): readonly string[] =>
+  environment.LOCALAPPDATA ? [environment.LOCALAPPDATA] : [home, 'AppData', 'Local'];
+
 /** That of the XDG Base Directory Specification. */
 const config = (given: string | undefined, home: string): readonly string[] => (given ? [given] : [home, '.config']);
 
@@ -78,7 +83,10 @@ const TABLE: Record<ClientId, Client> = {
     format: 'json',
     member: 'mcpServers',
     write: asItIs,
-    user: (machine) => [...settings(machine), 'Claude', 'claude_desktop_config.json'],
+    user: (machine) =>
+      machine.platform === 'win32'
+        ? claudeDesktopFile({ local: localSettings(machine), roaming: settings(machine) })
+        : [...settings(machine), 'Claude', 'claude_desktop_config.json'],
     afterwards: 'Quit Claude Desktop (closing its window is not enough) and start it again.',
   },
   // docs.cursor.com/context/model-context-protocol
