@@ -7,8 +7,9 @@ import { readMasterKeys } from './crypto/master-key-file.ts';
 import { newestSeen, rememberGeneration, restoringPlace } from './generation.ts';
 import type { Log } from './log.ts';
 import { hasMasterKey, masterKeySource, refuseKeyOfOther, refuseWrongMasterKey } from './master-key-rotation.ts';
+import { syncFile, syncFolder } from './runtime/sync-file.ts';
 import { openPlainStore } from './start.ts';
-import { type BackupManifest, hashFile, readManifest, synchronise } from './store/backup-manifest.ts';
+import { type BackupManifest, hashFile, readManifest } from './store/backup-manifest.ts';
 import { endWhatWaited } from './store/end-what-waited.ts';
 import { findGeneration, markRestore, settleGeneration, unmarkRestore } from './store/generation.ts';
 import { refuseLiveInstances } from './store/instances.ts';
@@ -77,14 +78,16 @@ export async function restoreBackup(
     } finally {
       await store.close();
     }
-    synchronise(join(next, 'broker.db'));
+    syncFile(join(next, 'broker.db'));
     // From here on the store that was there is started no more, wherever this is cut off.
     remember();
+    // Windows renames no folder in which a file is open.
+    lock?.release();
     const replaced = isThere ? `${place}.replaced-${Date.now()}` : null;
     if (replaced !== null) renameSync(place, replaced);
     else rmSync(place, { recursive: true, force: true });
     renameSync(next, place);
-    synchronise(config.dataFolder);
+    syncFolder(config.dataFolder);
     return { ...settled, replaced };
   } finally {
     lock?.release();

@@ -5,6 +5,7 @@
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
+import { syncFolderLater } from '../runtime/sync-file.ts';
 import type { Batch, Delivered, Delivering, Sink } from './sink.ts';
 
 type File = Delivering<SettingsOf<'file'>>;
@@ -80,16 +81,6 @@ async function rotate(folder: string, name: string, last: number): Promise<void>
   }
 }
 
-/** Makes renamed and new files survive a loss of power. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 async function append({ name, settings, now, idAt }: File, folder: string, batch: Batch): Promise<void> {
   const file = `${name}.jsonl`;
   const path = join(folder, file);
@@ -113,7 +104,7 @@ async function append({ name, settings, now, idAt }: File, folder: string, batch
     }
     await handle.appendFile(lines.map(({ text }) => `${text}\n`).join(''));
     await handle.sync();
-    if (tail.bytes === 0) await syncFolder(folder);
+    if (tail.bytes === 0) await syncFolderLater(folder);
   } finally {
     await handle.close();
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   fsyncSync,
   linkSync,
@@ -14,6 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { isPrivatePlace, type Surroundings } from '../runtime/private-place.ts';
+import { syncFolder } from '../runtime/sync-file.ts';
 import { generateMasterKey, type MasterKey, MasterKeyError, type MasterKeys, parseMasterKey } from './master-key.ts';
 
 /**
@@ -55,9 +58,11 @@ export function readMasterKeys(
  * the file itself are an error; write permission on the folder only allows removing it, and container volumes are often
  * world-writable, so that is a warning.
  */
-export function keyFolderWarning(path: string): string | undefined {
-  if (!POSIX) return undefined;
+export function keyFolderWarning(path: string, surroundings?: Surroundings): string | undefined {
   const folder = dirname(path);
+  if (!isPrivatePlace(path, surroundings))
+    return `Other users of this machine may be able to read the key file: Windows keeps them out of your profile alone, and ${folder} is not in it. Set AGENT_BROKER_DATA to a folder of your profile.`;
+  if (!POSIX) return undefined;
   try {
     const stat = lstatSync(folder);
     if (stat.isSymbolicLink())
@@ -141,7 +146,7 @@ function replaceKeyFile(path: string, change: (old: Content) => Content): Master
   } finally {
     closeSync(file);
   }
-  syncFolder(path);
+  syncFolder(dirname(path));
   return keys;
 }
 
@@ -163,7 +168,8 @@ function createKeyFile(path: string): boolean {
     throw cannotWrite(path, error);
   } finally {
     rmSync(draft, { force: true });
-    syncFolder(path);
+    // Without it the error is that the folder could not be made.
+    if (existsSync(dirname(path))) syncFolder(dirname(path));
   }
 }
 
@@ -212,22 +218,6 @@ function parseAll(texts: readonly string[], nameAt: (at: number) => string): Mas
 function writeDurably(file: number, text: string): void {
   writeFileSync(file, text);
   fsyncSync(file);
-}
-
-/** A rename is durable once the folder is synced. Windows can neither open nor sync one. */
-function syncFolder(path: string): void {
-  if (!POSIX) return;
-  let folder: number;
-  try {
-    folder = openSync(dirname(path), constants.O_RDONLY);
-  } catch {
-    return; // the folder could not be created: that error is reported elsewhere
-  }
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? 'unknown error';

@@ -1,8 +1,9 @@
 /** What a backup says about itself, in a file of its own beside it. */
 import { createHash } from 'node:crypto';
-import { closeSync, createReadStream, fsyncSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
+import { syncFile } from '../runtime/sync-file.ts';
 
 export const BackupManifest = z.strictObject({
   format: z.literal(1),
@@ -37,7 +38,7 @@ export const manifestOf = (file: string): string => `${file}.manifest.json`;
 /** Writes it, synchronised. */
 export function writeManifest(path: string, manifest: BackupManifest): void {
   writeFileSync(path, `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
-  synchronise(path);
+  syncFile(path);
 }
 
 /** Reads the manifest of a backup. Throws, in words, when there is none or it is not one. */
@@ -63,14 +64,4 @@ export async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
   return hash.digest('hex');
-}
-
-/** fsync of a file or folder. */
-export function synchronise(path: string): void {
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }

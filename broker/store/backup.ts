@@ -1,14 +1,8 @@
 /** A backup: a copy of the store and its manifest, both whole or not there. */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import {
-  type BackupManifest,
-  type CopiedState,
-  hashFile,
-  manifestOf,
-  synchronise,
-  writeManifest,
-} from './backup-manifest.ts';
+import { syncFile, syncFolder } from '../runtime/sync-file.ts';
+import { type BackupManifest, type CopiedState, hashFile, manifestOf, writeManifest } from './backup-manifest.ts';
 import { makePrivate } from './lock.ts';
 
 /**
@@ -27,7 +21,7 @@ export async function writeBackup(
   try {
     makePrivate(partial);
     const copied = await copy(partial);
-    synchronise(partial);
+    syncFile(partial);
     const manifest: BackupManifest = {
       format: 1,
       made_at: new Date(now).toISOString(),
@@ -40,7 +34,7 @@ export async function writeBackup(
     // First: where there is a backup, there is its manifest.
     renameSync(`${manifestFile}.partial`, manifestFile);
     renameSync(partial, to);
-    synchronise(dirname(to));
+    syncFolder(dirname(to));
     return manifest;
   } catch (error) {
     rmSync(partial, { force: true });

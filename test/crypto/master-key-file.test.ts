@@ -75,6 +75,13 @@ describe('the key file', () => {
     expect(keyFolderWarning(join(folder, 'none', 'master.key'))).toBeUndefined();
   });
 
+  it('on Windows, which has no modes, is warned of outside of the profile', () => {
+    const at = (path: string) => keyFolderWarning(path, { platform: 'win32', home: 'C:\\Users\\mara' });
+    expect(at('D:\\work\\.agent-broker\\keys\\master.key')).toContain('Set AGENT_BROKER_DATA');
+    expect(at('C:\\Users\\maras\\.agent-broker\\keys\\master.key')).toContain('is not in it');
+    expect(at('c:\\users\\Mara\\.agent-broker\\keys\\master.key')).toBeUndefined();
+  });
+
   it('ST-08 is never made when that is not allowed', () => {
     const error = refusal(read);
     expect(error.code).toBe('missing');
