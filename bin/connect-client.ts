@@ -12,7 +12,7 @@ import { editClient, entryLines } from './edit-client.ts';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { grantsInWords, type ShownGrant } from './grants-in-words.ts';
-import { lookUpTerms, type MakeOptions, makeAgent, saysTerms } from './make-agent.ts';
+import { lookUpTerms, type MakeOptions, makeAgent, placeOfKey, saysTerms } from './make-agent.ts';
 import { PROGRAM } from './program-name.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
 
@@ -84,7 +84,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     const again = ['connect', client, '--profile', profile, ...(options.project ? ['--project'] : [])];
     throw new CommandFailed(
       `${error.message}\nThe agent ${agent_id} was made all the same, and its key is in ${profile}.\n` +
-        `Connect it later: ${PROGRAM} ${commandLine(again, process.platform === 'win32')}\n` +
+        `Connect it later: ${PROGRAM} ${commandLine(again)}\n` +
         `Or end it: ${PROGRAM} agent revoke ${agent_id}`,
     );
   }
@@ -137,10 +137,10 @@ export function inWords(done: Connected): string {
   const { client, config, change, lines, profile, agent, agent_id, grants = [], dry_run } = done;
   const { title, afterwards } = clientNamed(client);
   const key =
-    agent === 'made'
+    agent === 'made' && profile !== undefined
       ? dry_run
         ? `An agent would be made, with its key in ${profile}.`
-        : `Made the agent ${agent_id}. Its key is in ${profile}, which only you can read, and nowhere else.`
+        : `Made the agent ${agent_id}. ${placeOfKey(profile)}`
       : `Uses the agent ${agent_id} of ${profile}.`;
   const granted =
     agent !== 'made'

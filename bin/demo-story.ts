@@ -180,6 +180,6 @@ async function receiptOf(
 }
 
 function wentWrong(what: string, outcome?: CallOutcome): CommandFailed {
-  const found = outcome ? ` (${outcome.kind})` : '';
+  const found = outcome ? ` (${outcome.kind === 'failed' ? outcome.error.message : outcome.kind})` : '';
   return new CommandFailed(`The demo failed: ${what}${found}. Please report it with the version of agent-broker.`);
 }

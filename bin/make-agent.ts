@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import { isPrivatePlace } from '../broker/runtime/private-place.ts';
 import { unfinishedProfile } from '../mcp/profile.ts';
 import {
   type BrokerConnection,
@@ -128,6 +129,10 @@ export async function refuseBadName(name: string): Promise<void> {
       `${JSON.stringify(name)} is no name of an agent: ${NAME_FORM} (spaces may stand between them).`,
     );
 }
+
+/** A sentence about the key in the profile at this path. */
+export const placeOfKey = (path: string): string =>
+  `Its key is in ${path}${isPrivatePlace(path) ? ', which only you can read,' : ''} and nowhere else.`;
 
 /** Creates a new file with mode 0600. */
 function reserve(path: string, content: object): void {

@@ -33,8 +33,8 @@ export function plainEntry({ profile, launcher, platform }: Started): ServerEntr
   return { command, args, env: { AGENT_BROKER_PROFILE: profile } };
 }
 
-/** One quoted line for a shell. */
-export const commandLine = (words: readonly string[], windows: boolean): string =>
+/** One quoted line for a shell: this machine's, if nothing else is said. */
+export const commandLine = (words: readonly string[], windows = process.platform === 'win32'): string =>
   words
     .map((word) => {
       if (/^[\w@%+=:,./-]+$/.test(word)) return word;

@@ -6,10 +6,18 @@ import { serverByHand } from '../by-hand.ts';
 import { CLIENTS, type ClientId } from '../client-config.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
 import { grantsInWords } from '../grants-in-words.ts';
-import { lookUpTerms, type MadeAgent, type MakeOptions, makeAgent, makeInvite, withTerms } from '../make-agent.ts';
+import {
+  lookUpTerms,
+  type MadeAgent,
+  type MakeOptions,
+  makeAgent,
+  makeInvite,
+  placeOfKey,
+  withTerms,
+} from '../make-agent.ts';
 import { mcpSnippets, type Snippet } from '../mcp-snippets.ts';
 import { PROGRAM } from '../program-name.ts';
-import { ownLauncher, plainEntry } from '../server-entry.ts';
+import { commandLine, ownLauncher, plainEntry } from '../server-entry.ts';
 
 type Options = MakeOptions & { out?: string; client?: ClientId; json?: boolean };
 
@@ -61,16 +69,16 @@ function inWords(
 ): string {
   const shown = snippets.map(({ client, how, text }) => `${client}: ${how}\n\n${text.replaceAll(/^/gm, '  ')}\n`);
   return [
-    `${name} (${agentId}) can sign. Its key is in ${path}, which only you can read, and nowhere else.`,
+    `${name} (${agentId}) can sign. ${placeOfKey(path)}`,
     ...grantsInWords(grants),
     '',
     ...(shown.length > 0
       ? shown
       : [
-          `Give it to an MCP client: ${PROGRAM} connect CLIENT --profile ${path}`,
+          `Give it to an MCP client: ${PROGRAM} connect CLIENT --profile ${commandLine([path])}`,
           `CLIENT is ${CLIENTS.join(', ')}. Most others take it like this:`,
           serverByHand(plainEntry({ profile: path, launcher: ownLauncher(), platform: process.platform })),
         ]),
-    `Whether everything is as it should be: ${PROGRAM} doctor --profile ${path}`,
+    `Whether everything is as it should be: ${PROGRAM} doctor --profile ${commandLine([path])}`,
   ].join('\n');
 }

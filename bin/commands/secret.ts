@@ -7,6 +7,7 @@ import { type ConnectionOptions, connectAsNobody, connectAsOwner, print, withCon
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
+import { commandLine } from '../server-entry.ts';
 
 type AuthorizeOptions = ConnectionOptions & { scopes?: string; label?: string; out?: string; json?: boolean };
 type SendOptions = { from?: string; json?: boolean };
@@ -89,7 +90,7 @@ async function authorize(given: string, platform: string, options: AuthorizeOpti
     options,
     { ...shown, file: path },
     () =>
-      `${path} is good once, until ${expires_at}, and for nothing else. Whoever has the secret runs:\n  ${PROGRAM} secret send ${path} < SECRET-FILE`,
+      `${path} is good once, until ${expires_at}, and for nothing else. Whoever has the secret runs:\n  ${PROGRAM} secret send ${commandLine([path])} --from SECRET-FILE`,
   );
 }
 

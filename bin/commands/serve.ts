@@ -157,12 +157,26 @@ function greeting(at: {
       '',
       'Next, make a governed call:',
       '',
-      `  curl -s ${baseUrl}/v1/actions \\`,
-      `    -H "Authorization: Bearer $(${PROGRAM} token)" -H "Content-Type: application/json" \\`,
-      `    -d '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}'`,
+      ...firstCall(baseUrl, process.platform).map((line) => `  ${line}`),
       '',
       `Or see the whole story in ten seconds: ${PROGRAM} demo`,
     );
   else lines.push('', `Next, say what your agents may do: ${PROGRAM} plan governance.yaml`);
   return `${lines.join('\n')}\n\n`;
 }
+
+const FIRST_READ = '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}';
+
+/** Lines for a shell: for PowerShell on Windows, whose `curl` is another program in its older versions, and which has other quotes. */
+export const firstCall = (baseUrl: string, platform: NodeJS.Platform): string[] =>
+  platform === 'win32'
+    ? [
+        `Invoke-RestMethod ${baseUrl}/v1/actions -Method Post -ContentType application/json \``,
+        `  -Headers @{ Authorization = "Bearer $(${PROGRAM} token)" } \``,
+        `  -Body '${FIRST_READ}'`,
+      ]
+    : [
+        `curl -s ${baseUrl}/v1/actions \\`,
+        `  -H "Authorization: Bearer $(${PROGRAM} token)" -H "Content-Type: application/json" \\`,
+        `  -d '${FIRST_READ}'`,
+      ];

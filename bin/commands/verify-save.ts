@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type ConnectionOptions, withConnection } from '../connection.ts';
 import { PROGRAM } from '../program-name.ts';
+import { commandLine } from '../server-entry.ts';
 import { line } from '../terminal/line.ts';
 import { printResult } from '../terminal/output.ts';
 
@@ -23,7 +24,7 @@ export function addVerifySave(verify: Command): void {
             line`The log has ${saved.newLogKeys} more verifier key${saved.newLogKeys === 1 ? '' : 's'} than before: an event log_key_announced says so.`,
           ]
         : []),
-      line`Check it, on any machine: ${PROGRAM} verify export ${folder}`,
+      line`Check it, on any machine: ${PROGRAM} verify export ${commandLine([folder])}`,
     ]);
   });
 }

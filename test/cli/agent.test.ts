@@ -114,7 +114,7 @@ describe('agent create', () => {
     const out = join(folder, 'my agents', 'mail.json');
     const { code, stdout } = await run(['agent', 'create', 'mail helper', '--out', out]);
     expect(code).toBe(0);
-    expect(stdout).toContain(`agent-broker connect CLIENT --profile ${out}\nCLIENT is claude-code, `);
+    expect(stdout).toContain(`agent-broker connect CLIENT --profile '${out}'\nCLIENT is claude-code, `);
     expect(stdout).toContain('agent-broker doctor');
     expect(stdout.split('\n').length).toBeLessThan(9);
     const [line = ''] = stdout.split('\n').filter((one) => one.startsWith('{'));

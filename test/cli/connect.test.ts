@@ -1,11 +1,12 @@
 /** Where clients keep their configuration, how one entry of it is changed, and how messages name this program. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, win32 } from 'node:path';
 import fc from 'fast-check';
 import { parse } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
 import { byHand } from '../../bin/by-hand.ts';
 import { CLIENTS, type ClientId, configFile, type Machine, serverEntry } from '../../bin/client-config.ts';
+import { firstCall } from '../../bin/commands/serve.ts';
 import { changedLines, editEntry } from '../../bin/edit-config.ts';
 import { CommandFailed } from '../../bin/failure.ts';
 import { programName } from '../../bin/program-name.ts';
@@ -66,6 +67,22 @@ test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
   ['continue', LINUX, 'project', undefined],
 ])('%s on %j, for the %s: %s', (client, machine, place, path) => {
   expect(configFile(client, machine, place)).toBe(path);
+});
+
+test('Claude Desktop on Windows, installed as a package, has its file in the package’s folder', () => {
+  const local = newFolder();
+  const machine: Machine = { ...WINDOWS, environment: { APPDATA: 'D:\\Roaming', LOCALAPPDATA: local } };
+  const inPackage = (name: string) => ['Packages', name, 'LocalCache', 'Roaming', 'Claude'];
+  const found = () => configFile('claude-desktop', machine, 'user');
+  const said = (name: string) => win32.join(local, ...inPackage(name), 'claude_desktop_config.json');
+  mkdirSync(join(local, 'Packages', 'Microsoft.Edge_8wekyb3d8bbwe'), { recursive: true });
+  expect(found()).toBe('D:\\Roaming\\Claude\\claude_desktop_config.json');
+  mkdirSync(join(local, 'Packages', 'Claude_pzs8sxrjxfjjc'));
+  expect(found()).toBe(said('Claude_pzs8sxrjxfjjc'));
+  mkdirSync(join(local, ...inPackage('Claude_z0')), { recursive: true });
+  expect(found()).toBe(said('Claude_pzs8sxrjxfjjc'));
+  writeFileSync(join(local, ...inPackage('Claude_z0'), 'claude_desktop_config.json'), '{}');
+  expect(found()).toBe(said('Claude_z0'));
 });
 
 describe('the entry', () => {
@@ -291,4 +308,16 @@ describe('changing a configuration', () => {
     expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(why);
     expect(() => editEntry(text, PLACE, undefined, '/x/mcp.json')).toThrow(why);
   });
+});
+
+test('the first call that a start tells is in the language of the machine’s shell', () => {
+  const body = '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}';
+  const posix = firstCall('http://localhost:8787', 'linux');
+  expect(posix[0]).toBe('curl -s http://localhost:8787/v1/actions \\');
+  expect(posix.at(-1)).toBe(`  -d '${body}'`);
+  const windows = firstCall('http://localhost:8787', 'win32');
+  expect(windows[0]).toBe(
+    'Invoke-RestMethod http://localhost:8787/v1/actions -Method Post -ContentType application/json `',
+  );
+  expect(windows.at(-1)).toBe(`  -Body '${body}'`);
 });
