@@ -1,7 +1,8 @@
 /** Asks at a terminal what `agent-broker connect` was not told: which client, and what its agent may do. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { CLIENTS, type ClientId, clientNamed, clientsFound } from './client-config.ts';
+import { clientsFound } from './client-config.ts';
+import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import type { ConnectOptions } from './connect-client.ts';
 import { connectAsOwner } from './connection.ts';
 import { WrongUsage } from './failure.ts';

@@ -1,5 +1,5 @@
 /** Edits the entry of one server in a client's configuration, in whatever the client's file is written. */
-import { type ClientId, clientNamed } from './client-config.ts';
+import { type ClientId, clientNamed } from './clients.ts';
 import { changedLines, type Edited, editEntry } from './edit-config.ts';
 import { SERVER_NAME } from './server-entry.ts';
 

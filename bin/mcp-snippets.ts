@@ -1,6 +1,8 @@
 /** How MCP clients are configured by hand to start `agent-broker mcp` as one agent. */
-import { CLIENTS, type ClientId, clientNamed, configFile, type Machine, serverEntry } from './client-config.ts';
+import { configFile, serverEntry } from './client-config.ts';
+import { CLIENTS, type ClientId, clientNamed } from './clients.ts';
 import { entryText } from './edit-client.ts';
+import type { Machine } from './machine.ts';
 import { commandLine, type Launcher, plainEntry, SERVER_NAME } from './server-entry.ts';
 
 export type Snippet = {

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { bindLine, fileNameOf } from '../../broker/console/static/new-agent/lines.js';
 import { serverByHand } from '../by-hand.ts';
-import { CLIENTS, type ClientId } from '../client-config.ts';
+import { CLIENTS, type ClientId } from '../clients.ts';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
 import { grantsInWords } from '../grants-in-words.ts';
 import {

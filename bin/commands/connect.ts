@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { byHand } from '../by-hand.ts';
-import { CLIENTS, type ClientId } from '../client-config.ts';
+import { CLIENTS, type ClientId } from '../clients.ts';
 import type { ConnectOptions } from '../connect-client.ts';
 import { print } from '../connection.ts';
 import { withTerms } from '../make-agent.ts';

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { CLIENTS } from '../../bin/client-config.ts';
+import { CLIENTS } from '../../bin/clients.ts';
 import { mcpSnippets } from '../../bin/mcp-snippets.ts';
 import { afterFile } from '../world/after-file.ts';
 import { runCommand, startServe } from '../world/command.ts';

@@ -58,7 +58,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     const { code, shown } = await answered(
       ['connect'],
       [
-        ['1 to 13 [1]:', '3'],
+        ['1 to 16 [1]:', '3'],
         ['1 to 2 [1]:', '1'],
         ['1 to 6 [1]:', '2'],
         ['Only in these repositories', 'acme/shop, acme/web'],
@@ -71,7 +71,7 @@ describe.skipIf(missingScript)(`at a terminal${missingScript ? ` (skipped: ${mis
     expect(shown).toContain('repositories: acme/shop, acme/web; until 20');
     expect(readFileSync(join(folder, '.cursor', 'mcp.json'), 'utf8')).toContain('agent-broker');
     // It is there now: nothing more is asked.
-    const again = await answered(['connect'], [['1 to 13 [1]:', '1']], setting);
+    const again = await answered(['connect'], [['1 to 16 [1]:', '1']], setting);
     expect([again.code, again.shown], again.shown).toEqual([0, expect.stringContaining('Nothing to change')]);
   });
 

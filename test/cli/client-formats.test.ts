@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { Ajv } from 'ajv';
 import { parse as parseJson } from 'jsonc-parser';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type ClientId, configFile } from '../../bin/client-config.ts';
+import { configFile } from '../../bin/client-config.ts';
+import type { ClientId } from '../../bin/clients.ts';
 import { connectClient } from '../../bin/connect-client.ts';
 import { load, withoutLab } from '../clients-lab/installed.ts';
 import { makeKeyPair } from '../world/agent.ts';
@@ -97,6 +98,27 @@ test.each<[ClientId, string, object, mine: string, isStrict: boolean]>([
     'windsurf',
     'docs.windsurf.com/windsurf/cascade/mcp (November 2026), mcp_config.json',
     entryOf({ disabled: { type: 'boolean' } }),
+    OTHER,
+    true,
+  ],
+  [
+    'antigravity',
+    'antigravity.google/docs/mcp (November 2026), mcp_config.json',
+    entryOf({ disabled: { type: 'boolean' } }),
+    OTHER,
+    true,
+  ],
+  [
+    'devin',
+    'docs.devin.ai/cli/extensibility/mcp/configuration (November 2026), mcp_config.json, whose entries have no other members',
+    entryOf({ disabled: { type: 'boolean' } }, { closed: true }),
+    OTHER,
+    true,
+  ],
+  [
+    'kiro',
+    'kiro.dev/docs/mcp/configuration (November 2026), mcp.json',
+    entryOf({ disabled: { type: 'boolean' }, autoApprove: { type: 'array' }, disabledTools: { type: 'array' } }),
     OTHER,
     true,
   ],

@@ -5,10 +5,12 @@ import fc from 'fast-check';
 import { parse } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
 import { byHand } from '../../bin/by-hand.ts';
-import { CLIENTS, type ClientId, configFile, type Machine, serverEntry } from '../../bin/client-config.ts';
+import { configFile, serverEntry } from '../../bin/client-config.ts';
+import { CLIENTS, type ClientId } from '../../bin/clients.ts';
 import { firstCall } from '../../bin/commands/serve.ts';
 import { changedLines, editEntry } from '../../bin/edit-config.ts';
 import { CommandFailed } from '../../bin/failure.ts';
+import type { Machine } from '../../bin/machine.ts';
 import { programName } from '../../bin/program-name.ts';
 import { lastingLauncher, plainEntry } from '../../bin/server-entry.ts';
 import { newFolder } from '../world/stores.ts';
@@ -57,6 +59,13 @@ test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
   ['zed', MAC, 'project', '/Users/ann/shop/.zed/settings.json'],
   ['windsurf', MAC, 'user', '/Users/ann/.codeium/windsurf/mcp_config.json'],
   ['windsurf', MAC, 'project', undefined],
+  ['antigravity', LINUX, 'user', '/home/ann/.gemini/config/mcp_config.json'],
+  ['antigravity', WINDOWS, 'project', 'C:\\shop\\.agents\\mcp_config.json'],
+  ['devin', MAC, 'user', '/Users/ann/.config/devin/mcp_config.json'],
+  ['devin', WINDOWS, 'user', 'D:\\Roaming\\devin\\mcp_config.json'],
+  ['devin', LINUX, 'project', '/home/ann/shop/.devin/mcp_config.json'],
+  ['kiro', WINDOWS, 'user', 'C:\\Users\\Ann Lee\\.kiro\\settings\\mcp.json'],
+  ['kiro', LINUX, 'project', '/home/ann/shop/.kiro/settings/mcp.json'],
   ['cline', LINUX, 'user', '/home/ann/.cline/data/settings/cline_mcp_settings.json'],
   ['cline', { ...LINUX, environment: { CLINE_DIR: '/c' } }, 'user', '/c/data/settings/cline_mcp_settings.json'],
   ['cline', { ...LINUX, environment: { CLINE_DATA_DIR: '/d' } }, 'user', '/d/settings/cline_mcp_settings.json'],
@@ -105,6 +114,9 @@ describe('the entry', () => {
     opencode: { type: 'local', enabled: true, command: [launcher.node, ...words], environment: env },
     zed: plain,
     windsurf: plain,
+    antigravity: plain,
+    devin: plain,
+    kiro: plain,
     cline: plain,
     continue: { name: 'agent-broker', ...plain },
   };
