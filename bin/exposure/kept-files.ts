@@ -1,6 +1,6 @@
 /** The files in which tools keep credentials: where they are, how they are known, and what to do about them. */
 import { readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { PROGRAM } from '../program-name.ts';
 import type { Place } from './finding.ts';
 import { variablesIn } from './variables.ts';
@@ -39,6 +39,14 @@ function upwards({ cwd }: Place, name: RegExp): string[] {
 }
 
 const config = ({ env, home }: Place): string => env.XDG_CONFIG_HOME || join(home, '.config');
+/** In the folders in which tools keep settings: that of XDG, those of Windows, those of macOS. Each tool has its file in one of them. */
+const inConfigs = (place: Place, ...paths: string[]): string[] =>
+  [
+    config(place),
+    place.env.APPDATA,
+    place.env.LOCALAPPDATA,
+    ...under('Library/Application Support', 'Library/Preferences')(place),
+  ].flatMap((folder) => (folder ? paths.map((path) => join(folder, path)) : []));
 const each = (text: string, pattern: RegExp): string[] => [
   ...new Set([...text.matchAll(pattern)].map(([, found = '']) => found)),
 ];
@@ -55,14 +63,17 @@ const STORE_KEY =
 
 export const KEPT: readonly Kept[] = [
   {
-    paths: (place) => [join(place.env.GH_CONFIG_DIR || join(config(place), 'gh'), 'hosts.yml')],
+    paths: (place) =>
+      place.env.GH_CONFIG_DIR
+        ? [join(place.env.GH_CONFIG_DIR, 'hosts.yml')]
+        : inConfigs(place, 'gh/hosts.yml', 'GitHub CLI/hosts.yml'),
     what: 'the sign-in of gh',
     // Without a token in the file it is in the system's keyring, where gh gets it.
     look: (text) => listed(each(text, /^['"]?([\w.-]+)['"]?:\s*$/gm), 'for') ?? 'in the keyring',
     advice: `${ADD('github')}, then "gh auth logout"; ${PROGRAM} run gives gh a configuration of its own`,
   },
   {
-    paths: ({ env, home }) => [env.NETRC || join(home, '.netrc')],
+    paths: ({ env, home }) => (env.NETRC ? [env.NETRC] : [join(home, '.netrc'), join(home, '_netrc')]),
     what: 'passwords',
     look: (text) =>
       /\bpassword\s+\S/.test(text) ? (listed(each(text, /\bmachine\s+(\S+)/g), 'for') ?? 'for any host') : undefined,
@@ -73,10 +84,7 @@ export const KEPT: readonly Kept[] = [
     paths: (place) => [
       place.env.npm_config_userconfig || join(place.home, '.npmrc'),
       ...upwards(place, /^\.npmrc$/),
-      ...[join(config(place), 'pnpm'), join(place.home, 'Library/Preferences/pnpm')].flatMap((folder) => [
-        join(folder, 'auth.ini'),
-        join(folder, 'rc'),
-      ]),
+      ...inConfigs(place, 'pnpm/auth.ini', 'pnpm/rc', 'pnpm/config/rc'),
     ],
     what: 'tokens of registries',
     // A variable in braces is in the environment, and looked at there.
@@ -86,7 +94,7 @@ export const KEPT: readonly Kept[] = [
   },
   {
     paths: (place) => [
-      join(config(place), 'pnpm/config.yaml'),
+      ...inConfigs(place, 'pnpm/config.yaml', 'pnpm/config/config.yaml'),
       ...[join(place.home, '.yarnrc.yml'), ...upwards(place, /^\.yarnrc\.yml$/)],
       ...[join(place.home, '.bunfig.toml'), ...upwards(place, /^bunfig\.toml$/)],
     ],
@@ -120,7 +128,7 @@ export const KEPT: readonly Kept[] = [
   },
   {
     paths: (place) => [
-      place.env.RCLONE_CONFIG || join(config(place), 'rclone/rclone.conf'),
+      ...(place.env.RCLONE_CONFIG ? [place.env.RCLONE_CONFIG] : inConfigs(place, 'rclone/rclone.conf')),
       ...under('.rclone.conf', '.s3cfg', '.boto', '.mc/config.json')(place),
     ],
     what: 'keys of stores of objects',
@@ -135,7 +143,7 @@ export const KEPT: readonly Kept[] = [
   },
   {
     paths: ({ env, home }) =>
-      env.KUBECONFIG ? env.KUBECONFIG.split(':').filter((path) => path !== '') : [join(home, '.kube/config')],
+      env.KUBECONFIG ? env.KUBECONFIG.split(delimiter).filter((path) => path !== '') : [join(home, '.kube/config')],
     what: 'credentials of clusters',
     look: (text) =>
       /\b(?:token|password|client-key-data|client-key|tokenFile)["']?:\s*\S|\bexec["']?:/.test(text)
@@ -157,12 +165,12 @@ export const KEPT: readonly Kept[] = [
   },
   {
     paths: (place) => {
-      const folder = place.env.CLOUDSDK_CONFIG || join(config(place), 'gcloud');
-      const named = place.env.GOOGLE_APPLICATION_CREDENTIALS;
+      const { CLOUDSDK_CONFIG: folder, GOOGLE_APPLICATION_CREDENTIALS: named } = place.env;
+      const names = ['credentials.db', 'access_tokens.db', 'application_default_credentials.json'];
       return [
-        ...['credentials.db', 'access_tokens.db', 'application_default_credentials.json'].map((name) =>
-          join(folder, name),
-        ),
+        ...(folder
+          ? names.map((name) => join(folder, name))
+          : inConfigs(place, ...names.map((name) => `gcloud/${name}`))),
         ...(named ? [named] : []),
       ];
     },
@@ -188,10 +196,9 @@ export const KEPT: readonly Kept[] = [
       ...under('.azure/msal_token_cache.json', '.cache/huggingface/token', '.config/stripe/config.toml')(place),
       ...under('.claude/.credentials.json', '.codex/auth.json', '.gem/credentials', '.composer/auth.json')(place),
       ...under('.gemini/oauth_creds.json', '.fly/config.yml', '.pulumi/credentials.json')(place),
-      ...['github-copilot/apps.json', 'github-copilot/hosts.json', 'glab-cli/config.yml', 'doctl/config.yaml'].map(
-        (path) => join(config(place), path),
-      ),
-      ...['pypoetry/auth.toml', 'helm/registry/config.json'].map((path) => join(config(place), path)),
+      ...inConfigs(place, 'github-copilot/apps.json', 'github-copilot/hosts.json', 'glab-cli/config.yml'),
+      ...inConfigs(place, 'doctl/config.yaml', 'pypoetry/auth.toml', 'helm/registry/config.json'),
+      ...inConfigs(place, 'terraform.d/credentials.tfrc.json', 'Composer/auth.json'),
       join(place.env.XDG_DATA_HOME || join(place.home, '.local/share'), 'opencode/auth.json'),
     ],
     what: 'a sign-in of a tool',

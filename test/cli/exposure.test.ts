@@ -197,6 +197,22 @@ test('files of tools, in the home and up the tree', async () => {
   expect(there).not.toContain(join(home, '.netrc'));
 });
 
+test('files of tools where Windows and macOS have them', async () => {
+  const token = `token: ${MARK}\n`;
+  const files = [
+    put('AppData/Roaming/GitHub CLI/hosts.yml', `github.com:\n    oauth_token: ${MARK}\n`),
+    put('AppData/Roaming/gcloud/credentials.db', MARK),
+    put('AppData/Roaming/rclone/rclone.conf', `[store]\nsecret_access_key = ${MARK}\n`),
+    put('AppData/Local/github-copilot/apps.json', `{"token":"${MARK}"}`),
+    put('AppData/Local/pnpm/config/rc', `//r.example/:_authToken=${MARK}\n`),
+    put('_netrc', `machine r.example login me password ${MARK}\n`),
+    put('Library/Application Support/doctl/config.yaml', token),
+    put('Library/Preferences/helm/registry/config.json', token),
+  ];
+  const env = { APPDATA: join(home, 'AppData/Roaming'), LOCALAPPDATA: join(home, 'AppData/Local') };
+  expect((await findings(env)).map(({ where }) => where).toSorted()).toEqual(files.toSorted());
+});
+
 test('what is no regular file is not waited for', async () => {
   execFileSync('mkfifo', [join(home, '.netrc')]);
   mkdirSync(join(home, '.npmrc'));
