@@ -203,7 +203,7 @@ describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
     expect((await readExport(world, fresh)).map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
     const rest = await readExport(world, fresh, `?after=${rows[22_899]!.id.toUpperCase()}`);
     expect(rest.map(({ id }) => id)).toEqual(rows.slice(22_900).map(({ id }) => id));
-  }, 60_000);
+  }, 180_000);
 
   test('an exported row is the one that is listed, with the receipt that its hash is in', async () => {
     const { body } = await organisation.ask('GET', '/owner/audit');

@@ -320,5 +320,5 @@ describe('two organisations', () => {
       if (statuses.size === 1 && statuses.has(404) && !isElsewhere) missed.push(named(route));
     }
     expect(missed, missed.join(', ')).toEqual([]);
-  }, 120_000);
+  }, 360_000);
 });

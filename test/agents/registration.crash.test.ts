@@ -132,5 +132,5 @@ describe.each(ONE_STORE)(`registration and kill -9 on %s${postgresNote}`, (store
     const active = `select count(*) as count from agents where name like 'crash %' and status = 'active'`;
     expect(await count(active), 'an agent is active when its key was handed out, and only then').toBe(ROUNDS);
     expect(await count(`select count(*) as count from connections where label like 'sealed-%'`)).toBe(ROUNDS);
-  }, 180_000);
+  }, 540_000);
 });

@@ -170,5 +170,5 @@ describe.each(ONE_STORE)(`the log of a broker on %s${postgresNote}`, (store) => 
     }
     expect(written).not.toMatch(/(reg|abt|inv|sat|req|cns|sgn)_[\w-]{20}|PRIVATE KEY/);
     if (store === 'postgres') expect(written).toContain('/v1/register/status/{token}');
-  }, 60_000);
+  }, 180_000);
 });

@@ -265,7 +265,7 @@ describe.each(ONE_STORE)(`the registration stream on %s${postgresNote}`, (store)
     await decide('approve', token);
     await again.until(({ ended }) => ended);
     expect(again.events.map(({ event }) => event)).toEqual(['approved']);
-  }, 60_000);
+  }, 180_000);
 });
 
 describe.runIf(STORES.includes('postgres'))(`registration and replicas on postgres${postgresNote}`, () => {

@@ -136,7 +136,7 @@ describe.each(ONE_STORE)(`approving by passkey on %s${postgresNote}`, (store) =>
 
 describe('a platform that takes longer than anybody waits', () => {
   test('AP-21 the answer comes after 15 seconds without executed_at, and the call goes on', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const world = await startWorld();
     const organisation = await world.organisation();

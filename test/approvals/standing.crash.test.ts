@@ -62,5 +62,5 @@ describe.each(STORES)(`a standing approval and kill -9 on %s${postgresNote}`, (s
     expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: USES }, (_, i) => i));
     last.signal('SIGTERM');
     await last.ended;
-  }, 60_000);
+  }, 180_000);
 });

@@ -178,7 +178,7 @@ describe.each(ONE_STORE)(`standing approvals at each door on %s${postgresNote}`,
     return receipts.filter((one) => one.terms_hash === undefined);
   };
 
-  test.each(Object.keys(DOORS))('%s', { timeout: 60_000 }, async (name) => {
+  test.each(Object.keys(DOORS))('%s', { timeout: 180_000 }, async (name) => {
     left = undefined;
     const { agent, call, seen, free, children: granted } = await DOORS[name]!();
     const first = call();

@@ -179,7 +179,7 @@ describe.each(ONE_STORE)(`waiting for a decision on %s${postgresNote}`, (store) 
   });
 
   test('2,000 agents that wait cost no statement until there is news, and under 250 MB', {
-    timeout: 120_000,
+    timeout: 360_000,
   }, async () => {
     const { broker } = world.running;
     const agents = await Promise.all(Array.from({ length: 20 }, () => organisation.agent()));

@@ -124,5 +124,5 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     await receiver.waitFor(10, 15_000);
     expect(Date.now() - killed).toBeLessThan(10_000);
     expectAllInOrder(10);
-  }, 60_000);
+  }, 180_000);
 });

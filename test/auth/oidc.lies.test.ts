@@ -344,7 +344,7 @@ describe('a provider that is down', () => {
     expect((await waiting)?.status ?? 502).toBe(502);
     silent.closeAllConnections();
     silent.close();
-  }, 60_000);
+  }, 180_000);
 });
 
 test('CX-11 with every word of the log on: no secret, code, state, cookie or token is in it, whatever goes wrong', async () => {

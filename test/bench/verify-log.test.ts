@@ -17,5 +17,5 @@ describe('npm run bench -- verify', () => {
       out.mockRestore();
     }
     expect(said.join('')).toMatch(/^300 rows, .*MB:\n.*\n.*\n3000 rows, /);
-  }, 60_000);
+  }, 180_000);
 });

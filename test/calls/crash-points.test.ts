@@ -86,7 +86,7 @@ describe.each(STORES)(`a broker that is killed on %s${postgresNote}`, (store) =>
     last = next;
     expect(await last.serve(), last.output().stderr).toBe(agent.baseUrl);
     return () => last.signal('SIGKILL');
-  }, 60_000);
+  }, 180_000);
 
   const sent = (point: string) => world.upstream.seen.filter(({ target }) => target.endsWith(`/${point}`)).length;
   const approvals = (point: string) =>

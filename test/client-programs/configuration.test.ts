@@ -49,7 +49,7 @@ async function connected(client: ClientId, mine: string) {
 }
 
 // Some take half a minute to start on a machine that is busy.
-describe('what connect writes is read by', { timeout: 120_000 }, () => {
+describe('what connect writes is read by', { timeout: 360_000 }, () => {
   const codex = skipped(binOf('codex'));
   test.skipIf(codex)(`Codex, "codex mcp get"${codex ? ` (skipped: ${codex})` : ''}`, async () => {
     const { ask, profile, undo } = await connected(

@@ -10,7 +10,7 @@ import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 import { startModelServer } from './model-server.ts';
 import { atHome, isInstalled, PROGRAMS } from './programs.ts';
 
-describe('a held call', { timeout: 180_000 }, () => {
+describe('a held call', { timeout: 540_000 }, () => {
   // Where the internet cannot be reached, clients register here, and not by a document of their vendor's.
   const world = givenWorld('sqlite', { AGENT_BROKER_CLIENT_ID_DOCUMENTS: 'off' });
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));

@@ -14,7 +14,7 @@ const LINES = {
   qwen: '-p "Say something." --auth-type openai -m model',
 };
 
-describe('by agent-broker run', { timeout: 120_000 }, () => {
+describe('by agent-broker run', { timeout: 360_000 }, () => {
   const model = shared(() => startModelServer());
   const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: new URL(model.url).host }));
   const organisation = shared(async () => {

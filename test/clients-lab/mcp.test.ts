@@ -22,7 +22,7 @@ const REMOTE = join(import.meta.dirname, 'node_modules/mcp-remote/dist/proxy.js'
 // biome-ignore lint/suspicious/noExplicitAny: the clients are not installed where this is checked.
 type Call = (name: string, args: object) => Promise<any>;
 
-describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, { timeout: 60_000 }, () => {
+describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, { timeout: 180_000 }, () => {
   const world = givenWorld();
   const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   const browser = () => browserOf(world, organisation.owner);

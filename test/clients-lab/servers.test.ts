@@ -37,7 +37,7 @@ async function serve(line: string, port: number, env: Record<string, string>): P
   await vi.waitFor(answered, { timeout: 20_000, interval: 50 });
 }
 
-describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, { timeout: 60_000 }, () => {
+describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab})` : ''}`, { timeout: 180_000 }, () => {
   const ports = { notes: 0, everything: 0 };
   let world: World;
   let organisation: Organisation;

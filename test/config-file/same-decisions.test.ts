@@ -216,7 +216,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
       { maxLength: 3 },
     );
 
-  test('are those of a file on a fresh broker, whatever state it was applied over', { timeout: 240_000 }, async () => {
+  test('are those of a file on a fresh broker, whatever state it was applied over', { timeout: 720_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(documents, hands(false), documents, async (before, byHand, after) => {
         const changed = await ByFile.make(world, KEYS);
@@ -232,7 +232,7 @@ describe.each(ONE_STORE)(`decisions on %s${postgresNote}`, (store) => {
     );
   });
 
-  test('are those of the broker that an export was taken from, on a fresh one', { timeout: 240_000 }, async () => {
+  test('are those of the broker that an export was taken from, on a fresh one', { timeout: 720_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(documents, hands(true), fc.boolean(), async (said, byHand, later) => {
         const source = await ByFile.make(world, KEYS);

@@ -137,7 +137,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
   });
 
   test('an inbox that one agent has filled is shown to the last, what runs out first first, and denied at once', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const { db } = world.running.broker.store;
     const first = await hold('first');

@@ -55,7 +55,7 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await isLive(page);
     for (const id of [first, second]) await deny(id);
     await page.until(`${WAITING} === 0`);
-  }, 60_000);
+  }, 180_000);
 
   test('coming back to the page, it is up to date', async () => {
     await page.open(`${world.running.baseUrl}/console/sign-in`);
@@ -84,7 +84,7 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     world.clock.skewMs = 0;
   });
 
-  test('when the session is over the page leads to signing in, and back', { timeout: 90_000 }, async () => {
+  test('when the session is over the page leads to signing in, and back', { timeout: 270_000 }, async () => {
     await page.open(`${world.running.baseUrl}/console/agents`);
     await isLive(page);
     world.clock.skewMs += 13 * 3600 * 1000;

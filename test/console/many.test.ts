@@ -343,7 +343,7 @@ describe.skipIf(withoutChromium)(
       });
 
       test('ten thousand of a hundred agents: grouped, found, decided, and what is new comes along', {
-        timeout: 180_000,
+        timeout: 540_000,
       }, async () => {
         const agents = await Promise.all(
           Array.from({ length: 100 }, (_, at) => organisation.agent({ name: `agent-${at}` })),

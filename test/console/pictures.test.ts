@@ -151,7 +151,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
   test.each([
     ['desktop', DESKTOP, 'window'],
     ['phone', PHONE, 'phone'],
-  ] as const)('every page on a %s', { timeout: 120_000 }, async (label, size, as) => {
+  ] as const)('every page on a %s', { timeout: 360_000 }, async (label, size, as) => {
     await page.resize(size, as);
     const go = async (path: string) => {
       await page.open(world.running.baseUrl + path);
@@ -231,7 +231,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     expect(page.complaints).toEqual([]);
   });
 
-  test('what was decided stays in its place; without the broker the page says so', { timeout: 60_000 }, async () => {
+  test('what was decided stays in its place; without the broker the page says so', { timeout: 180_000 }, async () => {
     await page.resize(DESKTOP);
     await page.open(`${world.running.baseUrl}/console`);
     await isLive(page);

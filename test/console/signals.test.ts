@@ -208,7 +208,7 @@ describe.skipIf(withoutChromium)(
       const focusAt = (id: string) =>
         page.until(`document.activeElement.closest('[data-entry]')?.dataset.entry === 'approval-${id}'`);
 
-      test('what has the focus stays in the window, step by step', { timeout: 120_000 }, async () => {
+      test('what has the focus stays in the window, step by step', { timeout: 360_000 }, async () => {
         await page.press(...Array(12).fill('j'));
         await focusAt(ids[11]!);
         await inSight();

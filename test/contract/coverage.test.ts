@@ -14,7 +14,7 @@ const ALL = SPECIFICATION.flatMap(({ method, path, statuses }) =>
 let shown: ReturnType<typeof shownStatuses>;
 beforeAll(() => {
   shown = shownStatuses();
-}, 60_000);
+}, 180_000);
 
 test('every status of a served route is shown by a test, or is told why not', () => {
   const served = ALL.filter(({ route }) => !NOT_YET_SERVED.includes(route)).map(({ name }) => name);

@@ -93,7 +93,7 @@ describe('an answer of 9 MB', () => {
     ['that is an error is refused in turns', message('error'), 'application/json', 'unreachable'],
     ['of a thousand notices is read in turns', `data: ${message('method')}\n\n`, 'text/event-stream', 'unreachable'],
     ['without the end of an event is read in turns', 'data: x\n'.repeat(1_100_000), 'text/event-stream', 'unreachable'],
-  ])('%s', { timeout: 30_000 }, async (_, body, type, kind) => {
+  ])('%s', { timeout: 90_000 }, async (_, body, type, kind) => {
     const whole = answer(body, type);
     let read: string | undefined;
     const longest = await longestTurn(async () => {

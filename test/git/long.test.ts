@@ -303,7 +303,7 @@ describe.each(ONE_STORE)(`long git requests on %s${postgresNote}`, (store) => {
   });
 });
 
-test('100 MB are pushed whole, in chunks and in one piece, and nothing is kept', { timeout: 120_000 }, async () => {
+test('100 MB are pushed whole, in chunks and in one piece, and nothing is kept', { timeout: 360_000 }, async () => {
   const given = await startGitWorld('sqlite', { GIT_MAX_REQUEST_BYTES: '256MiB' });
   const bare = given.host.repository('acme/app');
   const agent = await given.agent();

@@ -75,5 +75,5 @@ describe.each(ONE_STORE)(`an agent over MCP on %s${postgresNote}`, (store) => {
     expect(next).toMatchObject({ status: 'answered', data: { method: 'PATCH', target: '/v1/items/1' } });
     const gone = await use('delete_platform', { platform, scope: 'demo:delete', endpoint: '/items/1' });
     expect(gone).toMatchObject({ status: 'answered', data: { method: 'DELETE' } });
-  }, 60_000);
+  }, 180_000);
 });

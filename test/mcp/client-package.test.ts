@@ -23,7 +23,7 @@ describe('agent-broker-client', () => {
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     // It depends on nothing, so that no registry is asked.
     await npm(folder, 'install', '--offline', '--no-audit', '--no-fund', join(folder, tarball));
-  }, 60_000);
+  }, 180_000);
 
   test('it is installed alone, and holds its code, types, readme and license', () => {
     const all = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));

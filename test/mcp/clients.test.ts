@@ -160,7 +160,7 @@ test('the Inspector’s command line lists the tools without a complaint about t
   const words = ['--method', 'tools/call', '--tool-name', 'read_platform', '--tool-arg', ...pairs];
   const called = await inspect([command, ...args, ...words, '--protocol-era', 'modern']);
   expect(called.stdout).toContain('/v1/items/1?full=true');
-}, 60_000);
+}, 180_000);
 
 test('every revision that shook hands is spoken, and none that is unknown', async () => {
   for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {

@@ -74,7 +74,7 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     expect(server.seen.length).toBeLessThan(2 * HELD);
     second.signal('SIGTERM');
     await second.ended;
-  }, 60_000);
+  }, 180_000);
 });
 
 describe.runIf(STORES.includes('postgres'))('two replicas', () => {
@@ -109,5 +109,5 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     await server.waitFor(3, 6_000);
     expect(Date.now() - killed).toBeLessThan(5_000);
     expect(server.seen).toHaveLength(3);
-  }, 60_000);
+  }, 180_000);
 });

@@ -38,7 +38,7 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
     } finally {
       second.process.signal('SIGKILL');
     }
-  }, 40_000);
+  }, 120_000);
 });
 
 describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${postgresNote}`, () => {
@@ -69,7 +69,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
     expect(inVain).toBeGreaterThanOrEqual(6);
     const [after] = await query(world.environment, 'select refresh_claim, status from connections');
     expect(after).toEqual({ refresh_claim: null, status: 'active' });
-  }, 40_000);
+  }, 120_000);
 });
 
 describe.each(ONE_STORE)(`a claim on %s${postgresNote}`, (store) => {
@@ -215,5 +215,5 @@ describe.each(ONE_STORE)(`tokens on %s${postgresNote}`, (store) => {
       expect(placesOf(secret, stored), secret).toEqual([]);
     }
     expect(stdout + stderr + texts.join('\n')).not.toMatch(/CANARY-code|sta_[\w-]{43}/);
-  }, 40_000);
+  }, 120_000);
 });

@@ -31,5 +31,5 @@ describe.each(ONE_STORE)(`registering clients on %s${postgresNote}`, (store) => 
     const left = await clients();
     expect(left).toHaveLength(1_000);
     expect(left).toEqual(expect.arrayContaining(honest));
-  }, 60_000);
+  }, 180_000);
 });

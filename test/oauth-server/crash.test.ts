@@ -126,7 +126,7 @@ describe.each(ONE_STORE)(`a consent and kill -9 on %s${postgresNote}`, (store) =
       process.signal('SIGKILL');
       await process.ended;
     }
-  }, 120_000);
+  }, 360_000);
 });
 
 describe.each(ONE_STORE)(`what nobody can use any more on %s${postgresNote}`, (store) => {

@@ -64,7 +64,7 @@ describe('agent-broker backup', () => {
     });
 
   test('finishes while calls go on, and holds every answered call', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const file = join(newFolder(), 'backup.db');
     const before = (await agent.act(CHANGE)).body._meta.audit_id;
@@ -123,7 +123,7 @@ describe('agent-broker backup', () => {
 
 describe.runIf(STORES.includes('postgres'))(`agent-broker backup of postgres${postgresNote}`, () => {
   test('dumps one moment while calls go on, with exactly the rows that its manifest counts', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const world = await startWorld('postgres');
     const agent = await (await world.demoOrganisation()).agent();

@@ -172,7 +172,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       OTEL_METRICS_EXPORTER: 'otlp',
     });
     expect(await child.serve(), child.output().stderr).toBe(world.running.baseUrl);
-  }, 90_000);
+  }, 270_000);
   afterAll(() => child?.signal('SIGKILL'));
 
   const PLATFORMS = {
@@ -476,7 +476,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
     for (const edit of [/^\/api\/chat\.update /, /\/editMessageText $/])
       await expect.poll(received, { timeout: 20_000 }).toContainEqual(expect.stringMatching(edit));
     await told.until(({ events }) => events.length > 1);
-  }, 60_000);
+  }, 180_000);
 
   test('every door, and what fails', async () => {
     const { upstream } = world;
@@ -595,7 +595,7 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
       headers: { authorization: `Bearer ${SECRETS['metrics token']}` },
     });
     expect(keep('metrics', metrics).status).toBe(200);
-  }, 60_000);
+  }, 180_000);
 
   test('stands nowhere: answers, log, traces, metrics, what others were sent, arguments, store, data folder, backup', async () => {
     const backup = join(newFolder(), 'backup');
@@ -684,5 +684,5 @@ describe.each(ONE_STORE)(`every secret on %s${postgresNote}`, (store) => {
         )
           leaks.push(`${name} in ${where} (${form})`);
     expect(leaks).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 });

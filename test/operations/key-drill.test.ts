@@ -27,7 +27,7 @@ async function keysInUse({ environment }: World): Promise<number> {
 }
 
 describe.runIf(STORES.includes('postgres'))(`replacing the master key of replicas${postgresNote}`, () => {
-  test('loses no call, and leaves nothing under the old key', { timeout: 120_000 }, async () => {
+  test('loses no call, and leaves nothing under the old key', { timeout: 360_000 }, async () => {
     const [old, fresh] = [newKey(), newKey()];
     const world = await startWorld('postgres', { AGENT_BROKER_MASTER_KEY: old });
     const agent = await (await world.demoOrganisation()).agent();

@@ -487,7 +487,7 @@ describe('rotating the master key of a key file', () => {
   });
 
   test('KEY-03 killed again and again in the middle: nothing is lost, and the last start finishes it', {
-    timeout: 120_000,
+    timeout: 360_000,
   }, async () => {
     const { broker, baseUrl } = world.running;
     const now = broker.clock();

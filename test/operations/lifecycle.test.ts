@@ -14,6 +14,7 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { givenWorld } from '../world/given.ts';
+import { patience } from '../world/patience.ts';
 import { query } from '../world/stored.ts';
 import { newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
@@ -24,7 +25,7 @@ const GRACE_MS = 10_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function until(what: string, done: () => boolean | Promise<boolean>, patienceMs = 5_000): Promise<void> {
-  const end = performance.now() + patienceMs;
+  const end = performance.now() + patience(patienceMs);
   while (!(await done())) {
     if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
     await pause(10);
@@ -118,7 +119,7 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
 });
 
 test('SIGTERM drains first: not ready, and calls are answered, each the last on its connection', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const { agent, environment, child } = await startProcess('sqlite');
   child.signal('SIGTERM');
@@ -151,7 +152,7 @@ function launch(environment: Record<string, string>, within: readonly string[] =
   return { child, written: () => written, ended: once(child, 'exit') };
 }
 
-test('the first start says where it runs, and logs nothing before it', { timeout: 60_000 }, async () => {
+test('the first start says where it runs, and logs nothing before it', { timeout: 180_000 }, async () => {
   const { child, written, ended } = launch({ AGENT_BROKER_DATA: newFolder() });
   await until('it is told', () => written().includes('A new master key is in'), 20_000);
   expect(written()).toMatch(/^\s*Agent Broker is running at http:/);
@@ -160,7 +161,7 @@ test('the first start says where it runs, and logs nothing before it', { timeout
 });
 
 test('SIGTERM while it waits for its database is heard: it stops in order and never serves', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const silent = createServer(() => resolve());
@@ -216,7 +217,7 @@ test.runIf(mayUnshare)(
 );
 
 // On both stores at once: each waits out the 10 s.
-describe.concurrent('SIGTERM cuts off a call that hangs after 10 s', { timeout: 40_000 }, () => {
+describe.concurrent('SIGTERM cuts off a call that hangs after 10 s', { timeout: 120_000 }, () => {
   test.each(STORES)('recorded and answered as unknown, and nothing is left open, on %s', async (store) => {
     const { world, agent, environment, child } = await startProcess(store);
     const { answer } = await callInFlight(world, () => agent.act(PATCH));

@@ -10,7 +10,7 @@ import { leaksOf } from '../world/canary.ts';
 import { BIN } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
-test('crashed where cores and reports are asked for', { timeout: 60_000 }, async () => {
+test('crashed where cores and reports are asked for', { timeout: 180_000 }, async () => {
   const cwd = newFolder();
   const masterKey = randomBytes(32).toString('base64');
   const metricsToken = `CANARY-${randomBytes(24).toString('hex')}`;

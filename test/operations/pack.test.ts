@@ -33,7 +33,7 @@ describe('the packed package', () => {
       // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.
       if (process.env.CI || !/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENOTCACHED|ETIMEDOUT/.test(String(error))) throw error;
     }
-  }, 150_000);
+  }, 450_000);
 
   beforeEach((context) => {
     context.skip(!installed, 'the npm registry cannot be reached, so the tarball was not installed');

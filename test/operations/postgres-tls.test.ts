@@ -31,7 +31,7 @@ describe.runIf(STORES.includes('postgres'))(`PostgreSQL with TLS${postgresNote}`
     if (!started) throw new Error('PostgreSQL (initdb, postgres) is not installed here.');
     server = started;
     url = await server.createDatabase('broker');
-  }, 60_000);
+  }, 180_000);
   afterAll(() => server?.stop());
 
   const environment = (query: string) => ({

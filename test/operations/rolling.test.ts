@@ -32,7 +32,7 @@ describe.runIf(STORES.includes('postgres'))(`a rolling upgrade on postgres${post
     });
 
   test('loses no call; the release before may restart on the migrated store, until it is contracted', {
-    timeout: 120_000,
+    timeout: 360_000,
   }, async () => {
     const agent = await (await world.demoOrganisation({ rules: ALLOW_ALL })).agent({ rules: ALLOW_ALL });
     await world.running.stop();

@@ -123,7 +123,7 @@ const policy = (effect: string) => `policies: { careful: { rules: [{ effect: ${e
 const agent = (name: string, { publicPem }: KeyPair, scope = 'crm:read') =>
   `  ${name}: { policy: careful, public_key: { pem: ${JSON.stringify(publicPem)} }, grants: { crm: { scopes: ["${scope}"] } } }\n`;
 
-describe('serve --config', { timeout: 90_000 }, () => {
+describe('serve --config', { timeout: 270_000 }, () => {
   test('leaves a row and a receipt that list what the file changed, and none when it changed nothing', async () => {
     const folder = newFolder();
     const file = join(folder, 'governance.yaml');
@@ -220,7 +220,7 @@ describe('serve --config', { timeout: 90_000 }, () => {
   });
 });
 
-describe('serve on a new data folder', { timeout: 90_000 }, () => {
+describe('serve on a new data folder', { timeout: 270_000 }, () => {
   test('leaves rows and receipts of the first organisation and of the sandbox', async () => {
     const folder = newFolder();
     let broker = await serve(folder, []);

@@ -90,7 +90,7 @@ describe.runIf(STORES.includes('postgres'))('a standby', () => {
     agent = await organisation.agent();
     await followed();
     await lookedAgain();
-  }, 60_000);
+  }, 180_000);
 
   afterEach(() => onStandby('select case when pg_is_in_recovery() then pg_wal_replay_resume() end'));
 

@@ -58,7 +58,7 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
 });
 
 describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on postgres${postgresNote}`, () => {
-  test('ST-10 whom the database picks to give way is told to try again, and may', { timeout: 60_000 }, async () => {
+  test('ST-10 whom the database picks to give way is told to try again, and may', { timeout: 180_000 }, async () => {
     const world = await startWorld('postgres');
     const organisation = await world.organisation();
     await organisation.platform();

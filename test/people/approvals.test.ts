@@ -103,7 +103,7 @@ describe.each(ONE_STORE)(`held calls for people on %s${postgresNote}`, (store) =
   describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
     const browser = shared(() => startBrowser());
 
-    test('the inbox, its card and the page of the link say on whose behalf', { timeout: 60_000 }, async () => {
+    test('the inbox, its card and the page of the link say on whose behalf', { timeout: 180_000 }, async () => {
       const host = new URL(issuer.issuer).host;
       const expected = [
         [await held(ANN), 'for a person, slack id as the agent says'],

@@ -160,7 +160,7 @@ describe('people at once on one broker', () => {
       [1, 2].map(() => organisation.agent({ rules: [{ effect: 'allow' }], grants: GRANTS })),
     );
     await fiftyPeople(people, [agent, ...more]);
-  }, 90_000);
+  }, 270_000);
 });
 
 describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postgres${postgresNote}`, () => {
@@ -187,5 +187,5 @@ describe.runIf(STORES.includes('postgres'))(`people at once on replicas on postg
       people,
       [agent, ...more].flatMap((one) => [one, replica.asks(one)]),
     );
-  }, 90_000);
+  }, 270_000);
 });

@@ -101,7 +101,7 @@ describe.runIf(STORES.includes('postgres'))(`people on replicas on postgres${pos
     const refreshed = server.asked.filter((form) => form.get('grant_type') === 'refresh_token').length;
     expect(refreshed).toBeGreaterThanOrEqual(new Set(second.map(({ one }) => accountOf(one))).size);
     process.stdout.write(`${CALLS} calls, ${server.served.length} at the platform, ${refreshed} refreshes\n`);
-  }, 240_000);
+  }, 720_000);
 });
 
 /** Does the work of all, so many at once. */

@@ -149,7 +149,7 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     expect((await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`)).status).toBe(200);
     await settled(size + events.length + 1);
     expect(await verify(await exported(), [early])).toMatchObject({ ok: true, problems: [] });
-  }, 60_000);
+  }, 180_000);
 
   test('what was announced is deleted, also when there is nothing of the kind in what follows it', async () => {
     await keep({ reads_days: 31 });

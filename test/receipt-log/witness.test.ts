@@ -110,7 +110,7 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     await cosignedAbove(second);
     expect(witness.answers).toContain(409);
     expect(witness.answers).not.toContain(422);
-  }, 90_000);
+  }, 270_000);
 
   test('one that is away holds nothing up, and signs the next one', async () => {
     witness.state.isAway = true;
@@ -121,5 +121,5 @@ describe.each(ONE_STORE)(`witnesses of the receipt log on %s${postgresNote}`, (s
     witness.state.isAway = false;
     await agent.act(READ);
     await cosignedAbove(size);
-  }, 60_000);
+  }, 180_000);
 });

@@ -127,7 +127,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
         });
       }
       expect([watched.mock.calls.length, told.mock.calls.length]).toEqual([0, 0]);
-    }, 90_000);
+    }, 270_000);
 
     test('is answered, message by message, when it is as long as it may be', async () => {
       const { post } = await connected();
@@ -279,7 +279,7 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
       const answers = await Promise.all(others.map((id) => post(cancelled(id))));
       expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
       for (const { answer } of held) expect(await answer).not.toContain('"result"');
-    }, 60_000);
+    }, 180_000);
 
     test('cannot be heard when as many again are only begun: what is on its way has bounds, too', async () => {
       const { headers, post } = await connected();

@@ -174,4 +174,4 @@ test('the authorization server passes, with an owner who consents', async () => 
     'authorization-server-metadata-endpoint SUCCESS',
     'authorization-server-metadata-endpoint SUCCESS',
   ]);
-}, 60_000);
+}, 180_000);

@@ -54,7 +54,7 @@ describe('/mcp', () => {
     expect(agents.find(({ name }: { name: string }) => name === 'Inspector')).toMatchObject({
       agent_type: 'mcp_client',
     });
-  }, 60_000);
+  }, 180_000);
 
   describe.each(ERAS)('with a token in a header, %s', (era) => {
     const name = `inspector-${era}`;
@@ -72,7 +72,7 @@ describe('/mcp', () => {
       const args = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };
       const called = await inspect(over('/mcp', ...words, ...calling('read_platform', args)));
       expect(called.stdout, called.stderr).toContain('/v1/items/1?full=true');
-    }, 60_000);
+    }, 180_000);
 
     test('a call that is held waits for the person, and gets the platform’s answer', async () => {
       const desk = deskOf(world, organisation);
@@ -85,7 +85,7 @@ describe('/mcp', () => {
       const { structuredContent } = JSON.parse(called.stdout).result;
       expect(structuredContent).toMatchObject({ status: 'answered', approval_id: held, note: 'Seen.' });
       expect(desk.sentFor(args)).toBe(1);
-    }, 60_000);
+    }, 180_000);
   });
 });
 
@@ -98,5 +98,5 @@ describe.each(ERAS)('/lab/mcp, %s', (era) => {
     expect(listed.stderr).not.toMatch(/warning|error/i);
     const called = await inspect(over('/lab/mcp', ...words, ...calling('echo', { text: 'Hello over HTTP' })));
     expect(JSON.parse(called.stdout).result.content).toEqual([{ type: 'text', text: 'Hello over HTTP' }]);
-  }, 60_000);
+  }, 180_000);
 });

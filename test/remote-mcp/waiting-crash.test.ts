@@ -133,5 +133,5 @@ describe.each(ONE_STORE)(`kill -9 while a remote client waits, on %s${postgresNo
     const { outcome }: Json = await settled;
     expect(outcome).toMatchObject({ status: 'completed', result: { structuredContent: { status: 'answered' } } });
     expect(world.upstream.seen).toHaveLength(1);
-  }, 60_000);
+  }, 180_000);
 });

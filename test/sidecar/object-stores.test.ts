@@ -18,7 +18,7 @@ const SCOPES = ['buckets.read', 'listing.read', 'objects.read', 'objects.write',
 /** More than one part of an upload in parts. */
 const BIG = Buffer.alloc(11_000_000, 'what an object holds, with \0 and \xff');
 
-describe('stores of objects', { timeout: 60_000 }, () => {
+describe('stores of objects', { timeout: 180_000 }, () => {
   const { store, organisation } = givenObjectStore();
   const agent = shared(() =>
     organisation.agent({ rules: ALLOW_ALL, grants: { s3: { scopeList: SCOPES.map((scope) => `s3:${scope}`) } } }),

@@ -28,7 +28,7 @@ function configuration(backend: string): string {
 const resourcesOf = (state: string | undefined): string[] =>
   JSON.parse(state ?? '{}').resources.map(({ type, name }: { type: string; name: string }) => `${type}.${name}`);
 
-describe.skipIf(!isInstalled)('terraform', { timeout: 60_000 }, () => {
+describe.skipIf(!isInstalled)('terraform', { timeout: 180_000 }, () => {
   describe('state in S3', () => {
     const { store, organisation } = givenObjectStore();
     const profileWith = async (...scopes: string[]) =>

@@ -7,6 +7,7 @@ import { afterFile } from './after-file.ts';
 import { type Authenticator, plugIn } from './authenticator.ts';
 import { connectDevtools, type Devtools } from './devtools.ts';
 import { press } from './keyboard.ts';
+import { patience } from './patience.ts';
 import { newFolder } from './stores.ts';
 
 const FULL = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
@@ -220,7 +221,7 @@ async function pageAt(address: string): Promise<Omit<Page, 'allow' | 'tab' | 'cl
     return result.value;
   };
   const untilSo = async (what: string, is: () => Promise<boolean>, patienceMs = 15_000) => {
-    const end = Date.now() + patienceMs;
+    const end = Date.now() + patience(patienceMs);
     while (!(await is().catch(() => false))) {
       if (Date.now() > end) throw new Error(`never came true: ${what}\n${await value('document.body.innerText')}`);
       await pause(50);

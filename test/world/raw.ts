@@ -1,9 +1,10 @@
 /** HTTP as bytes, for what no client library would send. */
 import net from 'node:net';
+import { patience } from './patience.ts';
 
 export type RawAnswer = { status: number; head: string; body: string };
 
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = patience(5_000);
 
 /**
  * Writes bytes to a port on loopback and reads until the other side closes: end a well-formed request with
