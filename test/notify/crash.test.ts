@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { type ChannelServer, startChannelServer } from '../world/channel-server.ts';
+import { patience } from '../world/patience.ts';
 import { startReplica } from '../world/replica.ts';
 import { WRITE } from '../world/requests.ts';
 import { query } from '../world/stored.ts';
@@ -61,7 +62,9 @@ describe.each(STORES)(`kill -9 of the sender on %s${postgresNote}`, (store) => {
     const told = () => new Set(server.came().map(({ data }) => data.id));
     await expect.poll(() => told().size, { timeout: 10_000, interval: 10 }).toBe(HELD);
     // On a store of its own the next process sends at once; on a shared one the lease of the dead one ends first.
-    expect(Date.now() - (store === 'sqlite' ? ready : killed)).toBeLessThan(store === 'sqlite' ? 2_000 : 5_500);
+    expect(Date.now() - (store === 'sqlite' ? ready : killed)).toBeLessThan(
+      patience(store === 'sqlite' ? 2_000 : 5_500),
+    );
     await expect
       .poll(() => query(environment, "select count(*) as due from notice_deliveries where state = 'due'"))
       .toEqual([{ due: store === 'sqlite' ? 0 : '0' }]);
@@ -98,7 +101,7 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const stopped = Date.now();
     await replica.asks(agent).act({ ...WRITE, data: { i: 2 } });
     await server.waitFor(2, 3_000);
-    expect(Date.now() - stopped).toBeLessThan(2_500);
+    expect(Date.now() - stopped).toBeLessThan(patience(2_500));
     await world.restart();
     await pause(1_200);
     expect(await holder()).not.toBe(world.running.broker.instanceId);
@@ -107,7 +110,7 @@ describe.runIf(STORES.includes('postgres'))('two replicas', () => {
     const killed = Date.now();
     await agent.act({ ...WRITE, data: { i: 3 } });
     await server.waitFor(3, 6_000);
-    expect(Date.now() - killed).toBeLessThan(5_000);
+    expect(Date.now() - killed).toBeLessThan(patience(5_000));
     expect(server.seen).toHaveLength(3);
   }, 180_000);
 });
