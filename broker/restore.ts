@@ -82,7 +82,7 @@ export async function restoreBackup(
     // From here on the store that was there is started no more, wherever this is cut off.
     remember();
     // Windows renames no folder in which a file is open.
-    lock?.release();
+    if (process.platform === 'win32') lock?.release();
     const replaced = isThere ? `${place}.replaced-${Date.now()}` : null;
     if (replaced !== null) renameSync(place, replaced);
     else rmSync(place, { recursive: true, force: true });

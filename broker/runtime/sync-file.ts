@@ -4,30 +4,43 @@ import { open } from 'node:fs/promises';
 
 /** Windows can neither open nor sync a folder; NTFS has a journal of its names. */
 const FOLDERS_SYNC = process.platform !== 'win32';
-/** Windows syncs only what may be written (FlushFileBuffers). */
-const FLAGS = 'r+';
 
-/** fsync of a file that is there. Throws errors of the file system. */
-export const syncFile = (path: string): void => sync(path, FLAGS);
+/** fsync of a file that is there, and may be written: Windows syncs no other (FlushFileBuffers). Throws errors of the file system. */
+export const syncFile = (path: string): void => sync(openSync(path, 'r+'));
 
-/** fsync of a folder: makes new, renamed and removed names durable. Throws errors of the file system. */
+/**
+ * fsync of a folder: makes new, renamed and removed names durable. One that may be written, but not read, cannot be opened: then nothing
+ * is done. Throws other errors of the file system.
+ */
 export function syncFolder(path: string): void {
-  if (FOLDERS_SYNC) sync(path, 'r');
+  if (!FOLDERS_SYNC) return;
+  let folder: number;
+  try {
+    folder = openSync(path, 'r');
+  } catch (error) {
+    if (isUnreadable(error)) return;
+    throw error;
+  }
+  sync(folder);
 }
 
 /** The same without blocking. */
 export async function syncFolderLater(path: string): Promise<void> {
   if (!FOLDERS_SYNC) return;
-  const handle = await open(path, 'r');
+  const folder = await open(path, 'r').catch((error: unknown) => {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  });
   try {
-    await handle.sync();
+    await folder?.sync();
   } finally {
-    await handle.close();
+    await folder?.close();
   }
 }
 
-function sync(path: string, flags: string): void {
-  const file = openSync(path, flags);
+const isUnreadable = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EACCES';
+
+function sync(file: number): void {
   try {
     fsyncSync(file);
   } finally {
