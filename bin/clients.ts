@@ -1,6 +1,6 @@
 /** The MCP clients that `connect` knows: where each has its list of servers, and in which form. */
-import { claudeDesktopFile } from './claude-desktop-folder.ts';
-import { config, localSettings, type Machine, settings } from './machine.ts';
+import { claudeDesktopFile } from './claude-desktop-file.ts';
+import { config, type Machine, settings } from './machine.ts';
 import { SERVER_NAME, type ServerEntry } from './server-entry.ts';
 
 export const CLIENTS = [
@@ -60,10 +60,7 @@ const TABLE: Record<ClientId, Client> = {
     format: 'json',
     member: 'mcpServers',
     write: asItIs,
-    user: (machine) =>
-      machine.platform === 'win32'
-        ? claudeDesktopFile({ local: localSettings(machine), roaming: settings(machine) })
-        : [...settings(machine), 'Claude', 'claude_desktop_config.json'],
+    user: claudeDesktopFile,
     afterwards: 'Quit Claude Desktop (closing its window is not enough) and start it again.',
   },
   // docs.cursor.com/context/model-context-protocol
