@@ -6,16 +6,8 @@ import { Secret } from './crypto/secret.ts';
 import { DATABASE_VARIABLES } from './database-environment.ts';
 import { EntitlementsOff } from './entitlement-environment.ts';
 import { contradictions } from './environment-conflicts.ts';
-import {
-  CLIENT_VARIABLES,
-  isAddressRange,
-  isHost,
-  isIssuer,
-  isOrigin,
-  isProxy,
-  LOOPBACK,
-  listed,
-} from './environment-forms.ts';
+import { CLIENT_VARIABLES, isAddressRange, isHost, isOrigin, isProxy, listed } from './environment-forms.ts';
+import { OIDC_VARIABLES, type OidcConfig, oidcOf } from './oidc-environment.ts';
 import { OTEL_VARIABLES, otelOf } from './otel-environment.ts';
 import { RateLimitUrl } from './rate-limit-environment.ts';
 import type { OtelConfig } from './telemetry/open-telemetry.ts';
@@ -62,19 +54,7 @@ const Environment = z.object({
     .refine((text) => text.split(',').every((entry) => isAddressRange(entry.trim())), 'must be addresses or ranges')
     .optional()
     .describe('comma-separated addresses of reverse proxies whose X-Forwarded-For is believed'),
-  OIDC_ISSUER: z
-    .string()
-    .refine(isIssuer, 'must be https://…, without query or fragment; http:// only on loopback')
-    .optional()
-    .describe('issuer of the OpenID Connect provider at which owners sign in; without it they sign in by links'),
-  OIDC_CLIENT_ID: z.string().min(1).max(255).optional().describe('client id of this broker at the provider'),
-  OIDC_CLIENT_SECRET: z.string().min(1).optional().describe('its secret; without one it is a public client'),
-  OIDC_SCOPES: z
-    .string()
-    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be scopes separated by single spaces')
-    .refine((text) => text.split(' ').includes('openid'), 'must include openid')
-    .default('openid email')
-    .describe('scopes to ask the provider for'),
+  ...OIDC_VARIABLES,
   AGENT_BROKER_DATA: z.string().min(1).default('./.agent-broker').describe('data folder'),
   AGENT_BROKER_MASTER_KEY: z.string().optional().describe('master key, 32 bytes in base64'),
   AGENT_BROKER_MASTER_KEY_PREVIOUS: z.string().optional().describe('the key before it, while a rotation runs'),
@@ -109,16 +89,6 @@ const Environment = z.object({
     .describe('comma-separated host:port that platforms may reach though private'),
   ...OTEL_VARIABLES,
 });
-
-export type OidcConfig = {
-  /** Exactly as the provider calls itself. */
-  issuer: string;
-  clientId: string;
-  clientSecret: Secret | undefined;
-  scopes: string;
-  /** Whether the provider runs on this machine. */
-  onLoopback: boolean;
-};
 
 export type Config = {
   port: number;
@@ -229,16 +199,5 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
     clientIdDocuments: env.AGENT_BROKER_CLIENT_ID_DOCUMENTS === 'on',
     entitlementsOff: env.AGENT_BROKER_ENTITLEMENTS_OFF,
-  };
-}
-
-function oidcOf(env: z.infer<typeof Environment>): OidcConfig | undefined {
-  if (env.OIDC_ISSUER === undefined || env.OIDC_CLIENT_ID === undefined) return undefined;
-  return {
-    issuer: env.OIDC_ISSUER,
-    clientId: env.OIDC_CLIENT_ID,
-    clientSecret: env.OIDC_CLIENT_SECRET === undefined ? undefined : new Secret(env.OIDC_CLIENT_SECRET),
-    scopes: env.OIDC_SCOPES,
-    onLoopback: LOOPBACK.test(new URL(env.OIDC_ISSUER).hostname),
   };
 }

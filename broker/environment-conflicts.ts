@@ -19,7 +19,7 @@ export function contradictions(environment: Readonly<Record<string, string | und
     found.push(
       'OIDC_ISSUER is set without OIDC_CLIENT_ID: register the broker at the provider, and give its client id',
     );
-  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
+  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES', 'OIDC_TRUST_EMAIL'])
     if (has(name) && !has('OIDC_ISSUER')) found.push(`${name} goes with OIDC_ISSUER, which is not set`);
   const nameOf = (address: string) => (URL.canParse(address) ? new URL(address).hostname : undefined);
   const moved = has('PROXY_HOST') ? nameOf(`http://${environment.PROXY_HOST}`) : undefined;

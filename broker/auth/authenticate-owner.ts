@@ -67,7 +67,7 @@ async function authenticateWithProvider(
   // A stolen token is valid for no longer than a session of our own.
   if (iat <= now - SESSION_SECONDS)
     return refused('token_expired', 'The token is older than 12 hours: sign in at the identity provider again.');
-  const identity = identityOf(provider.issuer, claims.sub, claims);
+  const identity = identityOf(provider, claims.sub, claims);
   if (!identity) return refused('invalid_token', 'Token has no usable subject (sub).');
   // The signing input identifies it: not every token has `jti`, and signatures are malleable.
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));

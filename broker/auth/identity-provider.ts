@@ -1,12 +1,13 @@
 /** Sign-in of owners at an OpenID Connect provider (specification, Authentication 5). */
 import type { Broker } from '../broker.ts';
+import type { EmailRule } from './provider-identity.ts';
 import type { ProviderSteps } from './provider-types.ts';
 
-export type IdentityProvider = ProviderSteps & {
-  issuer: string;
-  /** For display. */
-  host: string;
-};
+export type IdentityProvider = ProviderSteps &
+  EmailRule & {
+    /** For display. */
+    host: string;
+  };
 
 /**
  * Makes it; undefined when none is configured. Sends no request yet, so that the provider may be down, and loads the
@@ -25,6 +26,7 @@ export function makeIdentityProvider(
   };
   return {
     issuer: oidc.issuer,
+    trustEmail: oidc.trustEmail,
     host: new URL(oidc.issuer).host,
     begin: async (wish) => (await load()).begin(wish),
     finish: async (query, flow) => (await load()).finish(query, flow),

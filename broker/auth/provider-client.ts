@@ -2,10 +2,10 @@
 import type { JSONWebKeySet } from 'jose';
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
-import type { OidcConfig } from '../config.ts';
 import { clientSecretBasic } from '../egress/client-basic.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
+import type { OidcConfig } from '../oidc-environment.ts';
 
 /** Endpoints seldom change; the cached configuration is used while it is being refreshed. */
 const FRESH_MS = 3600_000;

@@ -31,22 +31,32 @@ const ENTRA =
 /** Depending on how the claim was configured. */
 const YES: readonly unknown[] = [true, 1, '1', 'true'];
 
+/** Of the provider's settings, what decides whether an address that it states counts. */
+export type EmailRule = {
+  issuer: string;
+  /** Whether every address counts, whatever the provider says of it (OIDC_TRUST_EMAIL). */
+  trustEmail: boolean;
+};
+
 /**
- * Whether the provider says that the address of these claims is verified: `email_verified` (OpenID Connect Core section 5.1), or at Entra ID the optional
- * claim `xms_edov` ("email domain owner verified"). undefined: it says neither.
+ * Whether the provider says that the address of these claims is verified: `email_verified` (OpenID Connect Core section 5.1; a string where a provider
+ * makes claims of attributes, as Entra ID and AD FS do), or at Entra ID the optional claim `xms_edov` ("email domain owner verified"). undefined: it says
+ * neither.
  */
-export function isVerified(issuer: string, claims: Record<string, unknown>): boolean | undefined {
-  if (claims.email_verified !== undefined) return claims.email_verified === true;
+export function isVerified({ issuer, trustEmail }: EmailRule, claims: Record<string, unknown>): boolean | undefined {
+  if (trustEmail && claims.email !== undefined) return true;
+  const { email_verified: verified } = claims;
+  if (verified !== undefined) return verified === true || verified === 'true';
   if (claims.xms_edov === undefined || !ENTRA.test(new URL(issuer).hostname)) return undefined;
   return YES.includes(claims.xms_edov);
 }
 
 /**
  * The identity: issuer and `sub` in one string (a `sub` is unique at its issuer only), and the e-mail address only when
- * the provider says that it is verified. Undefined when there is no usable `sub`.
+ * it counts as verified. Undefined when there is no usable `sub`.
  */
 export function identityOf(
-  issuer: string,
+  provider: EmailRule,
   sub: unknown,
   claims: Record<string, unknown>,
 ): ProviderIdentity | undefined {
@@ -54,9 +64,9 @@ export function identityOf(
     return undefined;
   const { email } = claims;
   const usable =
-    isVerified(issuer, claims) === true &&
+    isVerified(provider, claims) === true &&
     typeof email === 'string' &&
     email.length <= 254 &&
     !/[\p{Cc}\p{Cs}]/u.test(email);
-  return { subject: `${issuer} ${sub}`, email: usable ? email : undefined };
+  return { subject: `${provider.issuer} ${sub}`, email: usable ? email : undefined };
 }

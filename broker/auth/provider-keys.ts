@@ -1,16 +1,18 @@
 /** Cache of the identity provider's published keys (JWKS), so that verifying needs no request. */
 import {
   createLocalJWKSet,
+  decodeProtectedHeader,
   errors,
   type JSONWebKeySet,
   type JWTHeaderParameters,
   type JWTPayload,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
   jwtVerify,
 } from 'jose';
+import { ISSUER_ALGORITHMS } from '../crypto/issuer-algorithms.ts';
 import type { Instant } from '../policy/facts.ts';
 
-/** RFC 8725 section 3.1. Asymmetric only, so that a public key cannot be used as an HMAC secret. */
-const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 /** Minimum interval between requests for the keys, whatever their result. */
 const PAUSE_MS = 30_000;
 /** Older keys are refreshed beside their use, so that a provider that fails for some minutes is not noticed. */
@@ -68,8 +70,8 @@ export function providerKeys(options: {
   const attempt = async (token: string, issuer: string): Promise<VerifiedToken | 'unknown_key'> => {
     if (!kept || ageOf(kept) > LONGEST_MS) return { kind: 'unavailable' };
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, kept.find, {
-        algorithms: [...ALGORITHMS],
+      const { payload, protectedHeader } = await verifyByAny(token, kept.find, {
+        algorithms: [...ISSUER_ALGORITHMS],
         issuer,
         currentDate: new Date(clock()),
         clockTolerance: SKEW_SECONDS,
@@ -92,6 +94,8 @@ export function providerKeys(options: {
           code: 'invalid_signature',
           detail: "The token's signature does not match the identity provider's published key.",
         };
+      if (error instanceof errors.JOSEAlgNotAllowed)
+        return { kind: 'refused', code: 'invalid_token', detail: otherAlgorithm(token) };
       // Errors of jose are about this token; their messages name claims, never values.
       return {
         kind: 'refused',
@@ -119,4 +123,32 @@ export function providerKeys(options: {
         : verified;
     },
   };
+}
+
+/** A token without `kid`, of a provider with several keys, is verified by whichever of them made it. Throws the errors of jose. */
+async function verifyByAny(
+  token: string,
+  find: ReturnType<typeof createLocalJWKSet>,
+  options: JWTVerifyOptions,
+): Promise<JWTVerifyResult> {
+  try {
+    return await jwtVerify(token, find, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const key of error) {
+      try {
+        return await jwtVerify(token, key, options);
+      } catch (other) {
+        if (!(other instanceof errors.JWSSignatureVerificationFailed)) throw other;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
+  }
+}
+
+/** The algorithm is the token's own word, so only one that has the form of a name is repeated. */
+function otherAlgorithm(token: string): string {
+  const { alg } = decodeProtectedHeader(token);
+  const named = typeof alg === 'string' && /^[A-Za-z0-9-]{1,20}$/.test(alg) ? alg : 'another algorithm';
+  return `The token is signed with ${named}: have the identity provider sign with one of ${ISSUER_ALGORITHMS.join(', ')}.`;
 }

@@ -2,8 +2,8 @@
 
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
-import type { OidcConfig } from '../config.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
+import type { OidcConfig } from '../oidc-environment.ts';
 import { present } from '../policy/present.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
 import { identityOf, isForUs, isPersonsToken, isVerified } from './provider-identity.ts';
@@ -70,9 +70,9 @@ export function providerSteps(
           nonce: flow.nonce,
           ...us,
         });
-        const isTold = claims.email !== undefined && isVerified(issuer, claims) !== undefined;
+        const isTold = claims.email !== undefined && isVerified(oidc, claims) !== undefined;
         const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
-        const identity = identityOf(issuer, claims.sub, person);
+        const identity = identityOf(oidc, claims.sub, person);
         if (!identity)
           throw new ProviderFault(
             `The ID token of the identity provider ${new URL(issuer).host} has no usable subject (sub).`,

@@ -91,6 +91,7 @@ export const oidcOf = ({ issuer, client_id: clientId }: CallerIssuer) => ({
   clientId: clientId ?? 'none',
   clientSecret: undefined,
   scopes: 'openid',
+  trustEmail: false,
   onLoopback: false,
 });
 

@@ -1,10 +1,8 @@
 /** Issuers whose assertions about people an organisation trusts. */
 import { z } from 'zod';
+import { ISSUER_ALGORITHMS } from '../crypto/issuer-algorithms.ts';
 import { PlatformUrl } from '../platforms/fields.ts';
 import { readStored } from '../store/stored-json.ts';
-
-/** Asymmetric only, so that a public key cannot be used as an HMAC secret (RFC 8725 section 3.1). */
-const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 
 /** RFC 8252 section 8.3: on this machine alone http is good enough for keys. */
 const LOOPBACK = /^http:\/\/(localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$)/;
@@ -19,7 +17,7 @@ export const CallerIssuer = z
     audience: z.string().min(1).max(500).describe('What must stand in `aud`.'),
     jwks_uri: IssuerUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
     algorithms: z
-      .array(z.enum(ALGORITHMS))
+      .array(z.enum(ISSUER_ALGORITHMS))
       .min(1, 'is empty, so nothing could be verified')
       .optional()
       .describe('Which algorithms it signs with; all asymmetric ones when it is not given.'),

@@ -53,12 +53,36 @@ describe('a provider that lies', () => {
     await signsIn();
   });
 
-  test.each(['ES256', 'PS256', 'EdDSA'])('the twin: with a key for %s', async (alg) => {
-    world.clock.skewMs = 31_000 * (['ES256', 'PS256', 'EdDSA'].indexOf(alg) + 1);
+  const ALGORITHMS = ['ES256', 'ES384', 'PS256', 'PS512', 'RS512', 'EdDSA'];
+  test.each(ALGORITHMS)('the twin: with a key for %s', async (alg) => {
+    world.clock.skewMs = 31_000 * (ALGORITHMS.indexOf(alg) + 1);
     const signer = await makeSigner(alg);
     provider.keys.push(signer.publicJwk);
     provider.token = (honest) => provider.sign(honest, {}, signer);
     await signsIn();
+  });
+
+  test('the twin: keys without names, of which the second made the token', async () => {
+    world.clock.skewMs = 10 * MINUTE_MS;
+    const before = [...provider.keys];
+    provider.clock = () => Date.now() + world.clock.skewMs;
+    const [other, signer] = [await makeSigner(), await makeSigner()];
+    provider.keys = [other, signer].map(({ publicJwk: { kid: _, ...key } }) => key);
+    provider.token = (honest) => provider.sign({ ...honest, ...now() }, { kid: undefined }, signer);
+    await signsIn();
+    provider.token = async (honest) => provider.sign({ ...honest, ...now() }, { kid: undefined }, await makeSigner());
+    await refused(502);
+    provider.keys = before;
+  });
+  const now = () => {
+    const iat = Math.floor(provider.clock() / 1000);
+    return { iat, exp: iat + 300 };
+  };
+
+  test('an ID token of an algorithm with a shared secret: the page names it, and what to have it signed with', async () => {
+    provider.token = (honest) =>
+      new SignJWT(honest).setProtectedHeader({ alg: 'HS512' }).sign(new TextEncoder().encode('x'.repeat(64)));
+    expect((await refused(502)).text).toMatch(/signed with HS512: have the identity provider sign with one of RS256, /);
   });
 
   test.each<[string, Record<string, unknown>]>([

@@ -133,7 +133,7 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     expect((await db().selectFrom('owners').selectAll().execute()).length).toBe(before);
   });
 
-  test.each([[false], ['left out'], [null], ['true'], [1]])(
+  test.each([[false], ['left out'], [null], ['false'], [1]])(
     'an address that the provider does not say is verified (%j) is nobody’s',
     async (verified) => {
       const mallory = person(undefined, verified);
@@ -142,10 +142,28 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
       const browser = new Browser();
       const visit = await provider.signIn(browser, mallory.login, start);
       await expectSignedOut(browser, visit, 403);
-      expect(visit.text).toContain('verified');
+      expect(visit.text).toContain(`signed in ${mallory.email}, and does not say that the address is verified`);
+      expect(visit.text).toContain('OIDC_TRUST_EMAIL');
       expect((await owner(id)).oidc_subject).toBeNull();
     },
   );
+
+  test('an account without an address is told what is missing', async () => {
+    const { login } = person();
+    provider.people.set(login, {});
+    const visit = await provider.signIn(new Browser(), login, start);
+    await expectSignedOut(new Browser(), visit, 403);
+    expect(visit.text).toContain('signed in you without naming an e-mail address');
+    expect(visit.text).toContain('the scope email');
+  });
+
+  test('a provider that makes claims of attributes says "true"', async () => {
+    const ann = person(undefined, 'true');
+    const { id } = await invite(ann.email);
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, start);
+    expect((await me(browser)).body.id).toBe(id);
+  });
 
   test('an address that differs from an invited one by more than the case of A to Z is another address', async () => {
     const kate = person(`kate-${crypto.randomUUID().slice(0, 8)}@acme.example`);
@@ -434,5 +452,38 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
     world.clock.skewMs = 62_000;
     expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
     expect(asked()).toBe(before + 2);
+  });
+});
+
+describe.each(ONE_STORE)(`a provider whose addresses are trusted on %s${postgresNote}`, (store) => {
+  const provider = shared(() => startIdentityProvider());
+  const world = givenWorld(store, () => ({ ...provider.settings, OIDC_TRUST_EMAIL: 'on' }));
+  beforeAll(() => provider.serve(world.running.baseUrl));
+  const organisation = shared(() => world.organisation());
+
+  const signIn = async (claims: { email?: string; email_verified?: unknown }) => {
+    const login = `sub-${crypto.randomUUID().slice(0, 8)}`;
+    provider.people.set(login, claims);
+    const browser = new Browser();
+    const visit = await provider.signIn(browser, login, `${world.running.baseUrl}/console/oidc/start`);
+    const owner = `${world.running.baseUrl}/owner/me`;
+    return { visit, me: await send(owner, { headers: { cookie: browser.cookieFor(owner) } }) };
+  };
+
+  test.each([[false], [undefined], [true]])(
+    'an invited address counts, whatever it says of it (%j), for the first account that has it',
+    async (verified) => {
+      const email = `p-${crypto.randomUUID().slice(0, 8)}@acme.example`;
+      const { id } = (await organisation.ask('POST', '/owner/owners', { email, role: 'approver' })).body;
+      const claims = { email, ...(verified !== undefined && { email_verified: verified }) };
+      expect((await signIn(claims)).me.body).toMatchObject({ id, email, sign_in: 'oidc' });
+      const second = await signIn(claims);
+      expect([second.visit.status, second.me.status]).toEqual([403, 401]);
+    },
+  );
+
+  test('who is not invited, or has no address, is nobody still', async () => {
+    expect((await signIn({ email: 'eve@elsewhere.example' })).visit.text).toContain('who is no owner here');
+    expect((await signIn({})).visit.text).toContain('without naming an e-mail address');
   });
 });

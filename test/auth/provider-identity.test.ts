@@ -6,7 +6,9 @@ const ENTRA = 'https://login.microsoftonline.com/5f1f6d0e-6f2b-4a53-9c55-3f6b1f7
 describe('whether an address is verified', () => {
   test.each<[string, Record<string, unknown>, boolean | undefined]>([
     ['https://id.example', { email_verified: true }, true],
-    ['https://id.example', { email_verified: 'true' }, false],
+    ['https://id.example', { email_verified: 'true' }, true],
+    ['https://id.example', { email_verified: 'false' }, false],
+    ['https://id.example', { email_verified: 1 }, false],
     ['https://id.example', {}, undefined],
     // Of others the claim of Microsoft says nothing.
     ['https://id.example', { xms_edov: true }, undefined],
@@ -24,13 +26,17 @@ describe('whether an address is verified', () => {
     // What it says outright counts for more.
     [ENTRA, { email_verified: false, xms_edov: true }, false],
   ])('%s %j: %s', (issuer, claims, is) => {
-    expect(isVerified(issuer, claims)).toBe(is);
+    expect(isVerified({ issuer, trustEmail: false }, claims)).toBe(is);
   });
 
   test('decides whether it is one by which an owner is known', () => {
     const email = 'ann@acme.example';
     const subject = `${ENTRA} s`;
-    expect(identityOf(ENTRA, 's', { email, xms_edov: '1' })).toEqual({ subject, email });
-    expect(identityOf(ENTRA, 's', { email })).toEqual({ subject, email: undefined });
+    const entra = { issuer: ENTRA, trustEmail: false };
+    expect(identityOf(entra, 's', { email, xms_edov: '1' })).toEqual({ subject, email });
+    expect(identityOf(entra, 's', { email })).toEqual({ subject, email: undefined });
+    const trusted = { issuer: ENTRA, trustEmail: true };
+    expect(identityOf(trusted, 's', { email, email_verified: false })).toEqual({ subject, email });
+    expect(identityOf(trusted, 's', {})).toEqual({ subject, email: undefined });
   });
 });

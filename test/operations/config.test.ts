@@ -199,6 +199,7 @@ describe('the environment', () => {
       clientId: 'broker',
       clientSecret: undefined,
       scopes: 'openid email',
+      trustEmail: false,
       onLoopback: false,
     });
     const config = readConfig({
@@ -206,10 +207,12 @@ describe('the environment', () => {
       OIDC_ISSUER: 'https://id.acme.example/realms/Acme/',
       OIDC_CLIENT_SECRET: 'oidc-secret-0123',
       OIDC_SCOPES: 'openid email profile',
+      OIDC_TRUST_EMAIL: 'on',
     });
     expect(config.oidc).toMatchObject({
       issuer: 'https://id.acme.example/realms/Acme/',
       scopes: 'openid email profile',
+      trustEmail: true,
     });
     expect(config.oidc!.clientSecret!.reveal()).toBe('oidc-secret-0123');
     expect(inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config)).not.toContain('oidc-secret-0123');

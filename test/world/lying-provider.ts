@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { ISSUER_ALGORITHMS } from '../../broker/crypto/issuer-algorithms.ts';
 import { afterFile } from './after-file.ts';
 import { newRsaPair } from './rsa.ts';
 
@@ -96,7 +97,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     jwks_uri: `${issuer}/jwks`,
     response_types_supported: ['code'],
     subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: ['RS256', 'ES256', 'PS256', 'EdDSA', 'HS256', 'none'],
+    id_token_signing_alg_values_supported: [...ISSUER_ALGORITHMS, 'HS256', 'HS512', 'none'],
     authorization_response_iss_parameter_supported: true,
     ...provider.metadata,
   });

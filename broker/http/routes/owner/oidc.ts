@@ -107,16 +107,17 @@ export const oidcCallback = route({
 });
 
 function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn, elsewhere: boolean): Refusal {
-  const who = address === undefined ? 'you, without naming an address' : address;
-  if (elsewhere)
-    return new Refusal('forbidden', `${host} signed in ${who}, who is an owner, but not of that organisation.`);
-  if (identity.email === undefined)
-    return new Refusal(
-      'forbidden',
-      `${host} signed in ${who}, and does not say that the address is verified, so it counts for nothing here. Have it verified there, or ask an admin of your organisation.`,
+  const refused = (detail: string) => new Refusal('forbidden', `${host} signed in ${address ?? 'you'}${detail}`);
+  if (elsewhere) return refused(', who is an owner, but not of that organisation.');
+  if (address === undefined)
+    return refused(
+      ' without naming an e-mail address. Have one entered in your account there; whoever runs the provider has to give it to this broker with the scope email.',
     );
-  return new Refusal(
-    'forbidden',
-    `${host} signed in ${who}, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: npx agent-broker owner add.`,
+  if (identity.email === undefined)
+    return refused(
+      ', and does not say that the address is verified, so it counts for nothing here. Have it verified there; where the provider verifies no addresses, whoever runs the broker can have them count (OIDC_TRUST_EMAIL, Operations, Sign-in).',
+    );
+  return refused(
+    `, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: npx agent-broker owner add.`,
   );
 }
