@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readConfig } from '../broker/config.ts';
+import { readConfig } from '../broker/environment/config.ts';
 import { present } from '../broker/policy/present.ts';
 import { dropEmptyAuditPartitions, listAuditPartitions } from '../broker/store/audit-partitions.ts';
 import { deleteRowsOf } from '../broker/store/audit-purges.ts';

@@ -1,13 +1,13 @@
 /** What a bench broker has in its store: one organisation, one platform, one policy, and as many agents as it is told. */
 
-import type { Config } from '../broker/config.ts';
 import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
+import type { Config } from '../broker/environment/config.ts';
 import { GIT_PLATFORM } from '../broker/git/git-call.ts';
-import { makeLog } from '../broker/log.ts';
+import { makeLog } from '../broker/log/log.ts';
 import { parsePlatformEntry } from '../broker/platforms/builtin.ts';
 import { present } from '../broker/policy/present.ts';
-import { openStore, startBroker } from '../broker/start.ts';
+import { openStore, startBroker } from '../broker/process/start.ts';
 import { putConnection } from '../broker/store/connections.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../broker/store/governed-versions.ts';
 import { putOrganisation, putOwner } from '../broker/store/organisations.ts';

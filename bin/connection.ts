@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { visible } from '../broker/console/static/visible.js';
-import { runFile } from '../broker/run-file.ts';
+import { runFile } from '../broker/process/run-file.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from '../mcp/client/send.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';

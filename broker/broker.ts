@@ -1,9 +1,10 @@
 /** Shared capabilities, each created once at the start. */
-import type { Config } from './config.ts';
+
 import type { Outbound } from './egress/dispatcher.ts';
+import type { Config } from './environment/config.ts';
 import type { FleetRun } from './fleet-run.ts';
 import type { Keys } from './keys.ts';
-import type { Log } from './log.ts';
+import type { Log } from './log/log.ts';
 import type { Outage } from './outage.ts';
 import type { Instant } from './policy/facts.ts';
 import type { WindowCounts } from './runtime/window-counts.ts';

@@ -2,7 +2,7 @@
  * What an organisation may begin to use: all of it, unless the operator has switched something off. That refuses new use only: what is in
  * force stays in force, and nothing is widened by it.
  */
-import type { Config } from './config.ts';
+import type { Config } from './environment/config.ts';
 
 export type Entitlement = Config['entitlementsOff'][number]['what'];
 

@@ -7,7 +7,7 @@
  * start does not wait: meanwhile challenges are issued in the run that there is, and only what depends on the answer waits.
  */
 
-import type { Log } from './log.ts';
+import type { Log } from './log/log.ts';
 import type { Instant } from './policy/facts.ts';
 import { findRun, type Run, registerInstance, settleRun } from './store/instances.ts';
 import type { Store } from './store/store.ts';

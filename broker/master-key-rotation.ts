@@ -3,9 +3,9 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Broker } from './broker.ts';
-import type { Config } from './config.ts';
 import { checkValue, MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/master-key-file.ts';
+import type { Config } from './environment/config.ts';
 import { findMeta, putMeta, putMetaIfAbsent } from './store/meta.ts';
 import { hasSealed } from './store/sealed.ts';
 import type { Store } from './store/store.ts';

@@ -1,4 +1,4 @@
-import type { Log } from './log.ts';
+import type { Log } from './log/log.ts';
 
 /** Whether something that the broker depends on works. Logged when that changes, however many calls it fails. */
 export type Outage = {

@@ -4,7 +4,7 @@
  * expires goes by it, so that a process whose own clock is wrong neither expires nor deletes what others still need.
  */
 import { uptime } from 'node:os';
-import type { Log } from './log.ts';
+import type { Log } from './log/log.ts';
 import type { Instant } from './policy/facts.ts';
 import type { Store } from './store/store.ts';
 import { findNewestBeat, postgresTime, putNewestBeat } from './store/store-time.ts';

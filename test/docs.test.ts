@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { main } from '../bin/cli.ts';
-import { readConfig } from '../broker/config.ts';
 import { governanceJsonSchema } from '../broker/config-file/json-schema.ts';
 import { parseGovernance } from '../broker/config-file/parse.ts';
 import { formatProblem } from '../broker/config-file/problems.ts';
+import { readConfig } from '../broker/environment/config.ts';
 import { ERRORS } from '../broker/http/errors.ts';
 import type { Route } from '../broker/http/route.ts';
 import { isOwners } from '../broker/http/routes/owner/openapi.ts';
@@ -64,17 +64,21 @@ describe('links', () => {
   });
 });
 
+/** The variables that a file of `broker/environment/` gives to the whole. */
+const variablesOf = (name: string): string =>
+  /_VARIABLES = \{\n(.*?)^\};/ms.exec(read(`broker/environment/${name}.ts`))![1]!;
+
 describe('what the pages name', () => {
   test('the settings of docs/operations.md are those of the code', () => {
-    const own = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(read('broker/config.ts'))![1]!;
-    const schema = own + /DATABASE_VARIABLES = \{\n(.*?)^\};/ms.exec(read('broker/database-environment.ts'))![1]!;
+    const own = /const Environment = z\.object\(\{\n(.*?)^\}\);/ms.exec(read('broker/environment/config.ts'))![1]!;
+    const schema = own + variablesOf('database') + variablesOf('oidc');
     const settings = [...schema.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name]) => name!);
-    const client = /const CLIENT_VARIABLES = \[\n(.*?)^\];/ms.exec(read('broker/environment-forms.ts'))![1]!;
+    const client = /const CLIENT_VARIABLES = \[\n(.*?)^\];/ms.exec(read('broker/environment/forms.ts'))![1]!;
     const clients = [...client.matchAll(/'([A-Z_]+)'/g)].map(([, name]) => name!);
     const page = read('docs/operations.md');
     const rows = [...page.matchAll(/^\| `([A-Z][A-Z_]+)` \|/gm)].map(([, name]) => name!);
     expect(rows.toSorted()).toEqual([...settings, ...clients].toSorted());
-    const otel = [...read('broker/otel-environment.ts').matchAll(/^ {2}(OTEL_[A-Z_]+):/gm)].map(([, name]) => name!);
+    const otel = [...read('broker/environment/otel.ts').matchAll(/^ {2}(OTEL_[A-Z_]+):/gm)].map(([, name]) => name!);
     expect(otel.length).toBeGreaterThan(10);
     expect(otel.filter((name) => !read('docs/observability.md').includes(`\`${name}\``))).toEqual([]);
     const named = new Set([...page.matchAll(/\bAGENT_BROKER_[A-Z_]*[A-Z]\b/g)].map(([name]) => name));

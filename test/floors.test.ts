@@ -8,6 +8,7 @@ import { ROOT } from './world/checkout.ts';
 const FLOORS = [
   'broker/policy',
   'broker/runtime',
+  'broker/log',
   'broker/wire',
   'broker/crypto',
   'broker/sentences',
@@ -15,7 +16,8 @@ const FLOORS = [
   'broker/store',
   'broker/egress',
   'broker/telemetry',
-  /** The files beside the rooms: configuration, log, vault, keys, the Broker record. */
+  'broker/environment',
+  /** The files beside the rooms: vault, keys, leases, the Broker record. */
   'broker',
   'broker/audit',
   'broker/receipt-log',
@@ -39,17 +41,9 @@ const FLOORS = [
   'broker/http',
   'broker/console',
   'broker/docs',
-  'broker/top',
+  /** Starts and stops everything, and so stands above all rooms. */
+  'broker/process',
 ] as const;
-
-/** Files of broker/ that start and stop everything, and so stand above all rooms. */
-const TOP = [
-  'broker/main.ts',
-  'broker/served-routes.ts',
-  'broker/gauges.ts',
-  'broker/first-start.ts',
-  'broker/sandbox.ts',
-];
 
 /** What a text is made readable with is one module for browsers, terminals and sentences. It imports nothing. */
 const SHARED = 'broker/console/static/visible.js';
@@ -83,7 +77,6 @@ function placeOf(file: string, specifier: string): string {
 
 function floorOf(file: string): number {
   if (file === SHARED) return 0;
-  if (TOP.includes(file)) return FLOORS.indexOf('broker/top');
   if (file === 'broker/services.ts') return FLOORS.indexOf('broker/services');
   const [first = '', second = ''] = file.split('/');
   const room = second.endsWith('.ts') ? first : `${first}/${second}`;
@@ -159,8 +152,8 @@ describe('the rooms', () => {
 
   test('the check would see an arrow that points up', () => {
     expect(floorOf('broker/http/app.ts')).toBeGreaterThan(floorOf('broker/store/audit.ts'));
-    expect(floorOf('broker/main.ts')).toBeGreaterThan(floorOf('broker/console/pages.ts'));
-    expect(importsOf('broker/main.ts').map(({ to }) => to)).toContain('broker/http/app.ts');
+    expect(floorOf('broker/process/main.ts')).toBeGreaterThan(floorOf('broker/console/pages.ts'));
+    expect(importsOf('broker/process/main.ts').map(({ to }) => to)).toContain('broker/http/app.ts');
   });
 
   test.each([
@@ -179,7 +172,7 @@ describe('the rooms', () => {
 
   test('a function says which capabilities of the broker it uses; only what starts everything has them all', () => {
     const whole = broker.filter((file) => /[:&|(] *Broker\b(?!\[)/.test(readFileSync(join(ROOT, file), 'utf8')));
-    expect(whole.toSorted()).toEqual(['broker/main.ts', 'broker/services.ts', 'broker/start.ts']);
+    expect(whole.toSorted()).toEqual(['broker/process/main.ts', 'broker/process/start.ts', 'broker/services.ts']);
   });
 
   test('deciding does no input or output', () => {

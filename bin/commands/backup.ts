@@ -13,8 +13,8 @@ export function addBackupCommand(program: Command): void {
     .option('--json', 'print the manifest as JSON')
     .action(async (file: string, options: { json?: boolean }) => {
       const { readBuild } = await import('../../broker/build.ts');
-      const { readConfig } = await import('../../broker/config.ts');
-      const { startFault } = await import('../../broker/start-fault.ts');
+      const { readConfig } = await import('../../broker/environment/config.ts');
+      const { startFault } = await import('../../broker/process/start-fault.ts');
       const { writeBackup } = await import('../../broker/store/backup.ts');
       const { manifestOf } = await import('../../broker/store/backup-manifest.ts');
       const { noteBackup } = await import('../../broker/store/last-backup.ts');

@@ -8,10 +8,10 @@ export function addMigrateCommand(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (options: { contract?: boolean; json?: boolean }) => {
       const { readBuild } = await import('../../broker/build.ts');
-      const { readConfig } = await import('../../broker/config.ts');
-      const { makeLog } = await import('../../broker/log.ts');
-      const { openPlainStore } = await import('../../broker/start.ts');
-      const { startFault } = await import('../../broker/start-fault.ts');
+      const { readConfig } = await import('../../broker/environment/config.ts');
+      const { makeLog } = await import('../../broker/log/log.ts');
+      const { openPlainStore } = await import('../../broker/process/start.ts');
+      const { startFault } = await import('../../broker/process/start-fault.ts');
       const { contract } = await import('../../broker/store/contract.ts');
       const { migrate } = await import('../../broker/store/migrate.ts');
       const { postgresTime } = await import('../../broker/store/store-time.ts');

@@ -20,10 +20,10 @@ export function addRestoreCommands(program: Command): void {
     .action(async (file: string | undefined, options: Options) => {
       if ((file === undefined) === !options.inPlace)
         throw new WrongUsage('Name the backup to restore, or say --in-place.');
-      const { readConfig } = await import('../../broker/config.ts');
-      const { makeLog } = await import('../../broker/log.ts');
-      const { restoreBackup, restoreInPlace } = await import('../../broker/restore.ts');
-      const { startFault } = await import('../../broker/start-fault.ts');
+      const { readConfig } = await import('../../broker/environment/config.ts');
+      const { makeLog } = await import('../../broker/log/log.ts');
+      const { restoreBackup, restoreInPlace } = await import('../../broker/process/restore.ts');
+      const { startFault } = await import('../../broker/process/start-fault.ts');
       const config = readConfig(process.env);
       const nothingSince = options.nothingSince ?? false;
       const with_ = { config, log: makeLog(config.logLevel), nothingSince };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
-import type { Config } from '../../broker/config.ts';
+import type { Config } from '../../broker/environment/config.ts';
 import { limitYoungGeneration, releaseStartMemory } from '../../broker/runtime/collect-garbage.ts';
 import { keepMemoryOffDisk } from '../../broker/runtime/no-dumps.ts';
 import type { Services } from '../../broker/services.ts';
@@ -23,9 +23,9 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .action(async (options: Options) => {
       keepMemoryOffDisk();
       limitYoungGeneration();
-      const { ConfigError, readConfig } = await import('../../broker/config.ts');
-      const { serve } = await import('../../broker/main.ts');
-      const sandboxes = await import('../../broker/sandbox.ts');
+      const { ConfigError, readConfig } = await import('../../broker/environment/config.ts');
+      const { serve } = await import('../../broker/process/main.ts');
+      const sandboxes = await import('../../broker/process/sandbox.ts');
       let config: ReturnType<typeof readConfig>;
       try {
         config = readConfig(process.env);
@@ -64,7 +64,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
           acceptClock: options.acceptClock ?? false,
           ...(sandbox && { allowPrivate: [new URL(sandbox.url).host] }),
           beforeServing: async (services) => {
-            const { firstStart, firstAdminLink } = await import('../../broker/first-start.ts');
+            const { firstStart, firstAdminLink } = await import('../../broker/process/first-start.ts');
             const organisationId = await firstStart(services);
             if (sandbox && !(await sandboxes.settleSandbox(services, organisationId, sandbox))) {
               await sandbox.close();

@@ -1,5 +1,5 @@
 /** Deferred audit writes: outcomes that could not be stored in time, and are retried until the store is available. */
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import { watchOutage } from '../outage.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import type { AuditRow } from '../store/audit.ts';

@@ -1,6 +1,6 @@
 /** The in-flight read journal by audit rows: an entry is removed when its row is stored. */
 import { join } from 'node:path';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { noteReads, SLOW_WRITE_MS } from '../store/reads-in-flight.ts';
 

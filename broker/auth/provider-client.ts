@@ -5,7 +5,7 @@ import type { Broker } from '../broker.ts';
 import { clientSecretBasic } from '../egress/client-basic.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
-import type { OidcConfig } from '../oidc-environment.ts';
+import type { OidcConfig } from '../environment/oidc.ts';
 
 /** Endpoints seldom change; the cached configuration is used while it is being refreshed. */
 const FRESH_MS = 3600_000;

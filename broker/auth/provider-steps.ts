@@ -3,7 +3,7 @@
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
-import type { OidcConfig } from '../oidc-environment.ts';
+import type { OidcConfig } from '../environment/oidc.ts';
 import { present } from '../policy/present.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
 import { identityOf, isForUs, isPersonsToken, isVerified } from './provider-identity.ts';

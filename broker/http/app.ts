@@ -1,7 +1,7 @@
 /** The Express application: hardening, bodies, routes, and what was not found. */
 import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
-import { makeRefusalLog } from '../refusal-log.ts';
+import { makeRefusalLog } from '../log/refusals.ts';
 import type { Services } from '../services.ts';
 import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';

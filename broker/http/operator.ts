@@ -1,7 +1,7 @@
 /** Whoever runs the broker, as probes and monitoring show it. */
 import type { IncomingMessage } from 'node:http';
 import { readBearer } from '../auth/bearer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../environment/config.ts';
 
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
 

@@ -1,4 +1,4 @@
-import type { RefusalLog } from '../refusal-log.ts';
+import type { RefusalLog } from '../log/refusals.ts';
 import type { WindowCounts } from '../runtime/window-counts.ts';
 
 /**

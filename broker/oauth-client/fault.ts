@@ -2,7 +2,7 @@
 
 import * as client from 'openid-client';
 import { ProviderUnreachable } from '../egress/provider-fetch.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import type { OAuthProblem } from './problem.ts';
 
 /** `invalid_grant` of RFC 6749, and its equivalents at GitHub and Slack. */

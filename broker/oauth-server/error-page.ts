@@ -1,6 +1,6 @@
 /** Error page for errors that must not be redirected to the client. */
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
-import type { Config } from '../config.ts';
+import type { Config } from '../environment/config.ts';
 import { PAGE_HEADERS, paragraph, smallPage, statusLine } from '../small-page.ts';
 
 /** Advice for an application whose client id is the URL of a client ID metadata document; or the empty string. */

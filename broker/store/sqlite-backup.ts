@@ -20,7 +20,7 @@ export function copySqlite(path: string, to: string, madeAt: Date): CopiedState 
   }
   const copy = new DatabaseSync(to);
   try {
-    // So that nobody serves from it as it is: see broker/generation.ts.
+    // So that nobody serves from it as it is: see broker/process/generation.ts.
     copy.prepare(`insert into meta (name, value) values ('backup', ?)`).run(madeAt.toISOString());
     checkSqlite(copy);
     return stateOf(copy);

@@ -5,7 +5,7 @@ import { expireRegistrations, openRegistration } from '../../broker/admin/regist
 import { clientKey } from '../../broker/auth/client-address.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
-import { startHousekeeping } from '../../broker/housekeeping.ts';
+import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { listOpenRegistrations } from '../../broker/store/open-registrations.ts';
 import { capRegistrationsOfNobody } from '../../broker/store/registrations.ts';
 import type { OwnerTable } from '../../broker/store/tables/organisations.ts';

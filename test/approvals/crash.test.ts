@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { readConfig } from '../../broker/config.ts';
-import { serve } from '../../broker/main.ts';
+import { readConfig } from '../../broker/environment/config.ts';
+import { serve } from '../../broker/process/main.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
 import { putGuardrails } from '../../broker/store/governed-versions.ts';
 import { approveAndDie } from '../world/after-crash.ts';

@@ -3,7 +3,7 @@ import type { KyselyPlugin } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../broker/audit/outcome.ts';
 import { agentDeeds } from '../../broker/calls/deeds.ts';
-import type { Log } from '../../broker/log.ts';
+import type { Log } from '../../broker/log/log.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { givenWorld, shared } from '../world/given.ts';

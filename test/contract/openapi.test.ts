@@ -5,7 +5,7 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeApp } from '../../broker/http/app.ts';
-import { servedRoutes } from '../../broker/served-routes.ts';
+import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { type Json, operationOf, operationsOf, servedDocument } from './document.ts';

@@ -9,7 +9,7 @@ import { DockerfileParser } from 'dockerfile-ast';
 import { validate } from 'dockerfile-utils';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { readConfig } from '../../broker/config.ts';
+import { readConfig } from '../../broker/environment/config.ts';
 import { objectsFile, VARIANTS } from '../../deploy/check-chart.ts';
 import { ROOT } from '../world/checkout.ts';
 import { startAsShown } from '../world/shell-page.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { readConfig } from '../../broker/config.ts';
+import { readConfig } from '../../broker/environment/config.ts';
 import { objectsFile, sourceHash, VARIANTS, valuesFile, valuesOf } from '../../deploy/check-chart.ts';
 import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { renderMarkdown } from '../../broker/docs/guide-pages.ts';
 import { DECISIONS, listGuides, readGuide } from '../../broker/http/guides.ts';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
-import { servedRoutes } from '../../broker/served-routes.ts';
+import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { givenWorld } from '../world/given.ts';

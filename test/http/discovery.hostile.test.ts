@@ -1,7 +1,7 @@
 /** What anyone may read, asked by somebody who means harm: nothing in it depends on who asks, and nothing of anybody is in it. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
-import { servedRoutes } from '../../broker/served-routes.ts';
+import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { furnish } from '../world/furnished.ts';

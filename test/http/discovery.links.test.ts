@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
-import { servedRoutes } from '../../broker/served-routes.ts';
+import { servedRoutes } from '../../broker/process/served-routes.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
 import { givenWorld } from '../world/given.ts';

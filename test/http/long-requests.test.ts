@@ -4,9 +4,9 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { inTime } from '../../broker/http/request-pieces.ts';
-import { openListener } from '../../broker/listener.ts';
-import { makeLog } from '../../broker/log.ts';
-import { answerUnparsedRequests } from '../../broker/unparsed-requests.ts';
+import { makeLog } from '../../broker/log/log.ts';
+import { openListener } from '../../broker/process/listener.ts';
+import { answerUnparsedRequests } from '../../broker/process/unparsed-requests.ts';
 
 /** Answers with the size of the body, when it is there. */
 async function startServer(handled: Promise<unknown>[] = []) {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { answerPieces } from '../../broker/http/pieces.ts';
 import { send } from '../../broker/http/reply.ts';
-import { makeLog } from '../../broker/log.ts';
+import { makeLog } from '../../broker/log/log.ts';
 import type { Services } from '../../broker/services.ts';
 import { afterFile } from '../world/after-file.ts';
 

@@ -3,8 +3,8 @@ import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { openListener } from '../../broker/listener.ts';
-import { makeLog } from '../../broker/log.ts';
+import { makeLog } from '../../broker/log/log.ts';
+import { openListener } from '../../broker/process/listener.ts';
 
 const MIB = 1024 * 1024;
 const UNTAKEN_MS = 500;

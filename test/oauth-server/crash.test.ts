@@ -1,7 +1,7 @@
 /** A consent is whole or not there: no authorisation is listed that no client can use, whatever fails or is killed. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { startHousekeeping } from '../../broker/housekeeping.ts';
+import { startHousekeeping } from '../../broker/process/housekeeping.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import type { Browser } from '../world/browser.ts';
 import { refuseOAuthRecords } from '../world/faults.ts';

@@ -6,7 +6,7 @@ import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
-import { runFile } from '../../broker/run-file.ts';
+import { runFile } from '../../broker/process/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
 import { send } from '../world/agent.ts';
 import { givenWorld, shared } from '../world/given.ts';

@@ -1,7 +1,7 @@
 /** From where on a clock is in doubt, and from where on a broker does not start: 30 seconds and 5 minutes. */
 import { Writable } from 'node:stream';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { makeLog } from '../../broker/log.ts';
+import { makeLog } from '../../broker/log/log.ts';
 import { postgresTime, putNewestBeat } from '../../broker/store/store-time.ts';
 import { type StoreClock, startStoreClock } from '../../broker/store-clock.ts';
 import { givenWorld } from '../world/given.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig } from '../../broker/config.ts';
+import { ConfigError, readConfig } from '../../broker/environment/config.ts';
 
 const KEY = randomBytes(32).toString('base64');
 

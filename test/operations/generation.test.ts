@@ -1,8 +1,8 @@
 /** What tells an older copy of the store from one that another process has just started on. */
 import type { KyselyPlugin } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { nextGeneration, refuseOlderStore } from '../../broker/generation.ts';
-import { makeLog } from '../../broker/log.ts';
+import { makeLog } from '../../broker/log/log.ts';
+import { nextGeneration, refuseOlderStore } from '../../broker/process/generation.ts';
 import { migrate } from '../../broker/store/migrate.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { newFolder } from '../world/stores.ts';

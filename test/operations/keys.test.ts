@@ -12,13 +12,13 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { readConfig } from '../../broker/config.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { rotateKeyFile } from '../../broker/crypto/master-key-file.ts';
 import { sealedWith } from '../../broker/crypto/seal.ts';
+import { readConfig } from '../../broker/environment/config.ts';
 import { KEY_USES, loadKeys, PUBLISHED_AHEAD_MS, retireFollowedKeys } from '../../broker/keys.ts';
-import { type Running, serve } from '../../broker/main.ts';
-import { runFile } from '../../broker/run-file.ts';
+import { type Running, serve } from '../../broker/process/main.ts';
+import { runFile } from '../../broker/process/run-file.ts';
 import { listConnections } from '../../broker/store/connections.ts';
 import { claimIdempotencyKey, putIdempotentAnswer } from '../../broker/store/idempotency.ts';
 import { listSealed, SEALED } from '../../broker/store/sealed.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { makeLog } from '../../broker/log.ts';
+import { makeLog } from '../../broker/log/log.ts';
 
 let lines: Record<string, unknown>[] = [];
 const written = { write: (line: string) => void lines.push(JSON.parse(line)) };

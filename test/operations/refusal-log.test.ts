@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { makeRefusalLog } from '../../broker/refusal-log.ts';
+import { makeRefusalLog } from '../../broker/log/refusals.ts';
 import { send } from '../world/agent.ts';
 import { READ } from '../world/requests.ts';
 import { startWorld } from '../world/world.ts';
@@ -75,8 +75,8 @@ describe('a limit that goes on refusing', () => {
 
 test('connections that are refused for want of file descriptors leave a line', async () => {
   const program = `
-    import { openListener } from './broker/listener.ts';
-    import { makeLog } from './broker/log.ts';
+    import { openListener } from './broker/process/listener.ts';
+    import { makeLog } from './broker/log/log.ts';
     const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('warn'));
     process.stdout.write(String(listener.port));
     process.stdin.resume().on('end', () => process.exit());`;

@@ -3,9 +3,9 @@ import { createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
-import { type Config, readConfig } from '../../broker/config.ts';
-import { serve } from '../../broker/main.ts';
-import { startFault } from '../../broker/start-fault.ts';
+import { type Config, readConfig } from '../../broker/environment/config.ts';
+import { serve } from '../../broker/process/main.ts';
+import { startFault } from '../../broker/process/start-fault.ts';
 import { newFolder, STORES } from '../world/stores.ts';
 
 const configured = (environment: Record<string, string>): Config =>

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fetch } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
-import { runFile } from '../../broker/run-file.ts';
+import { runFile } from '../../broker/process/run-file.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { envelope } from '../world/mcp.ts';
 import { writeWaiting } from '../world/mcp-held.ts';

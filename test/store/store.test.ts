@@ -7,9 +7,9 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readBuild } from '../../broker/build.ts';
-import { readConfig } from '../../broker/config.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { serve } from '../../broker/main.ts';
+import { readConfig } from '../../broker/environment/config.ts';
+import { serve } from '../../broker/process/main.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents, putAuditRow } from '../../broker/store/audit.ts';
 import {
   findRun,

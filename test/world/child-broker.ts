@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events';
 import { flushCompileCache } from 'node:module';
-import { readConfig } from '../../broker/config.ts';
-import { serve } from '../../broker/main.ts';
+import { readConfig } from '../../broker/environment/config.ts';
+import { serve } from '../../broker/process/main.ts';
 import { plantFailpoints } from './failpoints.ts';
 
 const config = readConfig(process.env);

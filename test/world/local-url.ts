@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { runFile } from '../../broker/run-file.ts';
+import { runFile } from '../../broker/process/run-file.ts';
 import type { World } from './world.ts';
 
 /** Where a broker listens whose BASE_URL is another. */

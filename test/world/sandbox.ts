@@ -1,7 +1,7 @@
 /** A broker as `serve` starts it on a new data folder: with the sandbox beside it, its agent, and an organisation in which nobody called. */
 
-import { firstStart } from '../../broker/first-start.ts';
-import { settleSandbox, startSandboxPlatform } from '../../broker/sandbox.ts';
+import { firstStart } from '../../broker/process/first-start.ts';
+import { settleSandbox, startSandboxPlatform } from '../../broker/process/sandbox.ts';
 import { listOwners } from '../../broker/store/organisations.ts';
 import type { Sandbox } from '../../lab/sandbox.ts';
 import { afterFile } from './after-file.ts';

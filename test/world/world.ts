@@ -3,10 +3,10 @@
 import { join } from 'node:path';
 import { inject } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { readConfig } from '../../broker/config.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
-import { type Running, type ServeOptions, serve } from '../../broker/main.ts';
+import { readConfig } from '../../broker/environment/config.ts';
+import { type Running, type ServeOptions, serve } from '../../broker/process/main.ts';
 import { putAgent, putGrant } from '../../broker/store/agents.ts';
 import { purgeBreakers } from '../../broker/store/breakers.ts';
 import { putConnection } from '../../broker/store/connections.ts';

@@ -1,6 +1,6 @@
 /** The broker's own keys, each rotated in turn, while calls are made. */
 import { readFileSync } from 'node:fs';
-import { runFile } from '../../../broker/run-file.ts';
+import { runFile } from '../../../broker/process/run-file.ts';
 import { send } from '../../world/agent.ts';
 import { ALLOW_ALL } from '../../world/world.ts';
 import type { Invariants } from '../invariants.ts';

@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { watchFloods } from './log-floods.ts';
+import { watchFloods } from './floods.ts';
 
 export type Log = Logger;
 

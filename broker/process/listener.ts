@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import type { Log } from './log.ts';
-import { makeRefusalLog } from './refusal-log.ts';
+import type { Log } from '../log/log.ts';
+import { makeRefusalLog } from '../log/refusals.ts';
 import { answerUnparsedRequests } from './unparsed-requests.ts';
 
 export type Listener = {

@@ -1,7 +1,7 @@
 /** The standard variables of OpenTelemetry, as far as the broker takes them. */
 import { z } from 'zod';
-import { Secret } from './crypto/secret.ts';
-import type { OtelConfig } from './telemetry/open-telemetry.ts';
+import { Secret } from '../crypto/secret.ts';
+import type { OtelConfig } from '../telemetry/open-telemetry.ts';
 
 const address = z
   .string()

@@ -1,7 +1,7 @@
 /** The OpenID Connect provider at which owners sign in. */
 import { z } from 'zod';
-import { Secret } from './crypto/secret.ts';
-import { isIssuer, LOOPBACK } from './environment-forms.ts';
+import { Secret } from '../crypto/secret.ts';
+import { isIssuer, LOOPBACK } from './forms.ts';
 
 export const OIDC_VARIABLES = {
   OIDC_ISSUER: z

@@ -2,16 +2,15 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Broker, didOf, proxyUrlOf } from './broker.ts';
-import { readBuild } from './build.ts';
-import type { Config } from './config.ts';
-import { uuidv4 } from './crypto/ids.ts';
-import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
-import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from './crypto/master-key-file.ts';
-import { joinFleet } from './fleet-run.ts';
-import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
-import { loadKeys } from './keys.ts';
-import type { Log } from './log.ts';
+import { type Broker, didOf, proxyUrlOf } from '../broker.ts';
+import { readBuild } from '../build.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { MasterKeyError, type MasterKeys } from '../crypto/master-key.ts';
+import { keyFolderWarning, readMasterKeys, removeUnfinishedChange } from '../crypto/master-key-file.ts';
+import type { Config } from '../environment/config.ts';
+import { joinFleet } from '../fleet-run.ts';
+import { loadKeys } from '../keys.ts';
+import type { Log } from '../log/log.ts';
 import {
   finishRotation,
   hasMasterKey,
@@ -20,20 +19,21 @@ import {
   ownsKeyFile,
   refuseWrongMasterKey,
   settleMasterKey,
-} from './master-key-rotation.ts';
-import { watchOutage } from './outage.ts';
+} from '../master-key-rotation.ts';
+import { watchOutage } from '../outage.ts';
+import { findNewerMigrations, isMigrated, migrate } from '../store/migrate.ts';
+import { openPostgres } from '../store/postgres.ts';
+import { settingsThatLoseCommits } from '../store/postgres-durability.ts';
+import { isUnverified } from '../store/postgres-url.ts';
+import { findKeysRestored } from '../store/restored.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import type { StoreClock } from '../store-clock.ts';
+import { type Metrics, makeMetrics, NO_METRICS } from '../telemetry/metrics.ts';
+import { NO_TRACING, type Tracing } from '../telemetry/tracing.ts';
+import { makeVault } from '../vault.ts';
+import { nextGeneration, refuseCutRestore, refuseOlderStore } from './generation.ts';
 import { openRateCounts } from './rate-counts.ts';
-import { findNewerMigrations, isMigrated, migrate } from './store/migrate.ts';
-import { openPostgres } from './store/postgres.ts';
-import { settingsThatLoseCommits } from './store/postgres-durability.ts';
-import { isUnverified } from './store/postgres-url.ts';
-import { findKeysRestored } from './store/restored.ts';
-import { openSqlite } from './store/sqlite.ts';
-import type { Store } from './store/store.ts';
-import type { StoreClock } from './store-clock.ts';
-import { type Metrics, makeMetrics, NO_METRICS } from './telemetry/metrics.ts';
-import { NO_TRACING, type Tracing } from './telemetry/tracing.ts';
-import { makeVault } from './vault.ts';
 import { makeWaysOut, wayToCollector } from './ways-out.ts';
 
 /** Opens the store that the configuration names, as it is. */
@@ -193,7 +193,7 @@ async function startTracing(
 ): Promise<Tracing> {
   const { otel } = config;
   if (otel === undefined) return NO_TRACING;
-  const { startOpenTelemetry } = await import('./telemetry/open-telemetry.ts');
+  const { startOpenTelemetry } = await import('../telemetry/open-telemetry.ts');
   const { version } = readBuild();
   return startOpenTelemetry({
     ...otel,

@@ -1,6 +1,6 @@
-import type { Config } from './config.ts';
-import { isCertificateCode } from './egress/unreachable.ts';
-import { isStoreOutage } from './store/store-fault.ts';
+import { isCertificateCode } from '../egress/unreachable.ts';
+import type { Config } from '../environment/config.ts';
+import { isStoreOutage } from '../store/store-fault.ts';
 
 /** SQLITE_FULL. */
 const SQLITE_FULL = 13;

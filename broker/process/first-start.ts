@@ -1,12 +1,12 @@
 /** What an empty store begins with: one organisation, one owner, the policy `default`. */
 
-import { operatorAtStart, recordChange } from './audit/record-change.ts';
-import { signInLink } from './auth/sign-in-link.ts';
-import type { Broker } from './broker.ts';
-import { createOrganisation } from './config-plan/first-start.ts';
-import { uuidv4 } from './crypto/ids.ts';
-import type { Services } from './services.ts';
-import { listOrganisations, listOwners } from './store/organisations.ts';
+import { operatorAtStart, recordChange } from '../audit/record-change.ts';
+import { signInLink } from '../auth/sign-in-link.ts';
+import type { Broker } from '../broker.ts';
+import { createOrganisation } from '../config-plan/first-start.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Services } from '../services.ts';
+import { listOrganisations, listOwners } from '../store/organisations.ts';
 
 const ORGANISATION = 'home';
 const OWNER = 'owner@agent-broker.local';

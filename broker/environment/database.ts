@@ -1,6 +1,6 @@
 /** Where PostgreSQL is, and how much of it a process takes. */
 import { z } from 'zod';
-import { readPostgresUrl } from './store/postgres-url.ts';
+import { readPostgresUrl } from '../store/postgres-url.ts';
 
 /** The address as `pg` takes it. */
 const PostgresUrl = z

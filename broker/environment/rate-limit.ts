@@ -1,6 +1,6 @@
 /** Where replicas count their rate limits together (RATE_LIMIT_URL). */
 import { z } from 'zod';
-import { Secret } from './crypto/secret.ts';
+import { Secret } from '../crypto/secret.ts';
 
 const isRedis = (text: string): boolean =>
   URL.canParse(text) && ['redis:', 'rediss:'].includes(new URL(text).protocol) && new URL(text).hostname !== '';

@@ -1,8 +1,8 @@
 /** Where the rate limits of all replicas are counted together. */
-import type { Broker } from './broker.ts';
-import { watchOutage } from './outage.ts';
-import { type SharedCounter, type WindowCounts, windowCounts } from './runtime/window-counts.ts';
-import { postgresCounter } from './store/rate-counts.ts';
+import type { Broker } from '../broker.ts';
+import { watchOutage } from '../outage.ts';
+import { type SharedCounter, type WindowCounts, windowCounts } from '../runtime/window-counts.ts';
+import { postgresCounter } from '../store/rate-counts.ts';
 
 /** Of every rate limit. */
 const WINDOW_MS = 60_000;
@@ -27,6 +27,6 @@ async function openCounter({
   if (rateLimitUrl === 'none' || store.dialect !== 'postgres') return undefined;
   if (rateLimitUrl === undefined) return postgresCounter(store.db);
   // Loaded only where it is used.
-  const { redisCounter } = await import('./store/redis-counts.ts');
+  const { redisCounter } = await import('../store/redis-counts.ts');
   return redisCounter(rateLimitUrl.reveal(), `agent-broker:${did}`);
 }

@@ -1,6 +1,6 @@
 /** Witnesses of the receipt logs, as the environment names them. */
 import { z } from 'zod';
-import { listed } from './environment-forms.ts';
+import { listed } from './forms.ts';
 
 /** `vkey`: a verifier key (C2SP signed-note); `url`: without `/add-checkpoint`. */
 export type WitnessAddress = { vkey: string; url: string };

@@ -1,7 +1,7 @@
 /** Answers what Node's parser turns away before there is a request: in the error envelope, as every other refusal. */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { correlationId } from './crypto/ids.ts';
+import { correlationId } from '../crypto/ids.ts';
 
 const CODES = {
   400: 'invalid_request',

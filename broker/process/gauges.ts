@@ -1,15 +1,15 @@
 /** Gauges: what a running broker is like at the moment at which somebody asks. */
 import { statfs } from 'node:fs/promises';
-import { readBuild } from './build.ts';
-import { SINK_KINDS } from './config-file/audit-sinks.ts';
-import { KEY_USES } from './keys.ts';
+import { readBuild } from '../build.ts';
+import { SINK_KINDS } from '../config-file/audit-sinks.ts';
+import { KEY_USES } from '../keys.ts';
+import type { Services } from '../services.ts';
+import { sinkNumbers } from '../store/audit-sinks.ts';
+import { operatorNumbers } from '../store/operator-numbers.ts';
+import type { StoreLoad } from '../store/store.ts';
+import { addProcessGauges } from '../telemetry/process-gauges.ts';
+import { readRarely } from '../telemetry/read-rarely.ts';
 import type { Listener } from './listener.ts';
-import type { Services } from './services.ts';
-import { sinkNumbers } from './store/audit-sinks.ts';
-import { operatorNumbers } from './store/operator-numbers.ts';
-import type { StoreLoad } from './store/store.ts';
-import { addProcessGauges } from './telemetry/process-gauges.ts';
-import { readRarely } from './telemetry/read-rarely.ts';
 
 /** Longer than a call takes as a rule; streams may take longer. */
 const STALLED_MS = 30_000;

@@ -1,12 +1,12 @@
 /** What the broker may reach, and by which way: platforms, the public internet, the provider that people sign in at, the collector. */
-import type { Broker } from './broker.ts';
-import type { Config } from './config.ts';
-import { makeOutbound, type Outbound, type OutboundOptions } from './egress/dispatcher.ts';
-import { type OutboundProxy, readOutboundProxy } from './egress/outbound-proxy.ts';
-import type { Log } from './log.ts';
-import type { OidcConfig } from './oidc-environment.ts';
-import { watchOutage } from './outage.ts';
-import type { OtelConfig } from './telemetry/open-telemetry.ts';
+import type { Broker } from '../broker.ts';
+import { makeOutbound, type Outbound, type OutboundOptions } from '../egress/dispatcher.ts';
+import { type OutboundProxy, readOutboundProxy } from '../egress/outbound-proxy.ts';
+import type { Config } from '../environment/config.ts';
+import type { OidcConfig } from '../environment/oidc.ts';
+import type { Log } from '../log/log.ts';
+import { watchOutage } from '../outage.ts';
+import type { OtelConfig } from '../telemetry/open-telemetry.ts';
 
 type Settings = {
   config: Config;

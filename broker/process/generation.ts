@@ -6,17 +6,17 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Config } from './config.ts';
-import type { Log } from './log.ts';
+import type { Config } from '../environment/config.ts';
+import type { Log } from '../log/log.ts';
 import {
   advanceGeneration,
   findBackupMark,
   findGeneration,
   type Generation,
   hasRestoreMark,
-} from './store/generation.ts';
-import { isMigrated } from './store/migrate.ts';
-import type { Store } from './store/store.ts';
+} from '../store/generation.ts';
+import { isMigrated } from '../store/migrate.ts';
+import type { Store } from '../store/store.ts';
 
 /** By the store's id: one key may open several stores. */
 const Seen = z.record(z.string(), z.number());

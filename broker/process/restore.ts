@@ -1,24 +1,24 @@
 /** Brings a backup back, so that nothing of what was done since is done again: see store/end-what-waited.ts. */
 import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { readBuild } from './build.ts';
-import type { Config } from './config.ts';
-import { readMasterKeys } from './crypto/master-key-file.ts';
+import { readBuild } from '../build.ts';
+import { readMasterKeys } from '../crypto/master-key-file.ts';
+import type { Config } from '../environment/config.ts';
+import type { Log } from '../log/log.ts';
+import { hasMasterKey, masterKeySource, refuseKeyOfOther, refuseWrongMasterKey } from '../master-key-rotation.ts';
+import { syncFile, syncFolder } from '../runtime/sync-file.ts';
+import { type BackupManifest, hashFile, readManifest } from '../store/backup-manifest.ts';
+import { endWhatWaited } from '../store/end-what-waited.ts';
+import { findGeneration, markRestore, settleGeneration, unmarkRestore } from '../store/generation.ts';
+import { refuseLiveInstances } from '../store/instances.ts';
+import { lockFolder } from '../store/lock.ts';
+import { isMigrated, migrate } from '../store/migrate.ts';
+import { loadDump, type PostgresPrograms } from '../store/postgres-backup.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { postgresTime } from '../store/store-time.ts';
 import { newestSeen, rememberGeneration, restoringPlace } from './generation.ts';
-import type { Log } from './log.ts';
-import { hasMasterKey, masterKeySource, refuseKeyOfOther, refuseWrongMasterKey } from './master-key-rotation.ts';
-import { syncFile, syncFolder } from './runtime/sync-file.ts';
 import { openPlainStore } from './start.ts';
-import { type BackupManifest, hashFile, readManifest } from './store/backup-manifest.ts';
-import { endWhatWaited } from './store/end-what-waited.ts';
-import { findGeneration, markRestore, settleGeneration, unmarkRestore } from './store/generation.ts';
-import { refuseLiveInstances } from './store/instances.ts';
-import { lockFolder } from './store/lock.ts';
-import { isMigrated, migrate } from './store/migrate.ts';
-import { loadDump, type PostgresPrograms } from './store/postgres-backup.ts';
-import { openSqlite } from './store/sqlite.ts';
-import type { Store } from './store/store.ts';
-import { postgresTime } from './store/store-time.ts';
 
 export type Restored = {
   /** When the backup was made; null: of a store that was brought back by other means. */

@@ -1,6 +1,6 @@
 /** `AGENT_BROKER_ENTITLEMENTS_OFF`: entitlements that organisations do not have. */
 import { z } from 'zod';
-import { listed } from './environment-forms.ts';
+import { listed } from './forms.ts';
 
 export const EntitlementsOff = z
   .string()

@@ -1,17 +1,17 @@
 /** The environment, read once and checked once. Nobody else reads `process.env`. */
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
+import { Secret } from '../crypto/secret.ts';
+import type { OtelConfig } from '../telemetry/open-telemetry.ts';
 import { byteSize } from './byte-size.ts';
-import { Secret } from './crypto/secret.ts';
-import { DATABASE_VARIABLES } from './database-environment.ts';
-import { EntitlementsOff } from './entitlement-environment.ts';
-import { contradictions } from './environment-conflicts.ts';
-import { CLIENT_VARIABLES, isAddressRange, isHost, isOrigin, isProxy, listed } from './environment-forms.ts';
-import { OIDC_VARIABLES, type OidcConfig, oidcOf } from './oidc-environment.ts';
-import { OTEL_VARIABLES, otelOf } from './otel-environment.ts';
-import { RateLimitUrl } from './rate-limit-environment.ts';
-import type { OtelConfig } from './telemetry/open-telemetry.ts';
-import { type WitnessAddress, Witnesses } from './witness-environment.ts';
+import { contradictions } from './conflicts.ts';
+import { DATABASE_VARIABLES } from './database.ts';
+import { EntitlementsOff } from './entitlements.ts';
+import { CLIENT_VARIABLES, isAddressRange, isHost, isOrigin, isProxy, listed } from './forms.ts';
+import { OIDC_VARIABLES, type OidcConfig, oidcOf } from './oidc.ts';
+import { OTEL_VARIABLES, otelOf } from './otel.ts';
+import { RateLimitUrl } from './rate-limit.ts';
+import { type WitnessAddress, Witnesses } from './witnesses.ts';
 
 /** `what`: follows "must be". */
 const numeric = (what: string) => z.coerce.number(`must be ${what}`);

@@ -1,7 +1,7 @@
-import { consoleRoutes } from './console/routes.ts';
-import { docsRoutes } from './docs/routes.ts';
-import type { Route } from './http/route.ts';
-import { ROUTES } from './http/routes.ts';
+import { consoleRoutes } from '../console/routes.ts';
+import { docsRoutes } from '../docs/routes.ts';
+import type { Route } from '../http/route.ts';
+import { ROUTES } from '../http/routes.ts';
 
 /** Everything that a broker answers to. `consoleBundle`: the folder of the console's bundle, where it is not the build's own. */
 export const servedRoutes = (consoleBundle?: string): readonly Route[] => [
