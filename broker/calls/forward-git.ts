@@ -48,7 +48,7 @@ export async function forwardGit(
   const cause = whyNotPassedOn(git, answer);
   if (cause === undefined) return await passOn(streaming, answer);
   await answer.body.return();
-  return { kind: 'not_passed_on', status: answer.status, cause, sent: answer.uploaded() };
+  return { kind: 'not_passed_on', status: answer.status, cause, sent: await answer.uploaded() };
 }
 
 /** The repository at the code host, always with `.git`. Names are checked by the door, so that they change nothing of the path. */

@@ -105,8 +105,8 @@ export async function passOn(
   }
   const streamed = {
     ended: found ?? answer.body.ended ?? 'client_closed',
-    received: answer.body.taken(),
-    sent: answer.uploaded(),
+    received: await answer.body.taken(),
+    sent: await answer.uploaded(),
     redacted: redacted || answer.redacted(),
   };
   return { kind: 'streamed', status: answer.status, streamed, ...(answer.followed && { followed: answer.followed }) };

@@ -16,8 +16,9 @@ import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
 import { type OutboundRequest, type RequestHead, STREAM_IDLE_MS, type StreamRequest } from './outbound-request.ts';
 import { requestProblem } from './request-check.ts';
+import { makeStreamHasher } from './stream-hasher.ts';
 import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
-import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
+import { checkTarget, readTargetRules, type TargetRules } from './target.ts';
 import { type Unreachable, unreachable } from './unreachable.ts';
 
 export type { Answer } from './buffered-exchange.ts';
@@ -64,7 +65,7 @@ const STREAM_TAKE_MS = 30_000;
 
 /** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
-  const rules = readRules(options);
+  const rules = readTargetRules(options);
   const publicRules: TargetRules = { ...rules, allowPrivate: new Set() };
   const limits: ExchangeLimits = {
     maxResponseBytes: options.maxResponseBytes ?? 10 * 1024 * 1024,
@@ -81,6 +82,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   const { lookup = dns.lookup, proxy, connectTimeoutMs: timeoutMs = 10_000 } = options;
   const connection = { rules, connecting, lookup, proxy, timeoutMs };
   const reader = makeAnswerReader();
+  const hasher = makeStreamHasher();
   /** Exchanges in flight. */
   const open = new OpenExchanges();
   const tickMs = Math.max(5, Math.min(1_000, Math.min(limits.idleTimeoutMs, limits.totalTimeoutMs) / 8));
@@ -190,6 +192,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
           },
           search: request.search,
           lease,
+          hasher,
         },
         performance.now(),
         () => pool.release(),
@@ -215,6 +218,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       clearTimeout(timer);
       for (const exchange of open.all()) exchange.fail('closed');
       for (const socket of connecting) socket.destroy();
+      hasher.close();
       await Promise.all([reader.close(), ...[...pools.values()].map((pool) => pool.destroy())]);
       pools.clear();
     },
@@ -232,18 +236,5 @@ function optionsOf(request: OutboundRequest | StreamRequest, accepted: string): 
     method,
     headers,
     body: (body ?? null) as Buffer | null,
-  };
-}
-
-function readRules(options: OutboundOptions): TargetRules {
-  const read = (text: string) => {
-    const found = parseHostPort(text);
-    if (found === undefined)
-      throw new Error(`"${text}" is not host:port in normal form (names in lower case, IPv6 in brackets)`);
-    return found;
-  };
-  return {
-    allowPrivate: new Set(options.allowPrivate.map((text) => hostPortText(read(text)))),
-    own: (options.own ?? []).map(read),
   };
 }

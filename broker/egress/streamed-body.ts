@@ -1,9 +1,9 @@
 /** The body of an answer on its way through: a bounded queue between the platform and whoever takes it. */
 
-import { createHash, type Hash } from 'node:crypto';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { present } from '../policy/present.ts';
 import { countPassedBuffer } from '../runtime/collect-garbage.ts';
+import type { StreamHash, StreamHasher } from './stream-hasher.ts';
 
 /**
  * How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. `access_ended`: the agent might
@@ -33,29 +33,73 @@ export class StreamBroken extends Error {
 
 const NO_BYTES = new Uint8Array();
 
+/** So much of a body is kept, and hashed at once when somebody asks. What is longer goes to the thread that hashes. */
+const KEPT_BYTES = 64 * 1024;
+/** A piece from this size on is handed over as it is; others are collected. */
+const LARGE_PIECE_BYTES = 16 * 1024;
+
 /**
- * Counts and hashes bytes. Most bodies are one chunk or none, which is hashed at once when somebody asks: a hash that can be added to costs
- * three times that. So a chunk must not be written to once it was added.
+ * Counts and hashes bytes. Most bodies are one chunk or none, which is not even copied: a chunk must not be written to once it was added. Small pieces, as
+ * events, are collected, because to add to a hash costs more than to copy what is added.
  */
 export class Meter {
+  readonly #hasher: StreamHasher;
   #only: Uint8Array = NO_BYTES;
-  #hash: Hash | undefined;
+  #collected: Uint8Array = NO_BYTES;
+  #filled = 0;
+  #hash: StreamHash | undefined;
   #bytes = 0;
+
+  constructor(hasher: StreamHasher) {
+    this.#hasher = hasher;
+  }
 
   add(chunk: Uint8Array): void {
     if (this.#bytes === 0) this.#only = chunk;
     else {
-      this.#hash ??= createHash('sha256').update(this.#only);
-      this.#hash.update(chunk);
+      if (this.#only !== NO_BYTES) this.#take(this.#only);
       this.#only = NO_BYTES;
+      this.#take(chunk);
     }
     this.#bytes += chunk.length;
     countPassedBuffer(chunk.length);
   }
 
-  /** Of all bytes so far. */
-  read(): Transferred {
-    return { bytes: this.#bytes, sha256: this.#hash ? this.#hash.copy().digest('hex') : sha256Hex(this.#only) };
+  /** Nothing more is to be added before it resolves. undefined: there is room. */
+  room(): Promise<void> | undefined {
+    return this.#hash?.room();
+  }
+
+  /** Of all bytes, after which none may be added. */
+  async read(): Promise<Transferred> {
+    const collected = this.#collected.subarray(0, this.#filled);
+    if (this.#hash === undefined)
+      return { bytes: this.#bytes, sha256: sha256Hex(this.#filled > 0 ? collected : this.#only) };
+    this.#hash.add(collected);
+    return { bytes: this.#bytes, sha256: await this.#hash.digest() };
+  }
+
+  #take(chunk: Uint8Array): void {
+    if (this.#filled + chunk.length <= KEPT_BYTES && (this.#hash === undefined || chunk.length < LARGE_PIECE_BYTES)) {
+      this.#collect(chunk);
+      return;
+    }
+    this.#hash ??= this.#hasher.open();
+    this.#hash.add(this.#collected.subarray(0, this.#filled));
+    this.#filled = 0;
+    if (chunk.length < LARGE_PIECE_BYTES) this.#collect(chunk);
+    else this.#hash.add(chunk);
+  }
+
+  #collect(chunk: Uint8Array): void {
+    const needed = this.#filled + chunk.length;
+    if (needed > this.#collected.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(KEPT_BYTES, 4 * needed));
+      larger.set(this.#collected.subarray(0, this.#filled));
+      this.#collected = larger;
+    }
+    this.#collected.set(chunk, this.#filled);
+    this.#filled = needed;
   }
 }
 
@@ -68,15 +112,16 @@ export type BodyFlow = { pause(): void; resume(): void; closed(): void; count(by
 /** An answer's body for one taker, to be read to its end or left by `return` (as `for await` does). */
 export class StreamedBody implements AsyncIterableIterator<Buffer> {
   readonly #flow: BodyFlow;
-  readonly #meter = new Meter();
+  readonly #meter: Meter;
   #queue: Buffer[] = [];
   #size = 0;
   #fullSince: number | undefined;
   #ended: StreamEnding | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(flow: BodyFlow) {
+  constructor(flow: BodyFlow, hasher: StreamHasher) {
     this.#flow = flow;
+    this.#meter = new Meter(hasher);
   }
 
   /** How it ended, as far as the platform and this body are concerned; undefined while it goes on. */
@@ -89,8 +134,8 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     return this.#fullSince;
   }
 
-  /** What was taken so far. */
-  taken(): Transferred {
+  /** What was taken. To be asked when nobody takes any more of it. */
+  taken(): Promise<Transferred> {
     return this.#meter.read();
   }
 
@@ -125,6 +170,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     const chunk = present(this.#queue.shift(), 'chunk');
     this.#count(-chunk.length);
     this.#meter.add(chunk);
+    await this.#meter.room();
     if (this.#fullSince !== undefined && this.#size < HIGH_WATER / 2) {
       this.#fullSince = undefined;
       this.#flow.resume();

@@ -10,6 +10,7 @@ import type { CredentialSearch, SearchForms, StreamedCredential } from './creden
 import { Exchange, type ResponseHeaders } from './exchange.ts';
 import { contentCodings } from './inflate.ts';
 import { type Inflater, inflateStream } from './inflate-stream.ts';
+import type { StreamHasher } from './stream-hasher.ts';
 import { Meter, type StreamEnding, StreamedBody, type Transferred } from './streamed-body.ts';
 import { OutboundFault, type Unreachable, type UnreachableCode } from './unreachable.ts';
 
@@ -24,8 +25,8 @@ export type StreamedAnswer = {
   headers: ResponseHeaders;
   /** Without the credential. To be taken to its end, or left. */
   body: StreamedBody;
-  /** What was sent of the request's body so far. */
-  uploaded(): Transferred;
+  /** What was sent of the request's body. To be asked when nothing more is sent. */
+  uploaded(): Promise<Transferred>;
   /** Whether the credential was taken out of the body so far. */
   redacted(): boolean;
 };
@@ -46,6 +47,7 @@ export type StreamOptions = {
   search?: StreamSearch | undefined;
   /** What the bytes that wait to be taken are counted on. */
   lease?: CallLease | undefined;
+  hasher: StreamHasher;
 };
 
 /** What to look for in the answer. In texts it is replaced, anything else is broken off. */
@@ -65,7 +67,7 @@ export class StreamedExchange extends Exchange {
   readonly #limits: StreamLimits;
   readonly #wanted: StreamSearch | undefined;
   readonly #onOver: (exchange: Exchange) => void;
-  readonly #uploaded = new Meter();
+  readonly #uploaded: Meter;
   readonly #body: StreamedBody;
   #resolve!: (answer: StreamedAnswer | Unreachable) => void;
   #settled = false;
@@ -82,12 +84,14 @@ export class StreamedExchange extends Exchange {
   constructor(
     options: Dispatcher.DispatchOptions,
     family: string,
-    { limits, search, lease }: StreamOptions,
+    { limits, search, lease, hasher }: StreamOptions,
     now: number,
     onEnd: (exchange: Exchange) => void,
     onOver: (exchange: Exchange) => void,
   ) {
-    super({ ...options, body: watchUpload(options.body, () => this.#failUpload()) }, family, now, onEnd);
+    const uploaded = new Meter(hasher);
+    super({ ...options, body: watchUpload(options.body, uploaded, () => this.#failUpload()) }, family, now, onEnd);
+    this.#uploaded = uploaded;
     this.#limits = limits;
     this.#maxBytes = limits.maxResponseBytes;
     this.#wanted = search;
@@ -95,15 +99,18 @@ export class StreamedExchange extends Exchange {
     this.answer = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.#body = new StreamedBody({
-      pause: () => (this.#inflater ?? this.controller)?.pause(),
-      resume: () => {
-        this.activeAt = performance.now();
-        (this.#inflater ?? this.controller)?.resume();
+    this.#body = new StreamedBody(
+      {
+        pause: () => (this.#inflater ?? this.controller)?.pause(),
+        resume: () => {
+          this.activeAt = performance.now();
+          (this.#inflater ?? this.controller)?.resume();
+        },
+        closed: () => this.#breakOff('client_closed'),
+        count: (bytes) => lease?.count(bytes),
       },
-      closed: () => this.#breakOff('client_closed'),
-      count: (bytes) => lease?.count(bytes),
-    });
+      hasher,
+    );
   }
 
   get settled(): boolean {
@@ -220,12 +227,15 @@ export class StreamedExchange extends Exchange {
   }
 }
 
-/** Tells of a body in pieces that its own source broke off: then it was not the upstream that closed. */
-function watchUpload(body: Dispatcher.DispatchOptions['body'], onError: () => void) {
+/** Tells of a body in pieces that its own source broke off: then it was not the upstream that closed. Sends no faster than it is hashed. */
+function watchUpload(body: Dispatcher.DispatchOptions['body'], meter: Meter, onError: () => void) {
   if (body == null || typeof body === 'string' || body instanceof Uint8Array) return body ?? null;
   async function* pieces() {
     try {
-      yield* body as AsyncIterable<Uint8Array>;
+      for await (const piece of body as AsyncIterable<Uint8Array>) {
+        yield piece;
+        await meter.room();
+      }
     } catch (error) {
       onError();
       throw error;

@@ -38,6 +38,20 @@ export function hostPortText({ host, port }: HostPort): string {
   return `${host}:${port}`;
 }
 
+/** The rules of the operator's settings. Throws when an entry is not `host:port` in normal form. */
+export function readTargetRules(listed: { allowPrivate: readonly string[]; own?: readonly string[] }): TargetRules {
+  const read = (text: string) => {
+    const found = parseHostPort(text);
+    if (found === undefined)
+      throw new Error(`"${text}" is not host:port in normal form (names in lower case, IPv6 in brackets)`);
+    return found;
+  };
+  return {
+    allowPrivate: new Set(listed.allowPrivate.map((text) => hostPortText(read(text)))),
+    own: (listed.own ?? []).map(read),
+  };
+}
+
 /**
  * Checks the origin of a URL. https only (http where the operator listed the origin), ports 443 and 8443 or listed, no
  * userinfo, no trailing dot, no `localhost`, no address that is not public, never this broker itself (SS-02, SS-03,

@@ -62,8 +62,8 @@ describe('a streamed answer', () => {
     expect(body.ended).toBeUndefined();
     expect((await take(body)).bytes.toString()).toBe('data: two\n\n');
     expect(body.ended).toBe('complete');
-    expect(body.taken()).toEqual({ bytes: 22, sha256: sha256('data: one\n\ndata: two\n\n') });
-    expect(uploaded()).toEqual({ bytes: 0, sha256: sha256('') });
+    expect(await body.taken()).toEqual({ bytes: 22, sha256: sha256('data: one\n\ndata: two\n\n') });
+    expect(await uploaded()).toEqual({ bytes: 0, sha256: sha256('') });
   });
 
   test('asks for no coding, and waits for whoever takes it: memory is bounded whatever its size', async () => {
@@ -86,7 +86,7 @@ describe('a streamed answer', () => {
     expect(written).toBe(before);
     expect(before).toBeLessThan(16 * MIB);
     expect((await take(body)).ended).toBe('complete');
-    expect([accepted, body.taken().bytes]).toEqual(['identity', 100 * MIB]);
+    expect([accepted, (await body.taken()).bytes]).toEqual(['identity', 100 * MIB]);
   });
 
   test('is cut when nobody takes it, and frees its connection', async () => {
@@ -206,7 +206,7 @@ describe('a streamed request', () => {
     expect(headers['x-length']).toBe(bodyBytes === undefined ? 'chunked' : `${bodyBytes}`);
     expect((await take(body)).ended).toBe('complete');
     const whole = { bytes: 3 * MIB, sha256: sha256(Buffer.concat([piece, piece, piece])) };
-    expect([uploaded(), body.taken()]).toEqual([whole, whole]);
+    expect([await uploaded(), await body.taken()]).toEqual([whole, whole]);
   });
 
   test('that its source breaks off is ended, and its connection too', async () => {
@@ -262,7 +262,7 @@ describe('the credential in a streamed answer', () => {
     const { headers, body } = await open(outbound, upstream.url(), { search });
     const { bytes } = await take(body);
     expect(bytes.toString()).toBe(`{"a":"${'*'.repeat(SECRET.length)}"}`);
-    expect([bytes.length, body.taken().sha256]).toEqual([Number(headers['content-length']), sha256(bytes)]);
+    expect([bytes.length, (await body.taken()).sha256]).toEqual([Number(headers['content-length']), sha256(bytes)]);
   });
 
   test('ends anything else', async () => {
