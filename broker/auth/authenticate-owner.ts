@@ -6,6 +6,7 @@ import { invitedOwner } from './invited-owner.ts';
 import { authenticateSession, SESSION_SECONDS, SESSION_TYPE } from './owner-session.ts';
 import type { AuthRefusal, OwnerPrincipal, ProviderUnavailable } from './principal.ts';
 import { identityOf } from './provider-identity.ts';
+import { providerSessionOf } from './provider-session.ts';
 
 export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable>;
 
@@ -71,7 +72,8 @@ async function authenticateWithProvider(
   if (!identity) return refused('invalid_token', 'Token has no usable subject (sub).');
   // The signing input identifies it: not every token has `jti`, and signatures are malleable.
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));
-  const found = await invitedOwner(broker, identity, { sessionId });
+  const comesFrom = { ...providerSessionOf(provider.issuer, claims), begunAt: iat * 1000 };
+  const found = await invitedOwner(broker, identity, { marks: { id: sessionId, provider: comesFrom } });
   if (found.kind === 'not_invited')
     return refused(
       'invalid_token',

@@ -31,5 +31,6 @@ export function makeIdentityProvider(
     begin: async (wish) => (await load()).begin(wish),
     finish: async (query, flow) => (await load()).finish(query, flow),
     verifyBearer: async (token) => (await load()).verifyBearer(token),
+    verifyLogout: async (token) => (await load()).verifyLogout(token),
   };
 }

@@ -1,5 +1,6 @@
 /** Maps a person who signed in at the identity provider to an existing owner. Creates no owner. */
 import type { Broker } from '../broker.ts';
+import type { SessionMarks } from '../store/ended-sessions.ts';
 import { findIdentifiedOwners, type ProviderIdentity, pinIdentity } from '../store/owner-identities.ts';
 import type { OwnerTable } from '../store/tables/organisations.ts';
 import type { OwnerPrincipal } from './principal.ts';
@@ -11,17 +12,17 @@ export type InvitedOwner =
 
 /**
  * The owner in the requested organisation (id or name), else in the oldest one that invited this person. The first sign-in
- * binds the provider's account to the owner, so that the address cannot be claimed by another account. `sessionId`: of a
- * session that may have been signed out.
+ * binds the provider's account to the owner, so that the address cannot be claimed by another account. `marks`: of a
+ * session that may have been ended.
  */
 export async function invitedOwner(
   { store }: Pick<Broker, 'store'>,
   identity: ProviderIdentity,
-  { organisation, sessionId }: { organisation?: string | null; sessionId?: string } = {},
+  { organisation, marks }: { organisation?: string | null; marks?: SessionMarks } = {},
 ): Promise<InvitedOwner> {
   // Retried once, in case a concurrent request of the same person bound the account.
   for (let attempt = 0; attempt < 2; attempt++) {
-    const found = await findIdentifiedOwners(store.db, identity, sessionId);
+    const found = await findIdentifiedOwners(store.db, identity, marks);
     const wanted = organisation
       ? found.find((one) => one.owner.organisation_id === organisation || one.organisationName === organisation)
       : found[0];

@@ -5,7 +5,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { endSession, findOwnerOfSession } from '../store/ended-sessions.ts';
+import { endSession, findOwnerOfSession, LONGEST_SESSION_MS, type ProviderSession } from '../store/ended-sessions.ts';
 import { noteSignIn } from '../store/organisations.ts';
 import type { EndedSessionTable, OwnerTable } from '../store/tables/organisations.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
@@ -13,13 +13,13 @@ import { readSessionCookie } from './session-cookie.ts';
 
 /** Explicit typing: no receipt, attestation or agent token is accepted as one (RFC 8725 section 3.11). */
 export const SESSION_TYPE = 'svc-owner+jwt';
-export const SESSION_SECONDS = 12 * 3600;
+export const SESSION_SECONDS = LONGEST_SESSION_MS / 1000;
 
-/** Issues a session for this owner. Returns the JWT and its expiry (seconds since the epoch). */
+/** Issues a session for this owner, by a session at the identity provider or without. Returns the JWT and its expiry (seconds since the epoch). */
 export function mintOwnerSession(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,
   owner: OwnerTable,
-  signIn: SignIn = 'local',
+  provider?: ProviderSession,
 ): { token: string; expiresAt: number } {
   const now = broker.clock();
   const iat = Math.floor(now / 1000);
@@ -29,7 +29,8 @@ export function mintOwnerSession(
     sub: owner.id,
     org: owner.organisation_id,
     role: owner.role,
-    sign_in: signIn,
+    sign_in: (provider === undefined ? 'local' : 'oidc') satisfies SignIn,
+    ...(provider && { provider }),
     jti: uuidv4(),
     iat,
     exp: iat + SESSION_SECONDS,
@@ -47,11 +48,11 @@ export function mintOwnerSession(
 export async function beginSession(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
   owner: OwnerTable,
-  { replaces, signIn }: { replaces: EndedSessionTable | null | undefined; signIn: SignIn },
+  { replaces, provider }: { replaces: EndedSessionTable | null | undefined; provider?: ProviderSession },
 ): Promise<{ token: string; expiresAt: number }> {
   if (replaces) await endSession(broker.store.db, replaces);
   await noteSignIn(broker.store.db, owner, broker.clock());
-  return mintOwnerSession(broker, owner, signIn);
+  return mintOwnerSession(broker, owner, provider);
 }
 
 /** Ends a session wherever it is used, so that a copy of it is refused too, at once and on every replica. */
@@ -80,12 +81,13 @@ export async function authenticateSession(
       return refused('invalid_signature', "The session's signature does not match: sign in again.");
     return refused('invalid_token', 'This is not an owner session of this broker.');
   }
-  const { iss, aud, sub, org, exp, jti, sign_in: signIn } = verified.payload;
+  const { iss, aud, sub, org, iat, exp, jti, sign_in: signIn } = verified.payload;
   if (
     iss !== broker.baseUrl ||
     aud !== `${broker.baseUrl}/owner` ||
     typeof sub !== 'string' ||
     typeof org !== 'string' ||
+    typeof iat !== 'number' ||
     typeof exp !== 'number'
   )
     return refused('invalid_token', 'This owner session is for another broker.');
@@ -93,7 +95,10 @@ export async function authenticateSession(
   if (typeof jti !== 'string')
     return refused('invalid_token', 'This owner session was issued by an older release: sign in again.');
   if (exp * 1000 <= broker.clock()) return refused('token_expired', 'The session has expired: sign in again.');
-  const found = await findOwnerOfSession(broker.store.db, { organisationId: org, ownerId: sub, sessionId: jti });
+  // Our own signature vouches for its form.
+  const provider = verified.payload.provider as ProviderSession | undefined;
+  const marks = { id: jti, provider: provider && { ...provider, begunAt: iat * 1000 } };
+  const found = await findOwnerOfSession(broker.store.db, { organisationId: org, ownerId: sub, marks });
   if (!found) return refused('invalid_token', 'This owner no longer exists: sign in again.');
   if (found.ended) return refused('token_expired', 'The session was signed out: sign in again.');
   const { owner } = found;

@@ -96,6 +96,12 @@ export function providerKeys(options: {
         };
       if (error instanceof errors.JOSEAlgNotAllowed)
         return { kind: 'refused', code: 'invalid_token', detail: otherAlgorithm(token) };
+      if (error instanceof errors.JWTClaimValidationFailed)
+        return {
+          kind: 'refused',
+          code: 'invalid_token',
+          detail: `The token's ${error.claim} is ${error.reason === 'missing' ? 'missing' : 'not what it should be'}.`,
+        };
       // Errors of jose are about this token; their messages name claims, never values.
       return {
         kind: 'refused',

@@ -8,6 +8,7 @@ import { present } from '../policy/present.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
 import { identityOf, isForUs, isPersonsToken, isVerified } from './provider-identity.ts';
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
+import { logoutFault } from './provider-session.ts';
 import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
@@ -89,6 +90,11 @@ export function providerSteps(
         code: 'invalid_token',
         detail: 'This token of the identity provider has another audience than this broker (aud).',
       };
+    },
+    verifyLogout: async (token) => {
+      const verified = await keys.verify(token, issuer);
+      const detail = verified.kind === 'verified' ? logoutFault(verified, oidc.clientId) : undefined;
+      return detail === undefined ? verified : { kind: 'refused', code: 'invalid_token', detail };
     },
   };
 }

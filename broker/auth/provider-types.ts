@@ -19,4 +19,6 @@ export type ProviderSteps = {
   finish(query: URLSearchParams, flow: SignInFlow): Promise<SignedIn | NotSignedIn>;
   /** Verifies a bearer with the cached keys: an ID token or JWT access token for this broker. */
   verifyBearer(token: string): Promise<VerifiedToken>;
+  /** Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
+  verifyLogout(token: string): Promise<VerifiedToken>;
 };

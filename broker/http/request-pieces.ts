@@ -1,5 +1,6 @@
 /** A request's body in pieces, for whoever passes it on. */
 import type { IncomingMessage } from 'node:http';
+import { Refusal } from './errors.ts';
 
 const IDLE_MS = 60_000;
 
@@ -21,4 +22,19 @@ export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): Async
     await iterator.return?.();
     request.resume();
   }
+}
+
+const WHOLE_MS = 5_000;
+
+/** A short body byte for byte, of `most` bytes at most. Throws Refusal. */
+export async function bytesOf(request: IncomingMessage, most: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of inTime(request, WHOLE_MS)) {
+    size += piece.length;
+    if (size > most)
+      throw new Refusal('payload_too_large', `The body is too large: ${Math.floor(most / 1024)} KiB at most.`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
 }

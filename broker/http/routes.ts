@@ -31,6 +31,7 @@ import { oauthClientDocument } from './routes/oauth-client.ts';
 import { agentOpenApi } from './routes/openapi.ts';
 import { ownerSignInOptions } from './routes/owner/me.ts';
 import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
+import { oidcLogout } from './routes/owner/oidc-logout.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
@@ -105,6 +106,7 @@ export const ROUTES: readonly Route[] = [
   ownerSignInOptions,
   oidcStart,
   oidcCallback,
+  oidcLogout,
   ...OWNER_ROUTES,
   agentOpenApi(() => ROUTES),
   ...metadata(() => ROUTES),

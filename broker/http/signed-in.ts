@@ -18,7 +18,7 @@ export async function signedIn(
   owner: OwnerTable,
 ): Promise<Reply> {
   const replaces = await sessionInBrowser(broker, request);
-  const session = await beginSession(broker, owner, { replaces, signIn: 'local' });
+  const session = await beginSession(broker, owner, { replaces });
   return json(
     200,
     { email: owner.email, role: owner.role, expires_at: new Date(session.expiresAt * 1000).toISOString() },

@@ -1,4 +1,5 @@
 /** Owners by their identity at the identity provider. */
+import { isEnded, type SessionMarks } from './ended-sessions.ts';
 import { foldEmail } from './organisations.ts';
 import type { Db } from './store.ts';
 import type { OwnerTable } from './tables/organisations.ts';
@@ -10,23 +11,19 @@ export type IdentifiedOwner = { owner: OwnerTable; organisationName: string; end
 
 /**
  * The owners with this identity, one for each organisation, oldest organisation first, in one statement: bound to this subject,
- * else invited by this address and not bound yet. `ended`: whether the session was signed out there.
+ * else invited by this address and not bound yet. `ended`: whether the session of these marks was ended there.
  */
 export async function findIdentifiedOwners(
   db: Db,
   identity: ProviderIdentity,
-  sessionId = '',
+  marks: SessionMarks = { id: '' },
 ): Promise<IdentifiedOwner[]> {
   const found = await db
     .selectFrom('owners')
     .innerJoin('organisations', 'organisations.id', 'owners.organisation_id')
-    .leftJoin('ended_sessions', (join) =>
-      join
-        .onRef('ended_sessions.organisation_id', '=', 'owners.organisation_id')
-        .on('ended_sessions.session_id', '=', sessionId),
-    )
     .selectAll('owners')
-    .select(['organisations.name as organisation_name', 'ended_sessions.session_id as ended_session'])
+    .select('organisations.name as organisation_name')
+    .select((eb) => isEnded(marks, eb).as('ended'))
     .where((eb) =>
       eb.or([
         eb('owners.oidc_subject', '=', identity.subject),
@@ -48,10 +45,10 @@ export async function findIdentifiedOwners(
   const known = new Set(found.filter((one) => one.oidc_subject !== null).map((one) => one.organisation_id));
   return found
     .filter((one) => one.oidc_subject !== null || !known.has(one.organisation_id))
-    .map(({ organisation_name: organisationName, ended_session: ended, ...owner }) => ({
+    .map(({ organisation_name: organisationName, ended, ...owner }) => ({
       owner,
       organisationName,
-      ended: ended !== null,
+      ended: Boolean(ended),
     }));
 }
 

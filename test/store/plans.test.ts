@@ -54,7 +54,12 @@ const STATEMENTS: Record<string, (db: Db) => Promise<unknown>> = {
   'rows with a text, which may be in the name of their agent': (db) =>
     findAuditRows(db, 'o', { text: 'x' }, { order: 'newest_first', limit: 50 }),
   'children whose time is over': (db) => listOverdueChildren(db, { organisationId: 'o', id: 'a' }, PAGE),
-  'the owner of a session': (db) => findOwnerOfSession(db, { organisationId: 'o', ownerId: 'w', sessionId: 's' }),
+  'the owner of a session': (db) =>
+    findOwnerOfSession(db, {
+      organisationId: 'o',
+      ownerId: 'w',
+      marks: { id: 's', provider: { person: 'p', session: 'q', begunAt: 1 } },
+    }),
 };
 
 const INDEXED = [...INDEXED_ORDERS];

@@ -27,6 +27,8 @@ export type TestProvider = {
   up(): Promise<void>;
   /** Signs a person in with this browser, from wherever an address leads to. Answers the page where it ends. */
   signIn(browser: Browser, login: string, address: string): Promise<Visit>;
+  /** Signs whoever is signed in there with this browser out. */
+  signOut(browser: Browser): Promise<Visit>;
 };
 
 export const CLIENT_ID = 'broker';
@@ -75,6 +77,8 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
             redirect_uris: [`${baseUrl}/console/oidc/callback`, `${baseUrl}/me/consent/signed-in`],
             grant_types: ['authorization_code'],
             response_types: ['code'],
+            backchannel_logout_uri: `${baseUrl}/console/oidc/logout`,
+            backchannel_logout_session_required: true,
             ...(secret
               ? { client_secret: CLIENT_SECRET, token_endpoint_auth_method: 'client_secret_basic' }
               : { token_endpoint_auth_method: 'none' }),
@@ -82,6 +86,10 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
         ],
         claims: { openid: ['sub'], email: ['email', 'email_verified'] },
         conformIdTokenClaims: !claimsInToken,
+        features: { backchannelLogout: { enabled: true } },
+        // It reaches no loopback address otherwise, and there the broker is.
+        fetch: (address: string, { dispatcher: _, ...options }: RequestInit & { dispatcher?: unknown }) =>
+          fetch(address, options),
         pkce: { required: () => true },
         ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
         cookies: { keys: ['a test may know it'] },
@@ -111,6 +119,10 @@ export async function startIdentityProvider(options: { secret?: boolean } = {}):
         visit = await browser.post(action, { ...fields, ...(fields.prompt === 'login' && { login, password: 'x' }) });
       }
       return visit;
+    },
+    signOut: async (browser) => {
+      const { action, fields } = formOf(await browser.get(`${issuer}/session/end`));
+      return await browser.post(action, { ...fields, logout: 'yes' });
     },
   };
   afterFile(() => {

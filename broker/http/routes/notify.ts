@@ -1,27 +1,13 @@
 /** Where Slack and Telegram tell of clicks on buttons. No part of the public interface: in no document. */
-import type { IncomingMessage } from 'node:http';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { decideClick } from '../../notify/decide-click.ts';
 import { takeClick } from '../../notify/take-click.ts';
 import { Refusal } from '../errors.ts';
-import { inTime } from '../request-pieces.ts';
+import { bytesOf } from '../request-pieces.ts';
 import { route } from '../route.ts';
 
 /** A payload repeats the message, of which every character may be written as nine. */
 const MOST_BYTES = 256 * 1024;
-const PATIENCE_MS = 5_000;
-
-/** Byte for byte, because that is what is signed. Throws Refusal. */
-async function bytesOf(request: IncomingMessage): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of inTime(request, PATIENCE_MS)) {
-    size += piece.length;
-    if (size > MOST_BYTES) throw new Refusal('payload_too_large', 'The body is too large: 256 KiB at most.');
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
-}
 
 const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
   route({
@@ -34,7 +20,7 @@ const clicksOf = (kind: 'slack' | 'telegram', summary: string) =>
     answers: { 200: { description: 'It was taken; what becomes of it is told there.', empty: true } },
     errors: ['invalid_signature', 'payload_too_large', 'rate_limited'],
     handle: async ({ services, params, request }) => {
-      const body = await bytesOf(request);
+      const body = await bytesOf(request, MOST_BYTES);
       const id = String((params as Record<string, string>).id).toLowerCase();
       const taken = UUID_PATTERN.test(id)
         ? await takeClick(services.broker, kind, id, { headers: request.headers, body })

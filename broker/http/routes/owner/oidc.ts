@@ -2,6 +2,7 @@
 import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';
 import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
+import { providerSessionOf } from '../../../auth/provider-session.ts';
 import type { NotSignedIn, SignedIn } from '../../../auth/provider-types.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
@@ -99,7 +100,10 @@ export const oidcCallback = route({
       if ('problem' in person) throw refusalOf(person);
       const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
       if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
-      const session = await beginSession(broker, found.owner, { replaces: flow.replaces, signIn: 'oidc' });
+      const session = await beginSession(broker, found.owner, {
+        replaces: flow.replaces,
+        provider: providerSessionOf(provider.issuer, person.claims),
+      });
       broker.log.info({ owner: found.owner.id, organisation: found.owner.organisation_id }, 'an owner signed in');
       return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ...ended]);
     });

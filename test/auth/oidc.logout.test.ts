@@ -1,0 +1,182 @@
+/** Back-channel logout: the identity provider says that somebody signed out there, and their sessions here end (OpenID Connect Back-Channel Logout 1.0). */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { Browser } from '../world/browser.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startIdentityProvider } from '../world/identity-provider.ts';
+import { type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
+
+const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+
+describe.each(ONE_STORE)(`signing out at an identity provider on %s${postgresNote}`, (store) => {
+  const provider = shared(() => startIdentityProvider());
+  const world = givenWorld(store, () => provider.settings);
+  beforeAll(() => provider.serve(world.running.baseUrl));
+  const organisation = shared(() => world.organisation());
+
+  test('ends the session that was begun by it, and no other', async () => {
+    const start = `${world.running.baseUrl}/console/oidc/start`;
+    const login = `sub-${crypto.randomUUID().slice(0, 8)}`;
+    const email = `${login}@acme.example`;
+    provider.people.set(login, { email, email_verified: true });
+    await organisation.ask('POST', '/owner/owners', { email, role: 'viewer' });
+    const [one, other] = [new Browser(), new Browser()];
+    for (const browser of [one, other]) await provider.signIn(browser, login, start);
+    const me = async (browser: Browser) => {
+      const address = `${world.running.baseUrl}/owner/me`;
+      return await send(address, { headers: { cookie: browser.cookieFor(address) } });
+    };
+    expect([(await me(one)).status, (await me(other)).status]).toEqual([200, 200]);
+    expect((await provider.signOut(one)).status).toBe(200);
+    expectEnvelope(await me(one), 401, 'token_expired');
+    expect((await me(other)).status).toBe(200);
+    // The same browser may sign in again.
+    await provider.signIn(one, login, start);
+    expect((await me(one)).status).toBe(200);
+  });
+});
+
+describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
+  const provider = shared(() => startLyingProvider());
+  const world = givenWorld(store, () => provider.settings);
+  const organisations = shared(async () => [await world.organisation(), await world.organisation()]);
+  let ann: { sub: string; email: string };
+  /** Of sessions at the provider, which never has the same again. */
+  let one: string;
+  let two: string;
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    provider.beHonest();
+    provider.clock = () => Date.now() + world.clock.skewMs;
+    const sub = `sub-${crypto.randomUUID()}`;
+    one = crypto.randomUUID();
+    two = crypto.randomUUID();
+    ann = { sub, email: `${sub}@acme.example` };
+    for (const where of organisations) await where.ask('POST', '/owner/owners', { email: ann.email, role: 'viewer' });
+  });
+
+  /** A session in the organisation, begun by a session at the provider. Answers what `/owner/me` says of it. */
+  async function signedIn(at: number, sid?: string) {
+    provider.claims = { sub: ann.sub, email: ann.email, email_verified: true, ...(sid !== undefined && { sid }) };
+    const browser = new Browser();
+    const name = organisations[at]!.id;
+    const visit = await browser.get(`${world.running.baseUrl}/console/oidc/start?organisation=${name}`);
+    expect(visit.status, visit.text).toBe(200);
+    const address = `${world.running.baseUrl}/owner/me`;
+    const headers = { cookie: browser.cookieFor(address) };
+    return async () => (await send(address, { headers })).status;
+  }
+  const logout = (body: string) =>
+    send(`${world.running.baseUrl}/console/oidc/logout`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body,
+    });
+  const honest = (different: Record<string, unknown> = {}) =>
+    provider.honest({ sub: ann.sub, jti: crypto.randomUUID(), events: EVENTS, ...different });
+  const sent = async (claims: Record<string, unknown>, header: Record<string, unknown> = { typ: 'logout+jwt' }) =>
+    await logout(new URLSearchParams({ logout_token: await provider.sign(claims, header) }).toString());
+
+  test('that name a session end what was begun by it, in every organisation', async () => {
+    const [here, there, other] = [await signedIn(0, one), await signedIn(1, one), await signedIn(0, two)];
+    const answer = await sent(honest({ sid: one }));
+    expect([answer.status, answer.text, answer.headers.get('cache-control')]).toEqual([200, '', 'no-store']);
+    expect([await here(), await there(), await other()]).toEqual([401, 401, 200]);
+  });
+
+  test('that name the person alone end all that was begun until then; the same token once more ends nothing of later', async () => {
+    const before = [await signedIn(0, one), await signedIn(1)];
+    const claims = honest({ exp: Math.floor(Date.now() / 1000) + 3600 });
+    expect((await sent(claims)).status).toBe(200);
+    expect(await Promise.all(before.map((me) => me()))).toEqual([401, 401]);
+    world.clock.skewMs = MINUTE_MS;
+    const after = await signedIn(0, one);
+    expect(await after()).toBe(200);
+    expect(await Promise.all(before.map((me) => me()))).toEqual([401, 401]);
+  });
+
+  test('end tokens of the provider that are sent as bearers, too', async () => {
+    const bearer = async (sid: string) => {
+      const token = await provider.sign(provider.honest({ ...ann, email_verified: true, sid }));
+      return async () =>
+        (await send(`${world.running.baseUrl}/owner/me`, { headers: { authorization: `Bearer ${token}` } })).status;
+    };
+    const [first, second] = [await bearer(one), await bearer(two)];
+    expect([await first(), await second()]).toEqual([200, 200]);
+    await sent(honest({ sid: one }));
+    expect([await first(), await second()]).toEqual([401, 200]);
+    await sent(honest());
+    expect(await second()).toBe(401);
+  });
+
+  test('of somebody who is no owner are taken, and end nothing', async () => {
+    const me = await signedIn(0, one);
+    expect((await sent(honest({ sub: 'somebody', sid: one }))).status).toBe(200);
+    expect(await me()).toBe(200);
+  });
+
+  test.each<[string, Record<string, unknown>, Record<string, unknown>?]>([
+    ['for another client', { aud: 'another-app' }],
+    ['of another issuer', { iss: 'https://evil.test' }],
+    ['whose time is over', { exp: Math.floor(Date.now() / 1000) - 60 }],
+    ['without an end', { exp: undefined }],
+    ['without the event', { events: undefined }],
+    ['with another event', { events: { 'https://schemas.openid.net/secevent/risc/event-type/account-disabled': {} } }],
+    ['whose event is no object', { events: { 'http://schemas.openid.net/event/backchannel-logout': true } }],
+    ['with a nonce', { nonce: 'n' }],
+    ['that name nobody', { sub: undefined }],
+    ['of the type of an access token', {}, { typ: 'at+jwt' }],
+    ['of the type of our own sessions', {}, { typ: 'svc-owner+jwt' }],
+  ])('%s are refused, and end nothing', async (_name, claims, header) => {
+    const me = await signedIn(0, one);
+    expectEnvelope(await sent(honest({ sid: one, ...claims }), header), 400, 'invalid_request');
+    expect(await me()).toBe(200);
+  });
+
+  test.each<[string, (lying: LyingProvider) => Promise<string> | string]>([
+    ['nothing', () => ''],
+    ['JSON', () => JSON.stringify({ logout_token: 'x' })],
+    ['another field', () => 'token=x'],
+    ['no JWT', () => 'logout_token=x'],
+    ['two tokens', async (lying) => `logout_token=${await lying.sign(honest())}&logout_token=x`],
+    [
+      'a token of another key',
+      async (lying) =>
+        `logout_token=${await lying.sign(honest(), {}, { ...(await makeSigner()), kid: lying.signer.kid })}`,
+    ],
+  ])('%s: 400', async (_name, make) => {
+    const me = await signedIn(0, one);
+    expectEnvelope(await logout(await make(provider)), 400, 'invalid_request');
+    expect(await me()).toBe(200);
+  });
+
+  test('a form of 20 KB: 413', async () => {
+    expectEnvelope(await logout(`logout_token=${'x'.repeat(20_000)}`), 413, 'payload_too_large');
+  });
+
+  test('while the keys of the provider cannot be fetched: 502, and the provider may send it again', async () => {
+    const me = await signedIn(0, one);
+    world.clock.skewMs = 10 * MINUTE_MS;
+    provider.answers.set('/jwks', (_request, response) => response.writeHead(503).end());
+    expectEnvelope(await sent(honest({ sid: one })), 502, 'identity_provider_failed');
+    provider.answers.clear();
+    world.clock.skewMs += MINUTE_MS;
+    expect((await sent(honest({ sid: one }))).status).toBe(200);
+    expect(await me()).toBe(401);
+  });
+});
+
+describe('without an identity provider', () => {
+  const world = givenWorld('sqlite');
+
+  test('nothing is taken', async () => {
+    const answer = await send(`${world.running.baseUrl}/console/oidc/logout`, {
+      method: 'POST',
+      body: 'logout_token=x',
+    });
+    expectEnvelope(answer, 404, 'not_found');
+  });
+});
