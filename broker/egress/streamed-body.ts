@@ -49,12 +49,14 @@ export class Meter {
   #filled = 0;
   #hash: StreamHash | undefined;
   #bytes = 0;
+  #isRead = false;
 
   constructor(hasher: StreamHasher) {
     this.#hasher = hasher;
   }
 
   add(chunk: Uint8Array): void {
+    if (this.#isRead) return;
     if (this.#bytes === 0) this.#only = chunk;
     else {
       if (this.#only !== NO_BYTES) this.#take(this.#only);
@@ -70,8 +72,9 @@ export class Meter {
     return this.#hash?.room();
   }
 
-  /** Of all bytes, after which none may be added. */
+  /** Of all bytes until now, once. What comes after it, as of a body that is still sent when it was answered, does not count. */
   async read(): Promise<Transferred> {
+    this.#isRead = true;
     const collected = this.#collected.subarray(0, this.#filled);
     if (this.#hash === undefined)
       return { bytes: this.#bytes, sha256: sha256Hex(this.#filled > 0 ? collected : this.#only) };
@@ -134,7 +137,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     return this.#fullSince;
   }
 
-  /** What was taken. To be asked when nobody takes any more of it. */
+  /** What was taken until now. To be asked once. */
   taken(): Promise<Transferred> {
     return this.#meter.read();
   }

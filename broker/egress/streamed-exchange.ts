@@ -25,7 +25,7 @@ export type StreamedAnswer = {
   headers: ResponseHeaders;
   /** Without the credential. To be taken to its end, or left. */
   body: StreamedBody;
-  /** What was sent of the request's body. To be asked when nothing more is sent. */
+  /** What was sent of the request's body until now. To be asked once. */
   uploaded(): Promise<Transferred>;
   /** Whether the credential was taken out of the body so far. */
   redacted(): boolean;

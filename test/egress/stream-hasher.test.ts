@@ -64,6 +64,18 @@ describe('a meter', () => {
     expect((await meter.read()).sha256).toBe(own.digest('hex'));
   });
 
+  test('what comes after it was read does not count, and goes nowhere', async () => {
+    const added: number[] = [];
+    const digest = async () => sha256(Buffer.alloc(0));
+    const counting = { add: (bytes: Uint8Array) => added.push(bytes.length), room: () => undefined, digest };
+    const meter = new Meter({ open: () => counting, close: () => {} });
+    for (let at = 0; at < 3; at++) meter.add(Buffer.alloc(SLOT_BYTES));
+    const { bytes } = await meter.read();
+    const before = added.length;
+    for (let at = 0; at < 3; at++) meter.add(Buffer.alloc(SLOT_BYTES));
+    expect([bytes, added.length]).toEqual([3 * SLOT_BYTES, before]);
+  });
+
   test('many at once, of which some are left', async () => {
     const found = await Promise.all(
       Array.from({ length: 40 }, async (_, at) => {
