@@ -1,7 +1,7 @@
 /** Where Claude Desktop has its settings. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { localSettings, type Machine, settings } from './machine.ts';
+import { appDataFolder, localAppDataFolder, type Machine } from './machine.ts';
 
 const FILE = ['Claude', 'claude_desktop_config.json'];
 
@@ -13,12 +13,12 @@ export function claudeDesktopFile(machine: Machine): readonly string[] {
   const folders = machine.platform === 'win32' ? packagesOf(machine) : [];
   // Of several, one that the program has begun to use.
   const used = folders.find((folder) => existsSync(join(...folder, ...FILE)));
-  return [...(used ?? folders[0] ?? settings(machine)), ...FILE];
+  return [...(used ?? folders[0] ?? appDataFolder(machine)), ...FILE];
 }
 
 /** What each of its packages has in place of `%APPDATA%`. */
 function packagesOf(machine: Machine): string[][] {
-  const packages = [...localSettings(machine), 'Packages'];
+  const packages = [...localAppDataFolder(machine), 'Packages'];
   return namesIn(join(...packages))
     .filter((name) => name.startsWith('Claude_'))
     .map((name) => [...packages, name, 'LocalCache', 'Roaming']);

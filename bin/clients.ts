@@ -1,6 +1,6 @@
 /** The MCP clients that `connect` knows: where each has its list of servers, and in which form. */
 import { claudeDesktopFile } from './claude-desktop-file.ts';
-import { config, type Machine, settings } from './machine.ts';
+import { appDataFolder, type Machine, xdgConfigFolder } from './machine.ts';
 import { SERVER_NAME, type ServerEntry } from './server-entry.ts';
 
 export const CLIENTS = [
@@ -79,7 +79,7 @@ const TABLE: Record<ClientId, Client> = {
     format: 'json',
     member: 'servers',
     write: withType,
-    user: (machine) => [...settings(machine), 'Code', 'User', 'mcp.json'],
+    user: (machine) => [...appDataFolder(machine), 'Code', 'User', 'mcp.json'],
     project: ['.vscode', 'mcp.json'],
     afterwards: 'VS Code asks whether to trust the server when it starts it (command: MCP: List Servers).',
   },
@@ -135,7 +135,11 @@ const TABLE: Record<ClientId, Client> = {
       command: [command, ...args],
       environment: env,
     }),
-    user: ({ environment, home }) => [...config(environment.XDG_CONFIG_HOME, home), 'opencode', 'opencode.json'],
+    user: ({ environment, home }) => [
+      ...xdgConfigFolder(environment.XDG_CONFIG_HOME, home),
+      'opencode',
+      'opencode.json',
+    ],
     project: ['opencode.json'],
     afterwards: 'Restart opencode; "opencode mcp list" shows the server.',
   },
@@ -158,9 +162,9 @@ const TABLE: Record<ClientId, Client> = {
     write: asItIs,
     user: (machine) => {
       const { platform, environment, home } = machine;
-      if (platform === 'win32') return [...settings(machine), 'Zed', 'settings.json'];
+      if (platform === 'win32') return [...appDataFolder(machine), 'Zed', 'settings.json'];
       const given = platform === 'linux' ? environment.XDG_CONFIG_HOME : undefined;
-      return [...config(given, home), 'zed', 'settings.json'];
+      return [...xdgConfigFolder(given, home), 'zed', 'settings.json'];
     },
     project: ['.zed', 'settings.json'],
     afterwards: 'Zed starts the server immediately; the settings of its agent panel show it.',
@@ -181,7 +185,7 @@ const TABLE: Record<ClientId, Client> = {
     member: 'mcpServers',
     write: asItIs,
     user: (machine) => [
-      ...(machine.platform === 'win32' ? settings(machine) : [machine.home, '.config']),
+      ...(machine.platform === 'win32' ? appDataFolder(machine) : [machine.home, '.config']),
       'devin',
       'mcp_config.json',
     ],

@@ -9,16 +9,16 @@ export type Machine = {
 };
 
 /** The folder for settings of programs with windows. */
-export function settings({ platform, environment, home }: Machine): readonly string[] {
+export function appDataFolder({ platform, environment, home }: Machine): readonly string[] {
   if (platform === 'win32') return environment.APPDATA ? [environment.APPDATA] : [home, 'AppData', 'Roaming'];
   if (platform === 'darwin') return [home, 'Library', 'Application Support'];
-  return config(environment.XDG_CONFIG_HOME, home);
+  return xdgConfigFolder(environment.XDG_CONFIG_HOME, home);
 }
 
 /** The same of Windows, for what stays on this machine. */
-export const localSettings = ({ environment, home }: Machine): readonly string[] =>
+export const localAppDataFolder = ({ environment, home }: Machine): readonly string[] =>
   environment.LOCALAPPDATA ? [environment.LOCALAPPDATA] : [home, 'AppData', 'Local'];
 
 /** That of the XDG Base Directory Specification. */
-export const config = (given: string | undefined, home: string): readonly string[] =>
+export const xdgConfigFolder = (given: string | undefined, home: string): readonly string[] =>
   given ? [given] : [home, '.config'];
