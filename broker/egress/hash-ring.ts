@@ -1,12 +1,12 @@
 /**
- * Bytes on their way to the thread that hashes, in memory that both threads see: a ring of slots with one producer and one consumer. A message for each
- * piece would cost the producer as much as hashing it.
+ * Bytes on their way to the thread that hashes, in memory that both threads see: a ring of slots with one producer and one consumer. To post 64 KiB as a
+ * message takes 32 µs of the producer, to hash them 36, to copy them into the ring 14.
  */
 
 /** What a socket is read by, at most. */
 export const SLOT_BYTES = 64 * 1024;
 export const SLOTS = 32;
-/** To wake a thread takes as long as to hash a quarter of a slot, so the consumer is woken for so many slots, and the producer when half of all are free. */
+/** Slots for which the consumer is woken; the producer is when half of all are free. To be woken for each slot made both threads wait for each other. */
 const BATCH = 8;
 
 /** Of all ever produced and consumed, modulo 2^32. */
@@ -55,6 +55,11 @@ export class HashRing {
     const consumed = (Atomics.load(this.#control, PRODUCED) - SLOTS) | 0;
     const { value } = Atomics.waitAsync(this.#control, CONSUMED, consumed);
     await value;
+  }
+
+  /** Of the producer, when the consumer ended: nobody else would resolve `room`. */
+  giveUp(): void {
+    Atomics.notify(this.#control, CONSUMED);
   }
 
   /** Of the consumer: the next entry; undefined: there is none. Its bytes are those of the slot, to be read before it is freed. */

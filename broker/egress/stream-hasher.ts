@@ -5,7 +5,7 @@ import type { FromHashThread } from './hash-thread.ts';
 
 const THREAD = new URL(`./hash-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
-/** It keeps nothing but the states of hashes; unbounded, its young generation would grow to 30 MB for what it throws away at once. */
+/** Heap limits of the thread, in MB: it stores the states of hashes, and its garbage is not worth the young generation that V8 would give it. */
 const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 export type StreamHash = {
@@ -45,6 +45,7 @@ class HashingThread {
     this.#worker.on('message', ({ stream, sha256 }: FromHashThread) => {
       this.#wanted.get(stream)?.resolve(sha256);
       this.#wanted.delete(stream);
+      if (this.#wanted.size === 0) this.#worker.unref();
       this.#done(stream);
     });
     const ended = (cause: unknown) => {
@@ -76,6 +77,8 @@ class HashingThread {
 
   digest(stream: number): Promise<string> {
     if (this.#ended) return Promise.reject(this.#ended);
+    // A process must not end before it, as when its sockets are closed already.
+    this.#worker.ref();
     return new Promise((resolve, reject) => {
       this.#wanted.set(stream, { resolve, reject });
       this.put({ stream, want: DIGEST });
@@ -116,6 +119,7 @@ class HashingThread {
     for (const { reject } of this.#wanted.values()) reject(this.#ended);
     this.#wanted.clear();
     this.#open.clear();
+    this.#ring.giveUp();
   }
 }
 

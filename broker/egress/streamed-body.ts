@@ -33,7 +33,7 @@ export class StreamBroken extends Error {
 
 const NO_BYTES = new Uint8Array();
 
-/** So much of a body is kept, and hashed at once when somebody asks. What is longer goes to the thread that hashes. */
+/** A body of at most so many bytes is buffered, and hashed when its digest is read. A longer one goes to the hashing thread. */
 const KEPT_BYTES = 64 * 1024;
 /** A piece from this size on is handed over as it is; others are collected. */
 const LARGE_PIECE_BYTES = 16 * 1024;
