@@ -21,7 +21,9 @@ const FRESH_MS = 60_000;
 const LONGEST_MS = 5 * 60_000;
 const SKEW_SECONDS = 30;
 /** Allowed clock skew of the provider. */
-const FUTURE_SECONDS = 60;
+export const FUTURE_SECONDS = 60;
+/** Of a token that says who somebody is. */
+const IDENTIFYING = ['sub', 'iat', 'exp'];
 
 export type VerifiedToken =
   | { kind: 'verified'; claims: JWTPayload; header: JWTHeaderParameters }
@@ -31,10 +33,10 @@ export type VerifiedToken =
 
 export type ProviderKeys = {
   /**
-   * Verifies a token of this issuer: signature, times, and that it has `sub`, `iat` and `exp`. The caller checks the audience.
-   * An unknown kid triggers a fetch, at most once in PAUSE_MS however many kids are made up.
+   * Verifies a token of this issuer: signature, times, and that it has the `required` claims, `sub`, `iat` and `exp` unless told otherwise. The
+   * caller checks the audience. An unknown kid triggers a fetch, at most once in PAUSE_MS however many kids are made up.
    */
-  verify(token: string, issuer: string): Promise<VerifiedToken>;
+  verify(token: string, issuer: string, required?: readonly string[]): Promise<VerifiedToken>;
 };
 
 /** `fetchKeys` throws when the provider does not answer. `onFailure` gets the error. */
@@ -67,7 +69,11 @@ export function providerKeys(options: {
 
   const ageOf = ({ at }: { at: Instant }): number => Math.abs(clock() - at);
 
-  const attempt = async (token: string, issuer: string): Promise<VerifiedToken | 'unknown_key'> => {
+  const attempt = async (
+    token: string,
+    issuer: string,
+    required: readonly string[],
+  ): Promise<VerifiedToken | 'unknown_key'> => {
     if (!kept || ageOf(kept) > LONGEST_MS) return { kind: 'unavailable' };
     try {
       const { payload, protectedHeader } = await verifyByAny(token, kept.find, {
@@ -75,7 +81,7 @@ export function providerKeys(options: {
         issuer,
         currentDate: new Date(clock()),
         clockTolerance: SKEW_SECONDS,
-        requiredClaims: ['sub', 'iat', 'exp'],
+        requiredClaims: [...required],
       });
       if (typeof payload.iat !== 'number' || !(payload.iat <= clock() / 1000 + FUTURE_SECONDS))
         return { kind: 'refused', code: 'invalid_token', detail: 'The token was issued in the future (iat).' };
@@ -112,13 +118,13 @@ export function providerKeys(options: {
   };
 
   return {
-    async verify(token, issuer) {
+    async verify(token, issuer, required = IDENTIFYING) {
       if (!kept || ageOf(kept) > LONGEST_MS) await refresh();
       else if (ageOf(kept) > FRESH_MS) void refresh();
-      let verified = await attempt(token, issuer);
+      let verified = await attempt(token, issuer, required);
       if (verified === 'unknown_key') {
         await refresh();
-        verified = await attempt(token, issuer);
+        verified = await attempt(token, issuer, required);
       }
       return verified === 'unknown_key'
         ? {

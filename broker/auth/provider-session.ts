@@ -2,30 +2,36 @@
 import type { JWTPayload } from 'jose';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { endProviderSession, type ProviderSession } from '../store/ended-sessions.ts';
-import type { VerifiedToken } from './provider-keys.ts';
+import { endPersonsSessions, endProviderSession, type ProviderSession } from '../store/ended-sessions.ts';
+import { FUTURE_SECONDS, type VerifiedToken } from './provider-keys.ts';
 
 /** Section 2.4. */
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 /** Section 2.4 recommends the first; providers of before send ID tokens' types. */
 const TYPES = new Set<unknown>(['logout+jwt', 'jwt', undefined]);
+/** Of a logout token without `exp`, as Ory Hydra sends it: how long after `iat` it is taken. */
+const LONGEST_WITHOUT_END_SECONDS = 5 * 60;
+
+const isName = (claim: unknown): claim is string => typeof claim === 'string' && claim !== '';
 
 /** Of the claims of an ID token, or of a logout token. Names are hashed, so that any fits a column, and none says who it is. */
 export function providerSessionOf(issuer: string, { sub, sid }: JWTPayload): ProviderSession {
   const nameOf = (kind: string, value: unknown) => `${kind}:${sha256Hex(JSON.stringify([issuer, value]))}`;
-  return {
-    person: nameOf('person', sub),
-    ...(typeof sid === 'string' && sid !== '' && { session: nameOf('session', sid) }),
-  };
+  return { person: nameOf('person', sub), ...(isName(sid) && { session: nameOf('session', sid) }) };
 }
 
-/** Why a verified JWT is no logout token for this client (section 2.6), in a sentence; undefined: it is one. */
+/** Why a verified JWT is no logout token for this client (section 2.6), in a sentence; undefined: it is one. `now`: seconds since the epoch. */
 export function logoutFault(
   { claims, header }: Extract<VerifiedToken, { kind: 'verified' }>,
   clientId: string,
+  now: number,
 ): string | undefined {
   const type = typeof header.typ === 'string' ? header.typ.toLowerCase() : header.typ;
-  const { events, nonce, aud } = claims;
+  const { events, nonce, aud, sub, sid, iat = 0, exp } = claims;
+  if (sub === undefined && !isName(sid)) return 'A logout token names a person or a session (sub, sid).';
+  if (sub !== undefined && !isName(sub)) return "The token's sub is not what it should be.";
+  if (exp === undefined && iat < now - LONGEST_WITHOUT_END_SECONDS)
+    return 'A logout token without exp is taken for five minutes after iat.';
   if (!TYPES.has(type)) return 'The token is of another type than logout+jwt (typ).';
   if (![aud].flat().includes(clientId)) return 'The logout token is for another client (aud).';
   if (nonce !== undefined) return 'A logout token has no nonce: this is an ID token.';
@@ -34,11 +40,19 @@ export function logoutFault(
   return undefined;
 }
 
-/** Ends what the person of a logout token began by that session, or by any where it names none. Returns how many organisations that is of. */
+/**
+ * Ends what the person of a logout token began by that session, or by any where it names none, and where it names a session alone what anybody
+ * began by that one. Returns how many organisations that is new in.
+ */
 export async function endSessionsOf(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   issuer: string,
   claims: JWTPayload,
 ): Promise<number> {
-  return await endProviderSession(store.db, `${issuer} ${claims.sub}`, providerSessionOf(issuer, claims), clock());
+  const { person, session } = providerSessionOf(issuer, claims);
+  const who = claims.sub === undefined ? { issuer } : { subject: `${issuer} ${claims.sub}` };
+  if (session !== undefined) return await endProviderSession(store.db, who, session, clock());
+  // Whoever signs in again afterwards stays signed in, also when the same token is sent once more. The provider's clock may differ.
+  const until = Math.min(clock(), ((claims.iat ?? 0) + FUTURE_SECONDS) * 1000);
+  return await endPersonsSessions(store.db, `${issuer} ${claims.sub}`, person, until);
 }

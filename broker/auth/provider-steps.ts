@@ -92,8 +92,9 @@ export function providerSteps(
       };
     },
     verifyLogout: async (token) => {
-      const verified = await keys.verify(token, issuer);
-      const detail = verified.kind === 'verified' ? logoutFault(verified, oidc.clientId) : undefined;
+      const verified = await keys.verify(token, issuer, ['iat']);
+      const now = broker.clock() / 1000;
+      const detail = verified.kind === 'verified' ? logoutFault(verified, oidc.clientId, now) : undefined;
       return detail === undefined ? verified : { kind: 'refused', code: 'invalid_token', detail };
     },
   };

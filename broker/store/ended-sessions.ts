@@ -1,4 +1,4 @@
-import type { ExpressionBuilder } from 'kysely';
+import { type ExpressionBuilder, sql } from 'kysely';
 import type { Schema } from './schema.ts';
 import type { Db } from './store.ts';
 import type { EndedSessionTable, OwnerTable } from './tables/organisations.ts';
@@ -64,31 +64,49 @@ export async function endSession(db: Db, session: EndedSessionTable): Promise<vo
     .execute();
 }
 
+/** Whose sessions end: of one person, `subject` as in `owners.oidc_subject`, or of anybody whom the issuer identifies. */
+type Whose = { subject: string } | { issuer: string };
+
 /**
- * Ends what a person began here by a session at the identity provider, or, without `session`, by any until `now`, in every organisation. Returns how many
- * organisations have the person for an owner. `subject`: as in `owners.oidc_subject`.
+ * Ends what was begun here by a session at the identity provider, in every organisation. A session has its name once at an issuer, so that ending it
+ * where nobody began anything by it changes nothing. Returns in how many organisations
+ * somebody may have, and it was not ended before.
  */
-export async function endProviderSession(
-  db: Db,
-  subject: string,
-  { person, session }: ProviderSession,
-  now: number,
-): Promise<number> {
-  const owners = await db.selectFrom('owners').select('organisation_id').where('oidc_subject', '=', subject).execute();
-  if (owners.length === 0) return 0;
-  const expiresAt = now + LONGEST_SESSION_MS;
-  await db
+export const endProviderSession = (db: Db, whose: Whose, session: string, now: number): Promise<number> =>
+  markEnded(db, whose, session, now + LONGEST_SESSION_MS);
+
+/** Ends what a person began until then, by any session at the identity provider. Returns how many organisations that is new in. */
+export const endPersonsSessions = (db: Db, subject: string, person: string, until: number): Promise<number> =>
+  markEnded(db, { subject }, person, until + LONGEST_SESSION_MS);
+
+async function markEnded(db: Db, whose: Whose, name: string, expiresAt: number): Promise<number> {
+  const ended = await db
     .insertInto('ended_sessions')
-    .values(
-      owners.map(({ organisation_id }) => ({
-        organisation_id,
-        session_id: session ?? person,
-        expires_at: expiresAt,
-      })),
+    .columns(['organisation_id', 'session_id', 'expires_at'])
+    .expression(
+      db
+        .selectFrom('owners')
+        .select(['organisation_id', sql`cast(${name} as text)`.as('name'), sql`cast(${expiresAt} as bigint)`.as('end')])
+        .distinct()
+        .where((eb) =>
+          'subject' in whose
+            ? eb('oidc_subject', '=', whose.subject)
+            : // No pattern of `like`, whose wildcards an issuer may have.
+              eb(
+                eb.fn('substr', ['oidc_subject', eb.lit(1), eb.lit(whose.issuer.length + 1)]),
+                '=',
+                `${whose.issuer} `,
+              ),
+        ),
     )
-    .onConflict((c) => c.columns(['organisation_id', 'session_id']).doUpdateSet({ expires_at: expiresAt }))
-    .execute();
-  return owners.length;
+    .onConflict((c) =>
+      c
+        .columns(['organisation_id', 'session_id'])
+        .doUpdateSet({ expires_at: expiresAt })
+        .where('ended_sessions.expires_at', '<', expiresAt),
+    )
+    .executeTakeFirst();
+  return Number(ended.numInsertedOrUpdatedRows ?? 0);
 }
 
 /** Deletes sessions that expired before `before`. */
