@@ -51,9 +51,9 @@ export async function forwardMcp(
     if (tool === undefined) return await reader(200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
-    const { inputSchema } = readStored(StoredObject, offered.offered, 'tool');
+    const { inputSchema, execution } = readStored(StoredObject, offered.offered, 'tool');
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    return await shown(await client.call({ name: tool, inputSchema }, data, meta()), reader);
+    return await shown(await client.call({ name: tool, inputSchema, execution }, data, meta()), reader);
   });
 }
 

@@ -9,12 +9,16 @@ import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import { type RpcAnswer, readRpc, untilAnswered } from './mcp-rpc.ts';
+import { followTask, isTaskOnly, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
 import { isHeaderValue } from './request-check.ts';
 import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
 import { unreachable } from './unreachable.ts';
 
 /** The negotiated protocol: stateless, or a handshake with its version and session id. */
-export type McpSession = { era: 'stateless' } | { era: 'handshake'; version: string; id: string | undefined };
+export type McpSession =
+  | { era: 'stateless' }
+  /** `tasks`: whether it takes tool calls as tasks (2025-11-25). */
+  | { era: 'handshake'; version: string; id: string | undefined; tasks: boolean };
 
 export type McpTarget = {
   /** Its base URL is the server's complete address. */
@@ -42,8 +46,15 @@ export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
 export type McpClient = {
   /** A page of `tools/list`; the first one negotiates the protocol. */
   list(cursor?: string): Promise<McpAnswer>;
-  /** Calls a tool, once, never retried. Call `list` first. `meta`: members of `_meta`. */
-  call(tool: { name: string; inputSchema?: unknown }, args: JsonObject, meta: JsonObject): Promise<McpAnswer>;
+  /**
+   * Calls a tool, once, never retried; as a task, which is followed until it ends, where the server makes the call in no other way. Call `list` first.
+   * `meta`: members of `_meta`.
+   */
+  call(
+    tool: { name: string; inputSchema?: unknown; execution?: unknown },
+    args: JsonObject,
+    meta: JsonObject,
+  ): Promise<McpAnswer>;
   /** The current session, to be kept for later calls. */
   session(): McpSession | undefined;
 };
@@ -53,11 +64,22 @@ const NEWEST_HANDSHAKE = '2025-11-25';
 const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
 /** Timeout of all requests of one call together. */
 const CALL_TIMEOUT_MS = 120_000;
+/** To ask a server to cancel a task, when the time of the call may be over. */
+const CANCEL_TIMEOUT_MS = 2_000;
 const MOST_SESSION_CHARACTERS = 1_024;
 /** Characters of the answer to `initialize`, with the server's instructions. */
 const MOST_GREETING = 256 * 1024;
 /** Statuses about the caller or temporary conditions, which say nothing about the supported protocol. */
 const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
+
+/** Whether a task may be handed out in place of a result, and for how long the response is waited for: as long as the call may take, unless told. */
+type Patience = { takesTasks?: boolean; withinMs?: number };
+
+/** Of the result of `initialize`, what is read. */
+type Greeting = {
+  protocolVersion?: unknown;
+  capabilities?: { tasks?: { requests?: { tools?: { call?: unknown } } } };
+};
 
 /** `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
@@ -68,8 +90,9 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   const post = async (
     message: JsonObject & { id?: string; method: string },
     headers: Record<string, string>,
+    { takesTasks = false, withinMs }: Patience = {},
   ): Promise<McpAnswer> => {
-    const left = until - performance.now();
+    const left = withinMs ?? until - performance.now();
     if (left <= 0) return unreachable('timeout', false, 'total');
     const own = { accept: 'application/json, text/event-stream', 'accept-encoding': 'identity', ...headers };
     const call = { method: 'POST', endpoint: { path: '/', query: '' }, body: message } as const;
@@ -85,11 +108,12 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       ...built.request,
       connectionKey: target.connectionKey,
       ...(target.family !== undefined && { family: target.family }),
-      ...(target.lease !== undefined && { lease: target.lease }),
+      // What tells a server to stop is sent for a call that was stopped, too.
+      ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease }),
       totalTimeoutMs: left,
       ...(id !== undefined && { enough: untilAnswered() }),
     });
-    if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '');
+    if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '', takesTasks);
     return { kind: 'http', received: answer };
   };
 
@@ -97,24 +121,27 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     how: McpSession,
     method: string,
     params: JsonObject,
-    { meta = {}, headers = {} }: { meta?: JsonObject; headers?: Record<string, string> } = {},
+    { meta = {}, headers = {}, ...patience }: { meta?: JsonObject; headers?: Record<string, string> } & Patience = {},
   ): Promise<McpAnswer> => {
     const id = crypto.randomUUID();
     if (how.era === 'handshake') {
       const withMeta = Object.keys(meta).length > 0 ? { ...params, _meta: meta } : params;
       const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
       const own = { 'mcp-protocol-version': how.version, ...sessionId };
-      return post({ jsonrpc: '2.0', id, method, params: withMeta }, own);
+      return post({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
     }
     const envelope = {
       ...meta,
       'io.modelcontextprotocol/protocolVersion': STATELESS,
       'io.modelcontextprotocol/clientInfo': clientInfo,
-      'io.modelcontextprotocol/clientCapabilities': {},
+      'io.modelcontextprotocol/clientCapabilities': patience.takesTasks
+        ? { extensions: { [TASKS_EXTENSION]: {} } }
+        : {},
     };
-    const name = typeof params.name === 'string' ? { 'mcp-name': mirrored(params.name) } : {};
+    const named = params.name ?? params.taskId;
+    const name = typeof named === 'string' ? { 'mcp-name': mirrored(named) } : {};
     const own = { 'mcp-protocol-version': STATELESS, 'mcp-method': method, ...name, ...headers };
-    return post({ jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } }, own);
+    return post({ jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } }, own, patience);
   };
 
   const initialize = async (): Promise<McpSession | McpAnswer> => {
@@ -122,12 +149,13 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     const answer = await post({ jsonrpc: '2.0', id: crypto.randomUUID(), method: 'initialize', params }, {});
     if (!('kind' in answer) || answer.kind !== 'result') return answer;
     if (answer.text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
-    const { protocolVersion } = JSON.parse(answer.text) as { protocolVersion?: unknown };
+    const { protocolVersion, capabilities } = JSON.parse(answer.text) as Greeting;
     if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))
       return unreachable('not_mcp', true, 'protocol_version');
     const id = answer.received.headers['mcp-session-id'];
     if (id !== undefined && !isSessionId(id)) return unreachable('not_mcp', true, 'session');
-    const how: McpSession = { era: 'handshake', version: protocolVersion, id };
+    const tasks = protocolVersion === NEWEST_HANDSHAKE && capabilities?.tasks?.requests?.tools?.call !== undefined;
+    const how: McpSession = { era: 'handshake', version: protocolVersion, id, tasks };
     const headers = { 'mcp-protocol-version': protocolVersion, ...(id && { 'mcp-session-id': id }) };
     const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
     return 'kind' in notified && notified.kind === 'http' && notified.received.status < 300 ? how : notified;
@@ -155,12 +183,41 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       session = initialized;
       return await request(session, 'tools/list', params);
     },
-    call: async ({ name, inputSchema }, args, meta) => {
+    call: async ({ name, inputSchema, execution }, args, meta) => {
       if (session === undefined) return unreachable('not_mcp', false, 'not_listed');
-      const headers = parameterHeaders(inputSchema, args);
-      return await request(session, 'tools/call', { name, arguments: args }, { meta, headers });
+      const how = session;
+      const further = { meta, headers: parameterHeaders(inputSchema, args) };
+      const params = { name, arguments: args };
+      const asTask = how.era === 'handshake' && how.tasks && isTaskOnly(execution);
+      let answer = await request(how, 'tools/call', asTask ? { ...params, task: {} } : params, further);
+      // By its answer the server did nothing yet.
+      const again = how.era === 'stateless' && 'kind' in answer && wantsTasks(answer);
+      if (again) answer = await request(how, 'tools/call', params, { ...further, takesTasks: true });
+      if (!('kind' in answer) || answer.kind !== 'result' || !(asTask || answer.isTask)) return answer;
+      return await followTask(answer, how.era === 'stateless' ? 'extension' : 'core', {
+        ask: async (method, taskId) => {
+          const withinMs = method === 'tasks/cancel' ? { withinMs: CANCEL_TIMEOUT_MS } : {};
+          const said = await request(how, method, { taskId }, { takesTasks: true, ...withinMs });
+          return 'kind' in said ? said : unreachable('bad_request', true, 'task');
+        },
+        pause: (ms) => pauseOf(ms, target.lease),
+        left: () => until - performance.now(),
+      });
     },
   };
+}
+
+/** Ends after so many milliseconds, or when the call is stopped. */
+function pauseOf(ms: number, lease: CallLease | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      forget?.();
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    const forget = lease?.whenStopped(end);
+  });
 }
 
 /** Whether the response may be due to the protocol, so that the other one is worth a try. */

@@ -14,8 +14,8 @@ import { type Unreachable, type UnreachableCode, unreachable } from './unreachab
 type Received = Extract<Answer, { kind: 'answer' }>;
 
 export type RpcAnswer =
-  /** JSON text of the result, an object, as the server wrote it. */
-  | { kind: 'result'; received: Received; text: string }
+  /** JSON text of the result, an object, as the server wrote it. `isTask`: it is the handle of a task (`resultType`), where that may be. */
+  | { kind: 'result'; received: Received; text: string; isTask?: true }
   /** JSON text of the error object. */
   | { kind: 'error'; received: Received; text: string; code: number }
   /** No JSON-RPC: the HTTP status says why. */
@@ -27,14 +27,14 @@ const MOST_MESSAGES = 1_000;
 /** Of a message, a result or an error. */
 const MOST_MEMBERS = 10_000;
 
-/** Reads the response to the request with this id, a long one in slices. Never throws. */
-export async function readRpc(answer: Answer, id: string): Promise<RpcAnswer> {
+/** Reads the response to the request with this id, a long one in slices. `takesTasks`: as the request declared. Never throws. */
+export async function readRpc(answer: Answer, id: string, takesTasks = false): Promise<RpcAnswer> {
   const isLong = answer.kind === 'answer' && answer.body.length > LONG_BODY;
-  return isLong ? await inSlices(readingRpc(answer, id)) : atOnce(readingRpc(answer, id));
+  return isLong ? await inSlices(readingRpc(answer, id, takesTasks)) : atOnce(readingRpc(answer, id, takesTasks));
 }
 
 /** The same. Yields between its pieces. */
-export function* readingRpc(answer: Answer, id: string): Generator<void, RpcAnswer> {
+export function* readingRpc(answer: Answer, id: string, takesTasks = false): Generator<void, RpcAnswer> {
   if (answer.kind === 'unreachable') return answer;
   const type = mediaType(answer);
   const text = answer.body.toString('utf8');
@@ -47,8 +47,8 @@ export function* readingRpc(answer: Answer, id: string): Generator<void, RpcAnsw
     if (code === undefined || error === undefined) return { kind: 'http', received: answer };
     return { kind: 'error', received: answer, text: error, code };
   }
-  if (type === 'application/json') return yield* readMessages(answer, [text], id);
-  if (type === 'text/event-stream') return yield* readMessages(answer, yield* eventsOf(text), id);
+  if (type === 'application/json') return yield* readMessages(answer, [text], { id, takesTasks });
+  if (type === 'text/event-stream') return yield* readMessages(answer, yield* eventsOf(text), { id, takesTasks });
   return refuse('not_mcp', 'content_type');
 }
 
@@ -73,7 +73,13 @@ export function untilAnswered(): Enough {
   };
 }
 
-function* readMessages(received: Received, texts: readonly string[], id: string): Generator<void, RpcAnswer> {
+type Asked = { id: string; takesTasks: boolean };
+
+function* readMessages(
+  received: Received,
+  texts: readonly string[],
+  { id, takesTasks }: Asked,
+): Generator<void, RpcAnswer> {
   let found: RpcAnswer | undefined;
   if (texts.length > MOST_MESSAGES) return refuse('not_mcp', 'messages');
   for (const text of texts) {
@@ -86,7 +92,7 @@ function* readMessages(received: Received, texts: readonly string[], id: string)
     }
     if (small(message.get('id')) !== id) return refuse('not_mcp', 'id');
     if (found !== undefined) return refuse('not_mcp', 'twice');
-    found = yield* answerIn(received, message);
+    found = yield* answerIn(received, message, takesTasks);
     yield;
   }
   return found ?? refuse('not_mcp', 'no_answer');
@@ -94,7 +100,7 @@ function* readMessages(received: Received, texts: readonly string[], id: string)
 
 type Members = ReadonlyMap<string, string>;
 
-function* answerIn(received: Received, message: Members): Generator<void, RpcAnswer> {
+function* answerIn(received: Received, message: Members, takesTasks: boolean): Generator<void, RpcAnswer> {
   const { result, error } = { result: message.get('result'), error: message.get('error') };
   if (error !== undefined) {
     const code = result === undefined ? yield* codeOf(error) : undefined;
@@ -103,8 +109,9 @@ function* answerIn(received: Received, message: Members): Generator<void, RpcAns
   const members = result === undefined ? undefined : yield* objectMembers(result, MOST_MEMBERS);
   if (members === 'unclear') return refuse('not_mcp', 'twice');
   if (result === undefined || members === undefined) return refuse('not_mcp', 'result');
-  // Revision 2026-07-28: the tool asks its caller for input. We declared no such capability.
+  // Revision 2026-07-28: the tool asks its caller for input (no such capability was declared), or hands out a task.
   const type = members.get('resultType');
+  if (takesTasks && small(type) === 'task') return { kind: 'result', received, text: result, isTask: true };
   if (type !== undefined && small(type) !== 'complete') return refuse('asked_back', 'result_type');
   return { kind: 'result', received, text: result };
 }

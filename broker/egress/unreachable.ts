@@ -16,6 +16,7 @@ const TEXTS = {
   not_mcp: 'The MCP server did not send a valid JSON-RPC response to the request.',
   asked_back:
     'The MCP server sent a request of its own (such as sampling or elicitation) instead of a response; that is not supported.',
+  task_ended: 'The MCP server made the call as a task, and cancelled the task or does not know it any more.',
   too_many_tools: 'The MCP server lists more tools than are allowed, or its pagination does not end.',
   credential_echoed:
     'The MCP server echoes the credential of the connection in its tool definitions. They were not stored, and no tool was called.',

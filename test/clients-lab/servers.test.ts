@@ -118,6 +118,14 @@ describe.skipIf(withoutLab)(`MCP servers${withoutLab ? ` (skipped: ${withoutLab}
         { duration: 0.2, steps: 2 },
         { content: [{ type: 'text', text: expect.stringContaining('completed') }] },
       ],
+      // It makes this one as a task alone (2025-11-25), of four seconds.
+      [
+        'simulate-research-query',
+        { topic: 'governance' },
+        expect.objectContaining({
+          content: [{ type: 'text', text: expect.stringContaining('# Research Report: governance') }],
+        }),
+      ],
       ['get-tiny-image', {}, { content: expect.arrayContaining([expect.objectContaining({ type: 'image' })]) }],
       ['get-sum', { a: 'one' }, expect.objectContaining({ isError: true })],
     ])('%s %j', async (tool, data, answer) => {

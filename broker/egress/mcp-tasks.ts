@@ -1,0 +1,157 @@
+/**
+ * Tool calls that an MCP server makes as tasks: by the extension io.modelcontextprotocol/tasks of revision 2026-07-28, or by the core of 2025-11-25.
+ * Asked for only where the server makes the call in no other way; the task is then followed until it ends, as if the call itself had been answered.
+ */
+import { objectMembers } from '../../json/member-texts.ts';
+import { LONG_BODY } from '../runtime/long-bodies.ts';
+import { atOnce, inSlices } from '../runtime/pace.ts';
+import type { RpcAnswer } from './mcp-rpc.ts';
+import { type UnreachableCode, unreachable } from './unreachable.ts';
+
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+/** "Missing required client capability", answered before anything is done. */
+const MISSING_CAPABILITY = -32_021;
+/** "Invalid params": there is no such task (any more). */
+const NO_TASK = -32_602;
+const MOST_MEMBERS = 10_000;
+const MOST_ID_CHARACTERS = 1_024;
+const MOST_ERROR_CHARACTERS = 64 * 1024;
+/** Between two polls, where the server says nothing, and at the least and at the most. */
+const POLL_MS = { usual: 1_000, least: 100, most: 15_000 };
+
+type Result = Extract<RpcAnswer, { kind: 'result' }>;
+
+/** How tasks of a revision are written, and asked for. */
+type TaskForm = {
+  /** Of the first answer: the member that holds the task. */
+  within: string | undefined;
+  pollInterval: string;
+  /** Whether `tasks/get` has the outcome of a task that ended, or `tasks/result`. */
+  inlined: boolean;
+};
+const FORMS = {
+  extension: { within: undefined, pollInterval: 'pollIntervalMs', inlined: true },
+  core: { within: 'task', pollInterval: 'pollInterval', inlined: false },
+} satisfies Record<string, TaskForm>;
+
+/** Of 2026-07-28 or of 2025-11-25. */
+export type TaskRevision = keyof typeof FORMS;
+
+export type TaskRequests = {
+  /** Sends a request about the task. */
+  ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', taskId: string): Promise<RpcAnswer>;
+  /** Waits so many milliseconds, or until the call is stopped. */
+  pause(ms: number): Promise<void>;
+  /** Milliseconds that the call may still take. */
+  left(): number;
+};
+
+/** Whether a server says that it did nothing, because it makes this call as a task alone. */
+export function wantsTasks(answer: RpcAnswer): boolean {
+  if (answer.kind !== 'error' || answer.code !== MISSING_CAPABILITY || answer.text.length > MOST_ERROR_CHARACTERS)
+    return false;
+  const { data } = JSON.parse(answer.text) as { data?: { requiredCapabilities?: { extensions?: unknown } } };
+  const wanted = data?.requiredCapabilities?.extensions;
+  return typeof wanted === 'object' && wanted !== null && TASKS_EXTENSION in wanted;
+}
+
+/** Whether a tool's definition says that it is called as a task alone (2025-11-25, `execution.taskSupport`). */
+export const isTaskOnly = (execution: unknown): boolean =>
+  typeof execution === 'object' &&
+  execution !== null &&
+  'taskSupport' in execution &&
+  execution.taskSupport === 'required';
+
+/**
+ * Follows the task of a first answer until it ends. Answers what the call would have been answered with. A task that wants something of its caller, is
+ * cancelled by others, is unknown to its server, or does not end in time, is told of as a request whose outcome is unknown; the server is asked to cancel it.
+ */
+export async function followTask(first: Result, revision: TaskRevision, requests: TaskRequests): Promise<RpcAnswer> {
+  const form = FORMS[revision];
+  const seed = await membersOf(first.text);
+  // It was answered at once after all.
+  if (form.within !== undefined && seed?.has(form.within) === false) return first;
+  let task = form.within === undefined ? seed : await membersOf(seed?.get(form.within) ?? '');
+  const taskId = textOf(task?.get('taskId'));
+  // Without an id nothing can be asked.
+  if (taskId === undefined || taskId === '') return unreachable('not_mcp', true, 'task');
+  const giveUp = async (ended: RpcAnswer): Promise<RpcAnswer> => {
+    await requests.ask('tasks/cancel', taskId);
+    return ended;
+  };
+  let last: Result = first;
+  for (let hasFailed = false; ; ) {
+    const status = textOf(task?.get('status'));
+    const hasEnded = status === 'completed' || status === 'failed';
+    if (status === 'input_required') return await giveUp(unreachable('asked_back', true, 'task'));
+    if (status === 'cancelled') return unreachable('task_ended', true, 'cancelled');
+    if (!hasEnded && status !== 'working') return await giveUp(unreachable('not_mcp', true, 'task_status'));
+    // The first answer has no outcome.
+    if (hasEnded && form.inlined && last !== first)
+      return (await outcomeOf(last, task, status)) ?? unreachable('not_mcp', true, 'task');
+    const left = requests.left();
+    if (left <= 0) return await giveUp(unreachable('timeout', true, 'total'));
+    if (!hasEnded || hasFailed) await requests.pause(Math.min(left, pollAfter(task?.get(form.pollInterval))));
+    const isLast = hasEnded && !form.inlined;
+    const answer = await requests.ask(isLast ? 'tasks/result' : 'tasks/get', taskId);
+    if (isLast && (answer.kind === 'result' || answer.kind === 'error')) return answer;
+    hasFailed = answer.kind !== 'result';
+    if (answer.kind === 'result') {
+      last = answer;
+      task = await membersOf(answer.text);
+    } else {
+      const fault = faultOf(answer);
+      if (fault !== undefined) return await giveUp(fault);
+    }
+  }
+}
+
+/** Polls change nothing, so that one that failed for these reasons is repeated: the server restarts, or has had too many. */
+const PASSING: ReadonlySet<UnreachableCode> = new Set([
+  'connect_failed',
+  'connection_lost',
+  'dns_failed',
+  'timeout',
+  'busy',
+]);
+
+/** What ends the call of a task whose poll failed. The call itself was sent, whatever became of the poll. */
+function faultOf(answer: Exclude<RpcAnswer, Result>): RpcAnswer | undefined {
+  if (answer.kind === 'unreachable') return PASSING.has(answer.code) ? undefined : { ...answer, sent: true };
+  if (answer.kind === 'error') return answer.code === NO_TASK ? unreachable('task_ended', true, 'unknown') : undefined;
+  const { status } = answer.received;
+  return status >= 500 || status === 408 || status === 429
+    ? undefined
+    : unreachable('task_ended', true, `status_${status}`);
+}
+
+/** The outcome of a task that ended, as `tasks/get` has it in 2026-07-28. */
+async function outcomeOf(
+  { received }: Result,
+  task: ReadonlyMap<string, string> | undefined,
+  status: 'completed' | 'failed',
+): Promise<RpcAnswer | undefined> {
+  const text = task?.get(status === 'completed' ? 'result' : 'error');
+  const members = text === undefined ? undefined : await membersOf(text);
+  if (text === undefined || members === undefined) return undefined;
+  if (status === 'completed') return { kind: 'result', received, text };
+  const code = Number(members.get('code'));
+  return Number.isInteger(code) ? { kind: 'error', received, text, code } : undefined;
+}
+
+/** Undefined: it is no object, or two readers would read it differently. */
+async function membersOf(text: string): Promise<ReadonlyMap<string, string> | undefined> {
+  const work = objectMembers(text, MOST_MEMBERS);
+  const members = text.length > LONG_BODY ? await inSlices(work) : atOnce(work);
+  return members === 'unclear' ? undefined : members;
+}
+
+function textOf(json: string | undefined): string | undefined {
+  if (json === undefined || json.length > MOST_ID_CHARACTERS || !json.startsWith('"')) return undefined;
+  return JSON.parse(json) as string;
+}
+
+function pollAfter(json: string | undefined): number {
+  const asked = json === undefined || json.length > 20 ? Number.NaN : Number(json);
+  return Number.isFinite(asked) ? Math.min(Math.max(asked, POLL_MS.least), POLL_MS.most) : POLL_MS.usual;
+}
