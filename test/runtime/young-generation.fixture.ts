@@ -1,10 +1,9 @@
 /**
- * Allocates short-lived objects for 1.5 s and prints the largest size, in bytes, of V8's new space. With the argument `limited` its growth is
+ * Allocates short-lived objects for 1.5 s and prints the largest capacity, in bytes, of V8's new space. With the argument `limited` its growth is
  * limited.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { getHeapSpaceStatistics } from 'node:v8';
-import { limitYoungGeneration } from '../../broker/runtime/collect-garbage.ts';
+import { limitYoungGeneration, youngGenerationCapacity } from '../../broker/runtime/collect-garbage.ts';
 
 if (process.argv[2] === 'limited') limitYoungGeneration();
 
@@ -13,8 +12,7 @@ let most = 0;
 for (const until = performance.now() + 1_500; performance.now() < until; ) {
   kept.push(Array.from({ length: 20_000 }, (_, at) => ({ at, text: `text ${at}` })));
   if (kept.length > 20) kept.shift();
-  const { space_size: size = 0 } = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space') ?? {};
-  most = Math.max(most, size);
+  most = Math.max(most, youngGenerationCapacity());
   // Collections are told of between two turns of the event loop.
   await wait(0);
 }
