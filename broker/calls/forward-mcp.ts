@@ -53,7 +53,7 @@ export async function forwardMcp(
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
     const { inputSchema, execution } = readStored(StoredObject, offered.offered, 'tool');
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    return await shown(await client.call({ name: tool, inputSchema, execution }, data, meta()), reader);
+    return await shown(await client.call({ name: tool, inputSchema, execution }, data, meta), reader);
   });
 }
 
@@ -80,6 +80,7 @@ async function withMcpClient<Said>(
   const about = { server: manifest.base_url, scopes: grant?.scopes ?? [] };
   // Made when it is sent: the list may take as long as one is good for.
   const attestation = (called: string | undefined) => attest(broker, call, { ...about, tool: called });
+  // A call's header and `_meta` have the same; one that is made again, as a task, has another: servers take none twice.
   let ofTool: string | undefined;
   const attestationOf = (rpc: string): string => {
     if (rpc !== 'tools/call') return attestation(undefined);
@@ -107,10 +108,10 @@ async function withMcpClient<Said>(
   );
   try {
     const inMeta = mode === 'meta' || mode === 'both';
-    return await speak(client, () => ({
-      ...trace,
-      ...(inMeta && { [ATTESTATION_META_KEY]: attestationOf('tools/call') }),
-    }));
+    return await speak(client, () => {
+      ofTool = undefined;
+      return { ...trace, ...(inMeta && { [ATTESTATION_META_KEY]: attestationOf('tools/call') }) };
+    });
   } finally {
     mcpSessions.keep(credential, id, client.session());
   }

@@ -48,12 +48,12 @@ export type McpClient = {
   list(cursor?: string): Promise<McpAnswer>;
   /**
    * Calls a tool, once, never retried; as a task, which is followed until it ends, where the server makes the call in no other way. Call `list` first.
-   * `meta`: members of `_meta`.
+   * `meta`: members of `_meta`, made for each request of the call: a server that says that it wants a task gets a second one.
    */
   call(
     tool: { name: string; inputSchema?: unknown; execution?: unknown },
     args: JsonObject,
-    meta: JsonObject,
+    meta: () => JsonObject,
   ): Promise<McpAnswer>;
   /** The current session, to be kept for later calls. */
   session(): McpSession | undefined;
@@ -186,13 +186,16 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     call: async ({ name, inputSchema, execution }, args, meta) => {
       if (session === undefined) return unreachable('not_mcp', false, 'not_listed');
       const how = session;
-      const further = { meta, headers: parameterHeaders(inputSchema, args) };
+      const headers = parameterHeaders(inputSchema, args);
       const params = { name, arguments: args };
       const asTask = how.era === 'handshake' && how.tasks && isTaskOnly(execution);
-      let answer = await request(how, 'tools/call', asTask ? { ...params, task: {} } : params, further);
+      let answer = await request(how, 'tools/call', asTask ? { ...params, task: {} } : params, {
+        meta: meta(),
+        headers,
+      });
       // By its answer the server did nothing yet.
       const again = how.era === 'stateless' && 'kind' in answer && wantsTasks(answer);
-      if (again) answer = await request(how, 'tools/call', params, { ...further, takesTasks: true });
+      if (again) answer = await request(how, 'tools/call', params, { meta: meta(), headers, takesTasks: true });
       if (!('kind' in answer) || answer.kind !== 'result' || !(asTask || answer.isTask)) return answer;
       return await followTask(answer, how.era === 'stateless' ? 'extension' : 'core', {
         ask: async (method, taskId) => {
@@ -210,6 +213,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
 /** Ends after so many milliseconds, or when the call is stopped. */
 function pauseOf(ms: number, lease: CallLease | undefined): Promise<void> {
   return new Promise((resolve) => {
+    if (lease?.stopped) return resolve();
     const end = () => {
       clearTimeout(timer);
       forget?.();

@@ -13,7 +13,7 @@ import { type Organisation, startWorld, type World } from '../world/world.ts';
 const EXTENSION = 'io.modelcontextprotocol/tasks';
 const CALL = { platform: 'tools', endpoint: '/tools/report', method: 'POST', scope: 'tools:all', data: { a: 1 } };
 const REPORT = { content: [{ type: 'text', text: 'the report' }], n: 1 };
-type Meta = { 'io.modelcontextprotocol/clientCapabilities'?: { extensions?: object } };
+type Meta = { 'io.modelcontextprotocol/clientCapabilities'?: { extensions?: object }; 'ai.svc/attestation'?: string };
 type Rpc = { id: string; method: string; params: { taskId?: string; task?: object; _meta?: Meta } };
 /** What is answered to a poll: `status` and whatever goes with it, or what the function does. */
 type Poll = Record<string, unknown> | ((rpc: Rpc, response: ServerResponse) => void);
@@ -36,6 +36,8 @@ let seen: {
   takesTasks: boolean;
   task?: object;
 }[];
+/** What the header and the `_meta` of each tool call have. */
+let attested: unknown[][];
 
 const json = (response: ServerResponse, value: unknown, status = 200) => {
   response.writeHead(status, { 'content-type': 'application/json' });
@@ -100,11 +102,13 @@ beforeAll(async () => {
     const name = request.headers['mcp-name'] as string | undefined;
     const { taskId, task } = rpc.params ?? {};
     seen.push({ method: rpc.method, taskId, name, takesTasks: takesTasks(rpc), ...(task && { task }) });
+    if (rpc.method === 'tools/call')
+      attested.push([request.headers['x-svc-attestation'], rpc.params._meta?.['ai.svc/attestation']]);
     serve(rpc, response);
   };
 });
 beforeEach(async () => {
-  [isHandshake, execution, seed, seen] = [false, undefined, {}, []];
+  [isHandshake, execution, seed, seen, attested] = [false, undefined, {}, [], []];
   polls = [{ status: 'working' }, { status: 'completed', result: REPORT }];
   outcome = { result: REPORT };
   await world.forgive();
@@ -136,6 +140,18 @@ describe('a task of revision 2026-07-28', () => {
       result: 'allowed',
       upstream_status: 200,
     });
+  });
+
+  test('has an attestation of its own: servers take none twice', async () => {
+    const scopes = { 'tools:all': ['tool *'] };
+    const manifest = { kind: 'mcp', base_url: `${world.upstream.url}/mcp`, scopes, attestation: 'both' };
+    await organisation.platform({ id: 'attested', manifest });
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    const caller = await organisation.agent({ policy, grants: { attested: { scopeList: Object.keys(scopes) } } });
+    expect((await caller.act({ ...CALL, platform: 'attested' })).body.data).toEqual(REPORT);
+    const [first, second] = attested;
+    expect([first![0], second![0]]).toEqual([first![1], second![1]]);
+    expect(new Set(attested.flat()).size).toBe(2);
   });
 
   test('may have ended when it is handed out', async () => {
@@ -256,7 +272,7 @@ describe('a task that does not end', () => {
       },
       '1',
     );
-    const over = await client.call({ name: 'report' }, {}, {});
+    const over = await client.call({ name: 'report' }, {}, () => ({}));
     expect(over).toMatchObject({ kind: 'unreachable', code: 'timeout', sent: true });
     expect(methods().at(-1)).toBe('tasks/cancel');
     expect(methods().filter((method) => method === 'tasks/get').length).toBeGreaterThan(1);

@@ -46,7 +46,7 @@ else
     for (const { arguments: args } of mine ?? [
       { arguments: argumentsOf(tool, listed.tools[0]!.inputSchema as JsonObject) },
     ]) {
-      const answer = await client.call({ name: String(tool.name), inputSchema: tool.inputSchema }, args, {});
+      const answer = await client.call({ name: String(tool.name), inputSchema: tool.inputSchema }, args, () => ({}));
       console.log(tool.name, 'kind' in answer ? answer.kind : answer.error);
     }
   }
