@@ -2,7 +2,12 @@
 import type { JWTPayload } from 'jose';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
-import { endPersonsSessions, endProviderSession, type ProviderSession } from '../store/ended-sessions.ts';
+import {
+  endPersonsSessions,
+  endProviderSession,
+  endUnnamedSessions,
+  type ProviderSession,
+} from '../store/ended-sessions.ts';
 import { FUTURE_SECONDS, type VerifiedToken } from './provider-keys.ts';
 
 /** Section 2.4. */
@@ -50,9 +55,13 @@ export async function endSessionsOf(
   claims: JWTPayload,
 ): Promise<number> {
   const { person, session } = providerSessionOf(issuer, claims);
-  const who = claims.sub === undefined ? { issuer } : { subject: `${issuer} ${claims.sub}` };
-  if (session !== undefined) return await endProviderSession(store.db, who, session, clock());
+  const subject = claims.sub === undefined ? undefined : `${issuer} ${claims.sub}`;
+  const now = clock();
   // Whoever signs in again afterwards stays signed in, also when the same token is sent once more. The provider's clock may differ.
-  const until = Math.min(clock(), ((claims.iat ?? 0) + FUTURE_SECONDS) * 1000);
-  return await endPersonsSessions(store.db, `${issuer} ${claims.sub}`, person, until);
+  const until = Math.min(now, ((claims.iat ?? 0) + FUTURE_SECONDS) * 1000);
+  if (session === undefined)
+    return subject === undefined ? 0 : await endPersonsSessions(store.db, subject, person, until);
+  // Some providers name a session when it ends and not when it begins.
+  if (subject !== undefined) await endUnnamedSessions(store.db, subject, person, until);
+  return await endProviderSession(store.db, subject === undefined ? { issuer } : { subject }, session, now);
 }

@@ -9,8 +9,14 @@ export const LONGEST_SESSION_MS = 12 * 3600_000;
 /** Of the session at the identity provider that an owner's session comes from: names of the person there and of that session, if it has one. */
 export type ProviderSession = { person: string; session?: string };
 
-/** By what a session ends before its time. `begunAt`: milliseconds since the epoch. */
-export type SessionMarks = { id: string; provider?: (ProviderSession & { begunAt: number }) | undefined };
+/** By what a session ends before its time. `begunAt`: milliseconds since the epoch. `isOurs`: a session of ours, and no bearer of the provider. */
+export type SessionMarks = {
+  id: string;
+  provider?: (ProviderSession & { begunAt: number; isOurs: boolean }) | undefined;
+};
+
+/** Of all that a person began here by sessions at the provider that it did not name. */
+const unnamed = (person: string): string => `unnamed ${person}`;
 
 /** Whether a session of the owner in question was ended. */
 export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Schema, 'owners'>) {
@@ -26,7 +32,13 @@ export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Sc
             ? []
             : [
                 and([
-                  is('ended_sessions.session_id', '=', provider.person),
+                  is(
+                    'ended_sessions.session_id',
+                    'in',
+                    provider.isOurs && provider.session === undefined
+                      ? [provider.person, unnamed(provider.person)]
+                      : [provider.person],
+                  ),
                   is('ended_sessions.expires_at', '>=', provider.begunAt + LONGEST_SESSION_MS),
                 ]),
               ]),
@@ -78,6 +90,14 @@ export const endProviderSession = (db: Db, whose: Whose, session: string, now: n
 /** Ends what a person began until then, by any session at the identity provider. Returns how many organisations that is new in. */
 export const endPersonsSessions = (db: Db, subject: string, person: string, until: number): Promise<number> =>
   markEnded(db, { subject }, person, until + LONGEST_SESSION_MS);
+
+/**
+ * Ends what a person began here until then by sessions at the identity provider that it did not name: one of these is over, and nothing tells which.
+ * Bearers of the provider are not among them: they end by themselves within minutes, and are of programs.
+ */
+export const endUnnamedSessions = async (db: Db, subject: string, person: string, until: number): Promise<void> => {
+  await markEnded(db, { subject }, unnamed(person), until + LONGEST_SESSION_MS);
+};
 
 async function markEnded(db: Db, whose: Whose, name: string, expiresAt: number): Promise<number> {
   const ended = await db

@@ -108,6 +108,17 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     expect(await other()).toBe(200);
   });
 
+  test('that name a person and a session end what was begun until then by a session without a name, too', async () => {
+    const [nameless, other] = [await signedIn(0), await signedIn(0, two)];
+    const claims = honest({ sid: one, exp: Math.floor(Date.now() / 1000) + 3600 });
+    expect((await sent(claims)).status).toBe(200);
+    expect([await nameless(), await other()]).toEqual([401, 200]);
+    world.clock.skewMs = 2 * MINUTE_MS;
+    const later = await signedIn(0);
+    expect((await sent(claims)).status).toBe(200);
+    expect(await later()).toBe(200);
+  });
+
   test('end tokens of the provider that are sent as bearers, too', async () => {
     const bearer = async (sid: string) => {
       const token = await provider.sign(provider.honest({ ...ann, email_verified: true, sid }));
