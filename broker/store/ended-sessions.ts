@@ -20,6 +20,10 @@ const unnamed = (person: string): string => `unnamed ${person}`;
 
 /** Whether a session of the owner in question was ended. */
 export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Schema, 'owners'>) {
+  const { person, session, isOurs = false, begunAt = 0 } = provider ?? {};
+  /** Names of what has ended for good, and of what has ended as far as it began before. */
+  const forGood = session === undefined ? [id] : [id, session];
+  const ofBefore = person === undefined ? [] : isOurs && session === undefined ? [person, unnamed(person)] : [person];
   return eb.exists(
     eb
       .selectFrom('ended_sessions')
@@ -27,19 +31,13 @@ export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Sc
       .whereRef('ended_sessions.organisation_id', '=', 'owners.organisation_id')
       .where(({ or, and, eb: is }) =>
         or([
-          is('ended_sessions.session_id', 'in', provider?.session === undefined ? [id] : [id, provider.session]),
-          ...(provider === undefined
+          is('ended_sessions.session_id', 'in', forGood),
+          ...(ofBefore.length === 0
             ? []
             : [
                 and([
-                  is(
-                    'ended_sessions.session_id',
-                    'in',
-                    provider.isOurs && provider.session === undefined
-                      ? [provider.person, unnamed(provider.person)]
-                      : [provider.person],
-                  ),
-                  is('ended_sessions.expires_at', '>=', provider.begunAt + LONGEST_SESSION_MS),
+                  is('ended_sessions.session_id', 'in', ofBefore),
+                  is('ended_sessions.expires_at', '>=', begunAt + LONGEST_SESSION_MS),
                 ]),
               ]),
         ]),
