@@ -69,7 +69,7 @@ export const isTaskOnly = (execution: unknown): boolean =>
 export async function followTask(first: Result, revision: TaskRevision, requests: TaskRequests): Promise<RpcAnswer> {
   const form = FORMS[revision];
   const seed = await membersOf(first.text);
-  // It was answered at once after all.
+  // The server answered with the result, not with a task.
   if (form.within !== undefined && seed?.has(form.within) === false) return first;
   let task = form.within === undefined ? seed : await membersOf(seed?.get(form.within) ?? '');
   const taskId = textOf(task?.get('taskId'));

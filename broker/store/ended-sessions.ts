@@ -21,7 +21,7 @@ const unnamed = (person: string): string => `unnamed ${person}`;
 /** Whether a session of the owner in question was ended. */
 export function isEnded({ id, provider }: SessionMarks, eb: ExpressionBuilder<Schema, 'owners'>) {
   const { person, session, isOurs = false, begunAt = 0 } = provider ?? {};
-  /** Names of what has ended for good, and of what has ended as far as it began before. */
+  // `forGood`: names that end a session whenever it began; `ofBefore`: names that end those begun before the row's time.
   const forGood = session === undefined ? [id] : [id, session];
   const ofBefore = person === undefined ? [] : isOurs && session === undefined ? [person, unnamed(person)] : [person];
   return eb.exists(
@@ -74,30 +74,30 @@ export async function endSession(db: Db, session: EndedSessionTable): Promise<vo
     .execute();
 }
 
-/** Whose sessions end: of one person, `subject` as in `owners.oidc_subject`, or of anybody whom the issuer identifies. */
-type Whose = { subject: string } | { issuer: string };
+/** Owners whose sessions end: one person, `subject` as in `owners.oidc_subject`, or everybody whom the issuer identifies. */
+type OwnerScope = { subject: string } | { issuer: string };
 
 /**
  * Ends what was begun here by a session at the identity provider, in every organisation. A session has its name once at an issuer, so that ending it
  * where nobody began anything by it changes nothing. Returns in how many organisations
- * somebody may have, and it was not ended before.
+ * it is newly recorded as ended.
  */
-export const endProviderSession = (db: Db, whose: Whose, session: string, now: number): Promise<number> =>
-  markEnded(db, whose, session, now + LONGEST_SESSION_MS);
+export const endProviderSession = (db: Db, scope: OwnerScope, session: string, now: number): Promise<number> =>
+  markEnded(db, scope, session, now + LONGEST_SESSION_MS);
 
 /** Ends what a person began until then, by any session at the identity provider. Returns how many organisations that is new in. */
 export const endPersonsSessions = (db: Db, subject: string, person: string, until: number): Promise<number> =>
   markEnded(db, { subject }, person, until + LONGEST_SESSION_MS);
 
 /**
- * Ends what a person began here until then by sessions at the identity provider that it did not name: one of these is over, and nothing tells which.
- * Bearers of the provider are not among them: they end by themselves within minutes, and are of programs.
+ * Ends what a person began here until then by sessions at the identity provider that it did not name: one of these has ended, and nothing tells which.
+ * Bearers of the provider are not among them: they expire by themselves, and belong to programs.
  */
 export const endUnnamedSessions = async (db: Db, subject: string, person: string, until: number): Promise<void> => {
   await markEnded(db, { subject }, unnamed(person), until + LONGEST_SESSION_MS);
 };
 
-async function markEnded(db: Db, whose: Whose, name: string, expiresAt: number): Promise<number> {
+async function markEnded(db: Db, scope: OwnerScope, name: string, expiresAt: number): Promise<number> {
   const ended = await db
     .insertInto('ended_sessions')
     .columns(['organisation_id', 'session_id', 'expires_at'])
@@ -107,13 +107,13 @@ async function markEnded(db: Db, whose: Whose, name: string, expiresAt: number):
         .select(['organisation_id', sql`cast(${name} as text)`.as('name'), sql`cast(${expiresAt} as bigint)`.as('end')])
         .distinct()
         .where((eb) =>
-          'subject' in whose
-            ? eb('oidc_subject', '=', whose.subject)
+          'subject' in scope
+            ? eb('oidc_subject', '=', scope.subject)
             : // No pattern of `like`, whose wildcards an issuer may have.
               eb(
-                eb.fn('substr', ['oidc_subject', eb.lit(1), eb.lit(whose.issuer.length + 1)]),
+                eb.fn('substr', ['oidc_subject', eb.lit(1), eb.lit(scope.issuer.length + 1)]),
                 '=',
-                `${whose.issuer} `,
+                `${scope.issuer} `,
               ),
         ),
     )

@@ -278,7 +278,7 @@ describe('a task that does not end', () => {
     expect(methods().filter((method) => method === 'tasks/get').length).toBeGreaterThan(1);
   });
 
-  test('ends when the agent is suspended, at once and not with the next poll, and is cancelled', async () => {
+  test('ends immediately when the agent is suspended, without waiting for the next poll, and is cancelled', async () => {
     seed = { pollIntervalMs: 15_000 };
     const call = agent.act(CALL);
     await expect.poll(() => methods().filter((method) => method === 'tools/call').length).toBe(2);
