@@ -450,9 +450,9 @@ describe('the embedded store', () => {
         .insertInto('meta')
         .values({ name, value: 'x'.repeat(1_000_000) })
         .execute();
-    for (let i = 0; i < 8; i++) await put(`large ${i}`);
+    for (let i = 0; i < 20; i++) await put(`large ${i}`);
     // Checkpointed, the log would begin again from its start.
-    expect(logBytes()).toBeGreaterThan(8_000_000);
+    expect(logBytes()).toBeGreaterThan(20_000_000);
     expect(logBytes()).toBeGreaterThan(APPENDER_LOG_BYTES);
     const appender = openSqliteAppender(join(folder, 'broker.db'));
     onTestFinished(() => appender.close());
