@@ -1,5 +1,6 @@
 /** Batches audit rows for the store. */
 import { type AuditRow, batchSize } from '../store/audit.ts';
+import { letMoreJoin } from '../store/batch-loader.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Store } from '../store/store.ts';
 import type { RowWriter } from './row-writer.ts';
@@ -18,11 +19,9 @@ export type RowQueue = {
 
 type Waiting = { row: AuditRow; isNew: boolean; resolve(written: boolean): void; reject(error: unknown): void };
 
-/** From so many rows in a batch on, the next one waits for more. A few callers would only wait for each other. */
-const UNDER_LOAD = 4;
 /**
- * Turns of the event loop that it waits then. In the first, the calls of the batch before are answered; in the second, answers of
- * platforms that came in meanwhile become rows. With a third, the writer is idle for too long.
+ * Turns of the event loop that the next batch waits under load: in the first, the calls of the batch before are answered; in the second,
+ * what came in meanwhile becomes rows. With a third, SQLite writes fewer rows a second.
  */
 const TURNS_UNDER_LOAD = 2;
 
@@ -63,8 +62,7 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
     while (waiting.length > 0) {
       const group = waiting.splice(0, batchSize(store, waiting.length));
       await writeGroup(group).accepted;
-      if (group.length < UNDER_LOAD) continue;
-      for (let turn = 0; turn < TURNS_UNDER_LOAD; turn++) await new Promise(setImmediate);
+      await letMoreJoin(group.length, TURNS_UNDER_LOAD);
     }
     flushing = undefined;
   };

@@ -1,5 +1,11 @@
-/** From so many requests in a batch on, the next one waits for a turn of the event loop, in which more can join. */
+/** From so many in a batch on, the next one waits. A few callers would only wait for each other. */
 const UNDER_LOAD = 4;
+
+/** After a batch of `size`: under load, waits for so many turns of the event loop, in which more can join the next one. */
+export async function letMoreJoin(size: number, turns: number): Promise<void> {
+  if (size < UNDER_LOAD) return;
+  for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+}
 
 /**
  * A batch loader: puts concurrent requests into one batch. Requests that arrive while a batch is running wait for the next one,
@@ -30,7 +36,7 @@ export function batchLoader<Asked, Answer>(
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
-      if (group.length >= UNDER_LOAD) await new Promise(setImmediate);
+      await letMoreJoin(group.length, 1);
     }
     busy = false;
   };
