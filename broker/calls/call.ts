@@ -3,8 +3,10 @@ import type { CallRecord, Decided } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import type { CallLease } from '../egress/call-budget.ts';
+import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Honoured, Unidentified } from '../people/people.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';
@@ -44,6 +46,12 @@ export type Call = {
   readonly caller?: Honoured | Unidentified | undefined;
   readonly record: CallRecord;
 };
+
+/** How long an answer may be silent, in milliseconds: as the connection says, or its platform; undefined: neither does. */
+export const idleMsOf = (
+  { idleMs }: Pick<ConnectionFacts, 'idleMs'>,
+  { idle_seconds: seconds }: Pick<Manifest, 'idle_seconds'>,
+): number | undefined => idleMs ?? (seconds === undefined ? undefined : seconds * 1000);
 
 /** A call before anything is known but who asks for what; of a malformed one, less than that. */
 export function beginRecord(

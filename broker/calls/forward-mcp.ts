@@ -14,7 +14,7 @@ import { classify } from '../policy/operation.ts';
 import { present } from '../policy/present.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
-import { type Call, familyOf } from './call.ts';
+import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { restPlatform, traceHeaders } from './forward.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -103,6 +103,7 @@ async function withMcpClient<Said>(
         headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
       }),
       session: mcpSessions.find(credential, id),
+      idleMs: idleMsOf(connection, manifest),
     },
     version,
   );

@@ -8,7 +8,7 @@ import { type Followed, type FollowRule, sendFollowing } from '../egress/redirec
 import { StreamBroken, type StreamEnding } from '../egress/streamed-body.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { type Call, familyOf } from './call.ts';
+import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { StreamedPart, StreamTaker } from './streamed.ts';
@@ -31,10 +31,10 @@ export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; cr
 
 /** How long a streamed answer may be silent: as the connection says, or its platform, or as any may. */
 export const patienceOf = (
-  { idleMs }: Pick<ConnectionFacts, 'idleMs'>,
-  { idle_seconds: seconds }: Pick<Manifest, 'idle_seconds'>,
+  connection: Pick<ConnectionFacts, 'idleMs'>,
+  manifest: Pick<Manifest, 'idle_seconds'>,
 ): Required<Pick<StreamRequest, 'idleTimeoutMs'>> => ({
-  idleTimeoutMs: idleMs ?? (seconds === undefined ? STREAM_IDLE_MS : seconds * 1000),
+  idleTimeoutMs: idleMsOf(connection, manifest) ?? STREAM_IDLE_MS,
 });
 
 /** Sends the call once, and lets the answer be taken. Resolves when that is over. */

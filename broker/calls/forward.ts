@@ -1,6 +1,7 @@
 import type { Broker } from '../broker.ts';
+import type { ExchangeLimits } from '../egress/buffered-exchange.ts';
 import { placementOf } from '../egress/credential-placement.ts';
-import type { OutboundRequest, StreamRequest } from '../egress/outbound-request.ts';
+import { type OutboundRequest, type StreamRequest, WHOLE_TOTAL_MS } from '../egress/outbound-request.ts';
 import { encodeParts } from '../egress/parts.ts';
 import { type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { buildRequest, type RestCall, type RestPlatform } from '../egress/rest.ts';
@@ -10,7 +11,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { entryFor } from '../policy/by-operation.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { isFollowed } from '../policy/followed.ts';
-import { type Call, familyOf } from './call.ts';
+import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import { forwardStream, patienceOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -76,7 +77,9 @@ export async function forward(
       follow,
     );
   }
-  const patience = raw && { ...patienceOf(connection, manifest), totalTimeoutMs: MOST_REPLAY_MS };
+  const patience = raw
+    ? { ...patienceOf(connection, manifest), totalTimeoutMs: MOST_REPLAY_MS }
+    : wholeLimits(idleMsOf(connection, manifest));
   const request = { ...built.request, connectionKey: connection.id, family, lease: call.lease, ...patience };
   const { send } = broker.outbound;
   const { answer, followed } = await sendFollowing(request, follow, { send, leave: async () => {} });
@@ -86,6 +89,10 @@ export async function forward(
   const read = await broker.outbound.read(answer, credential.patterns, family);
   return { kind: 'answer', status: answer.status, read, ...way };
 }
+
+/** Of an answer that is kept whole, where its connection or platform says how long it may be silent: it may take as long in all. */
+const wholeLimits = (idleMs: number | undefined): Partial<ExchangeLimits> =>
+  idleMs === undefined ? {} : { idleTimeoutMs: idleMs, totalTimeoutMs: Math.max(idleMs, WHOLE_TOTAL_MS) };
 
 /** The trace context, for a platform that is to have it: the broker's own, never that of whoever asked. */
 export const traceHeaders = (

@@ -21,9 +21,9 @@ import type { IdempotencyTable } from '../store/tables/calls.ts';
 /** How long the answer to a key is known. */
 export const LIFETIME_MS = 24 * 3600 * 1000;
 /**
- * Longer than any call goes without a row: twice the 120 s that an upstream has (it may refuse a token), and a refresh between
- * the two. A claim without a row after that is one that its process could not release. Those of dead processes are released by
- * recovery, sooner.
+ * Longer than a write goes without a row, which is there before it is sent: what comes before may list the tools of an MCP server, twice in 120 s
+ * (it may refuse a token). A read that takes longer is made again. A claim without a row after that is one that its process could not
+ * release. Those of dead processes are released by recovery, sooner.
  */
 const ABANDONED_MS = 300_000;
 

@@ -50,7 +50,7 @@ export const IdleSeconds = z
   .min(1)
   .max(600)
   .describe(
-    'How many seconds a streamed answer, and that of an approved call on /proxy, may be silent before it is cut; unless said here, as many as the platform says, or 60.',
+    'How many seconds an answer may be silent before it is cut; unless said here, as many as the platform says, or 60 of a stream, 30 of an answer to POST /v1/actions, and 120 of a tool of an MCP server. More than 120 is also how long such an answer may take in all.',
   );
 
 /** Of a connection. */

@@ -14,7 +14,14 @@ import { type DialTo, dial } from './dial.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
-import { type OutboundRequest, type RequestHead, STREAM_IDLE_MS, type StreamRequest } from './outbound-request.ts';
+import {
+  type OutboundRequest,
+  type RequestHead,
+  STREAM_IDLE_MS,
+  type StreamRequest,
+  WHOLE_IDLE_MS,
+  WHOLE_TOTAL_MS,
+} from './outbound-request.ts';
 import { requestProblem } from './request-check.ts';
 import { makeStreamHasher } from './stream-hasher.ts';
 import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
@@ -69,8 +76,8 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   const publicRules: TargetRules = { ...rules, allowPrivate: new Set() };
   const limits: ExchangeLimits = {
     maxResponseBytes: options.maxResponseBytes ?? 10 * 1024 * 1024,
-    idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
-    totalTimeoutMs: options.totalTimeoutMs ?? 120_000,
+    idleTimeoutMs: options.idleTimeoutMs ?? WHOLE_IDLE_MS,
+    totalTimeoutMs: options.totalTimeoutMs ?? WHOLE_TOTAL_MS,
   };
   const maxOrigins = options.maxOrigins ?? 256;
   const connecting = new Set<Socket>();

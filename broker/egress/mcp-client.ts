@@ -9,7 +9,8 @@ import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import { type RpcAnswer, readRpc, untilAnswered } from './mcp-rpc.ts';
-import { followTask, isTaskOnly, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
+import { followTask, isTaskOnly, pauseOf, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
+import { WHOLE_TOTAL_MS } from './outbound-request.ts';
 import { isHeaderValue } from './request-check.ts';
 import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
 import { unreachable } from './unreachable.ts';
@@ -37,8 +38,13 @@ export type McpTarget = {
   headersOf?: (method: string) => Readonly<Record<string, string>>;
   /** The session of an earlier call with the same credential and agent, to be resumed. */
   session: McpSession | undefined;
-  /** Milliseconds of all requests together; 120,000 unless told. */
+  /** Milliseconds of all requests together; WHOLE_TOTAL_MS unless told. */
   timeoutMs?: number;
+  /**
+   * Milliseconds for which a tool call may be silent, and, where that is more than `timeoutMs`, which it may take with the requests before it; as
+   * long as it may take unless told: tools say nothing until they have done their work.
+   */
+  idleMs?: number | undefined;
 };
 
 export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
@@ -62,8 +68,6 @@ export type McpClient = {
 const STATELESS = '2026-07-28';
 const NEWEST_HANDSHAKE = '2025-11-25';
 const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
-/** Timeout of all requests of one call together. */
-const CALL_TIMEOUT_MS = 120_000;
 /** To ask a server to cancel a task, when the time of the call may be over. */
 const CANCEL_TIMEOUT_MS = 2_000;
 const MOST_SESSION_CHARACTERS = 1_024;
@@ -84,7 +88,8 @@ type Greeting = {
 /** `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
   const clientInfo = { name: 'agent-broker', version };
-  const until = performance.now() + (target.timeoutMs ?? CALL_TIMEOUT_MS);
+  const begunAt = performance.now();
+  let until = begunAt + (target.timeoutMs ?? WHOLE_TOTAL_MS);
   let { session } = target;
 
   const post = async (
@@ -111,6 +116,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       // What tells a server to stop is sent for a call that was stopped, too.
       ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease }),
       totalTimeoutMs: left,
+      ...(message.method === 'tools/call' && { idleTimeoutMs: target.idleMs ?? left }),
       ...(id !== undefined && { enough: untilAnswered() }),
     });
     if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '', takesTasks);
@@ -186,6 +192,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     call: async ({ name, inputSchema, execution }, args, meta) => {
       if (session === undefined) return unreachable('not_mcp', false, 'not_listed');
       const how = session;
+      until = Math.max(until, begunAt + (target.idleMs ?? 0));
       const headers = parameterHeaders(inputSchema, args);
       const params = { name, arguments: args };
       const asTask = how.era === 'handshake' && how.tasks && isTaskOnly(execution);
@@ -208,20 +215,6 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       });
     },
   };
-}
-
-/** Ends after so many milliseconds, or when the call is stopped. */
-function pauseOf(ms: number, lease: CallLease | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    if (lease?.stopped) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      forget?.();
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    const forget = lease?.whenStopped(end);
-  });
 }
 
 /** Whether the response may be due to the protocol, so that the other one is worth a try. */

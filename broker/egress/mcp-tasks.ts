@@ -5,6 +5,7 @@
 import { objectMembers } from '../../json/member-texts.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
+import type { CallLease } from './call-budget.ts';
 import type { RpcAnswer } from './mcp-rpc.ts';
 import { type UnreachableCode, unreachable } from './unreachable.ts';
 
@@ -45,6 +46,20 @@ export type TaskRequests = {
   /** Milliseconds that the call may still take. */
   left(): number;
 };
+
+/** Ends after so many milliseconds, or when the call is stopped. */
+export function pauseOf(ms: number, lease: CallLease | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (lease?.stopped) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      forget?.();
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    const forget = lease?.whenStopped(end);
+  });
+}
 
 /** Whether a server says that it did nothing, because it makes this call as a task alone. */
 export function wantsTasks(answer: RpcAnswer): boolean {

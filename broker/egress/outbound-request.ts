@@ -25,6 +25,10 @@ export type OutboundRequest = RequestHead & {
   enough?: Enough;
 } & Partial<ExchangeLimits>;
 
+/** How long an answer that is kept whole may be silent, and take in all, unless told. */
+export const WHOLE_IDLE_MS = 30_000;
+export const WHOLE_TOTAL_MS = 120_000;
+
 /** How long a streamed answer may be silent unless told. */
 export const STREAM_IDLE_MS = 60_000;
 

@@ -11,7 +11,7 @@ export type ConnectionFacts = {
   credential: Uint8Array | null;
   /** What the upstream granted; null when it does not say. */
   upstreamScopes: readonly string[] | null;
-  /** How long a streamed answer may be silent; null: as long as any. */
+  /** How long an answer may be silent; null: as long as its platform says, or any may. */
   idleMs: number | null;
   /** With a person's tokens: the row that holds them, of which the credential, its status and scopes are then. */
   personTokens?: string;

@@ -23,8 +23,10 @@ import { refusalReply } from './route-steps.ts';
 
 /** Stands for the body, so that the adapter neither reads nor writes it again: it was read by readMcpBody. */
 const READ_ELSEWHERE = null;
-/** Longer than any tool waits. A stream of news is opened again by its client. */
+/** A stream of news is opened again by its client. */
 const MAX_REQUEST_MS = 120_000;
+/** Longer than a tool waits for a person and then for a platform, which may take 600 s where its connection says so. */
+const MAX_CALL_MS = 720_000;
 /** For the last words of a stream that ends in good order. */
 const GOODBYE_MS = 2_000;
 
@@ -40,13 +42,23 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   const { log } = context.services.broker;
   const onerror = (error: Error) => log.debug({ err: error }, 'MCP request refused');
   const gone = new AbortController();
-  const served = serve(context, response, gone.signal, onerror);
-  const answer = toNodeHandler(served, { onerror });
-  const ending = setTimeout(() => void served.close(), MAX_REQUEST_MS);
-  const over = setTimeout(() => response.destroy(), MAX_REQUEST_MS + GOODBYE_MS);
-  response.once('close', () => {
+  let ending: NodeJS.Timeout | undefined;
+  let over: NodeJS.Timeout | undefined;
+  const clear = () => {
     clearTimeout(ending);
     clearTimeout(over);
+  };
+  const endAfter = (ms: number) => {
+    clear();
+    if (response.closed) return;
+    ending = setTimeout(() => void served.close(), ms);
+    over = setTimeout(() => response.destroy(), ms + GOODBYE_MS);
+  };
+  const served = serve(context, response, gone.signal, { onerror, endAfter });
+  const answer = toNodeHandler(served, { onerror });
+  endAfter(MAX_REQUEST_MS);
+  response.once('close', () => {
+    clear();
     gone.abort(new Error('the client has disconnected'));
     void served.close();
   });
@@ -54,7 +66,12 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
 }
 
 /** The SDK's handler of one request, behind what the token was asked for. `close` ends what is under way, without an answer. */
-function serve(context: McpContext, response: ServerResponse, gone: AbortSignal, onerror: (error: Error) => void) {
+function serve(
+  context: McpContext,
+  response: ServerResponse,
+  gone: AbortSignal,
+  { onerror, endAfter }: { onerror: (error: Error) => void; endAfter: (ms: number) => void },
+) {
   const { services, who, request } = context;
   const session = sessionOf(request.headers);
   const client = brokerPort(context, gone);
@@ -88,6 +105,7 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
     const refused = await insufficientScope(services, who, messages);
     if (refused) return refused;
     const requests = messages.filter(isRequest);
+    if (requests.some(({ method }) => method === 'tools/call')) endAfter(MAX_CALL_MS);
     if (session) {
       await cancelRequests(services, who, session, messages, gone);
       whenCancelled(services, who, session, requests, gone, close);

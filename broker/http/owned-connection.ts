@@ -64,7 +64,7 @@ export const Connection = z
       .array(z.string())
       .describe('scopes of the platform that need more than it granted: calls with them are answered needs_consent'),
     idle_seconds: IdleSeconds.nullable().describe(
-      'how long a streamed answer may be silent; null: as long as the platform says, or 60 seconds',
+      'how long an answer may be silent; null: as long as the platform says, or any answer may be',
     ),
     wait_seconds: WaitSeconds.nullable().describe(
       'how long a request on /proxy waits for a person if it does not say; null: 25 seconds',

@@ -49,7 +49,7 @@ export const TRANSFER_FIELDS = {
     .max(600)
     .optional()
     .describe(
-      'How many seconds a streamed answer, and that of an approved call of the raw door, may be silent before it is cut, unless the connection says otherwise; 60 unless said here. Models think for minutes before they answer.',
+      'How many seconds an answer may be silent before it is cut, unless the connection says otherwise; unless said here, 60 of a stream, 30 of an answer to POST /v1/actions, and 120 of a tool of an MCP server. Models think for minutes before they answer.',
     ),
   failed_if: z
     .strictObject({

@@ -104,6 +104,8 @@ export type PendingActions = {
 
 export type AgentClient = ReturnType<typeof agentClient>;
 
+/** Longer than a platform may take at most: 600 s where its connection says so (docs/governance.md, connections). */
+const CALL_TIMEOUT_MS = 660_000;
 /** Limit of the broker's long polls. */
 const MOST_WAIT_SECONDS = 50;
 
@@ -145,6 +147,7 @@ export function agentClient(send: Send) {
           ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
           ...(traceparent !== undefined && { traceparent }),
         },
+        timeoutMs: CALL_TIMEOUT_MS,
         ...(signal && { signal }),
       });
       return outcomeOf(action, asked instanceof BrokerError ? asked : asked.reply);

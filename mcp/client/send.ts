@@ -7,6 +7,8 @@ export type BrokerRequest = {
   headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   body?: unknown;
+  /** How long nothing may come before it is given up, in milliseconds, where that is longer than for other requests. */
+  timeoutMs?: number;
   /** Aborting stops waiting for the response; the request may still be executed. */
   signal?: AbortSignal;
 };

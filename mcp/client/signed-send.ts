@@ -18,7 +18,7 @@ type Options = {
   idleMs?: number;
 };
 
-/** Longer than a platform's timeout of 120 s, and long polls of 50 s. */
+/** Longer than long polls of 50 s, and what else the broker asks others for. Governed calls may take longer. */
 const TIMEOUT_MS = 150_000;
 /**
  * Shorter than proxies and balancers keep it (AWS 60 s, nginx 75 s), which say nothing of it. Of a connection that ended while this machine was
@@ -42,7 +42,7 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
   // The timeout of an agent ends connections that are free; those of a request have its own.
   const agent = new Agent({ keepAlive: true, timeout: idleMs, ...environmentProxy() });
 
-  const exchange = ({ method, path, headers: own = {}, body, signal }: BrokerRequest): Promise<BrokerReply> =>
+  const exchange = ({ method, path, headers: own = {}, body, signal, ...asked }: BrokerRequest): Promise<BrokerReply> =>
     new Promise((resolve, reject) => {
       const text = body === undefined ? undefined : JSON.stringify(body);
       const sent = {
@@ -56,7 +56,7 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
         agent,
         method,
         headers: sent,
-        timeout: timeoutMs,
+        timeout: asked.timeoutMs ?? timeoutMs,
         ...(signal && { signal }),
       });
       request.on('response', (response) => readAll(response).then(resolve, reject));

@@ -12,6 +12,7 @@ import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
 import { readState } from './request-state.ts';
 import type { ToolHost } from './tool-host.ts';
+import { withNews } from './waiting.ts';
 import { isFinal, writeOnce } from './write-once.ts';
 import type { Written } from './written.ts';
 
@@ -42,9 +43,11 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, asked: 
   const isWrite = action.method !== 'GET';
   const { traceparent } = request;
   const make = async (): Promise<Written> => {
-    const made = isWrite
-      ? await write(host, action, { hash, endsAt, traceparent })
-      : await read(host, action, { hash, signal: request.signal, traceparent });
+    const made = await withNews(request, 'The platform has not answered yet.', () =>
+      isWrite
+        ? write(host, action, { hash, endsAt, traceparent })
+        : read(host, action, { hash, signal: request.signal, traceparent }),
+    );
     request.signal.throwIfAborted();
     return made;
   };

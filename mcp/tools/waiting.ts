@@ -30,10 +30,8 @@ export async function waitFor<T>(
   isSettled: (value: T) => boolean,
   { request, endsAt, news, newsEveryMs = NEWS_EVERY_MS, pauseMs = LEAST_PAUSE_MS }: Waiting,
 ): Promise<Answer<T>> {
-  const startedAt = Date.now();
-  const tell = () => void request.progress(news, Math.round((Date.now() - startedAt) / 1000)).catch(() => {});
-  tell();
-  const timer = setInterval(tell, newsEveryMs);
+  const told = telling(request, news, newsEveryMs);
+  told.now();
   try {
     for (;;) {
       const left = endsAt - Date.now();
@@ -45,8 +43,25 @@ export async function waitFor<T>(
       await sleep(found.ok ? pauseMs : PAUSE_MS, undefined, { signal: request.signal });
     }
   } finally {
-    clearInterval(timer);
+    told.stop();
   }
+}
+
+/** Does the work of a request, with a progress notification every ten seconds, by which clients and proxies know that it goes on. */
+export async function withNews<T>(request: ToolRequest, news: string, work: () => Promise<T>): Promise<T> {
+  const told = telling(request, news, NEWS_EVERY_MS);
+  try {
+    return await work();
+  } finally {
+    told.stop();
+  }
+}
+
+function telling(request: ToolRequest, news: string, everyMs: number): { now(): void; stop(): void } {
+  const startedAt = Date.now();
+  const now = () => void request.progress(news, Math.round((Date.now() - startedAt) / 1000)).catch(() => {});
+  const timer = setInterval(now, everyMs);
+  return { now, stop: () => clearInterval(timer) };
 }
 
 const PASSING = new Set(['unreachable', 'unexpected_answer', 'store_unavailable', 'internal_error', 'rate_limited']);

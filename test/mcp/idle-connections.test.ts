@@ -4,8 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { agentClient } from '../../mcp/client/agent-client.ts';
+import type { BrokerRequest } from '../../mcp/client/send.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
 import { afterFile } from '../world/after-file.ts';
+import { patience } from '../world/patience.ts';
 
 test('one that is not used is ended, one with an open request is not', async () => {
   let connections = 0;
@@ -32,4 +35,34 @@ test('one that is not used is ended, one with an open request is not', async () 
   await expect.poll(() => ended).toBe(1);
   expect(await get('/')).toBe(200);
   expect(connections).toBe(2);
+});
+
+test('a request has its own time where it says one', async () => {
+  const server = createServer(async (_request, response) => {
+    await wait(600);
+    response.end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const send = signedSend({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, timeoutMs: 100 });
+  await expect(send({ method: 'GET', path: '/' })).rejects.toThrow('does not answer (timeout)');
+  expect((await send({ method: 'GET', path: '/', timeoutMs: patience(20_000) })).status).toBe(200);
+});
+
+test('a governed call has longer than a platform may take, and nothing else of an agent has', async () => {
+  const asked: BrokerRequest[] = [];
+  const client = agentClient(async (request) => {
+    asked.push(request);
+    return { status: 200, headers: new Headers(), text: '{"data":{"version":"1"}}' };
+  });
+  await client.call({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' });
+  await client.permissions();
+  expect(asked.map(({ path, timeoutMs }) => [path, timeoutMs])).toEqual([
+    ['/v1/actions', 660_000],
+    ['/v1/agent/permissions', undefined],
+  ]);
 });

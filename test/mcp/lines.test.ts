@@ -1,6 +1,6 @@
 /** The lines that clients write, however they are cut into chunks; and which calls are the same call. */
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { Action, Caller } from '../../mcp/client/action.ts';
 import { parseExactJson } from '../../mcp/client/exact-json.ts';
@@ -11,7 +11,7 @@ import { describePermissions } from '../../mcp/tools/describe.ts';
 import type { ToolRequest } from '../../mcp/tools/peer.ts';
 import { personKeyAsNamed } from '../../mcp/tools/person-key.ts';
 import { hashOf, repeatsInMemory } from '../../mcp/tools/repeats.ts';
-import { waitFor } from '../../mcp/tools/waiting.ts';
+import { waitFor, withNews } from '../../mcp/tools/waiting.ts';
 
 /** What a reader makes of these chunks. */
 function linesOf(chunks: readonly Buffer[], most: number): Line[] {
@@ -199,6 +199,29 @@ test('whoever waits is told how it goes, at once and again and again, with more 
   expect(await waitFor(poll, (value) => value === 2, given)).toEqual({ ok: true, value: 2 });
   expect(told[0]).toEqual(['wait', 0]);
   expect(told.length).toBeGreaterThanOrEqual(3);
+});
+
+test('while a platform is asked, whoever waits is told every ten seconds', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const told: [string, number][] = [];
+  const request: ToolRequest = {
+    takesTasks: false,
+    opensLinks: 'no',
+    signal: new AbortController().signal,
+    progress: async (message, seconds) => void told.push([message, seconds]),
+  };
+  const answered = Promise.withResolvers<number>();
+  const asking = withNews(request, 'not yet', () => answered.promise);
+  await vi.advanceTimersByTimeAsync(9_000);
+  expect(told).toEqual([]);
+  await vi.advanceTimersByTimeAsync(21_500);
+  const thrice = [10, 20, 30].map((seconds) => ['not yet', seconds]);
+  expect(told).toEqual(thrice);
+  answered.resolve(1);
+  expect(await asking).toBe(1);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(told).toEqual(thrice);
 });
 
 test('an answer that is too large for a model is cut at a whole character, and says how large it was', () => {

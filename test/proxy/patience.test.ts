@@ -136,6 +136,39 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     send.mockRestore();
   });
 
+  test('the answer to POST /v1/actions is cut as soon, too', async () => {
+    thinksFor(2_300);
+    await setOf('demo-main', { idle_seconds: 1 });
+    const call = (platform: string) => agent.act({ platform, endpoint: '/items', method: 'GET', scope: 'demo:read' });
+    const [cut, hasty, whole] = await Promise.all(['demo', 'hasty', 'patient'].map(call));
+    world.upstream.answer = undefined;
+    await setOf('demo-main', { idle_seconds: null });
+    expect([cut?.status, cut?.body.code, hasty?.status, hasty?.body.code]).toEqual([502, 'timeout', 502, 'timeout']);
+    expect(whole?.body.data, whole?.text).toEqual({ thought: true });
+    await world.forgive();
+  });
+
+  test.each([
+    ['openai', { idleTimeoutMs: 600_000, totalTimeoutMs: 600_000 }],
+    ['hasty', { idleTimeoutMs: 1_000, totalTimeoutMs: 120_000 }],
+    // What says nothing has the limits of any call.
+    ['patient', { idleTimeoutMs: undefined, totalTimeoutMs: undefined }],
+  ])('a call of %s by POST /v1/actions has the limits %j', async (platform, limits) => {
+    const scope = platform === 'openai' ? 'openai:inference.run' : 'demo:write';
+    const endpoint = platform === 'openai' ? '/chat/completions' : '/items';
+    const asking = await organisation.agent({
+      rules: [{ effect: 'allow' }],
+      grants: { [platform]: { ...(platform === 'openai' && { scopeList: [scope] }) } },
+    });
+    const send = vi.spyOn(world.running.broker.outbound, 'send');
+    const data = { model: 'x', messages: [] };
+    const answer = await asking.act({ platform, endpoint, method: 'POST', scope, data });
+    const [[request] = []] = send.mock.calls;
+    send.mockRestore();
+    expect(answer.status, answer.text).toBe(200);
+    expect([request?.idleTimeoutMs, request?.totalTimeoutMs]).toEqual([limits.idleTimeoutMs, limits.totalTimeoutMs]);
+  });
+
   test('a held request waits wait_seconds, unless it says itself', async () => {
     await set({ wait_seconds: 0 });
     const begun = performance.now();

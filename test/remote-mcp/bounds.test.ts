@@ -107,6 +107,21 @@ describe.each(ONE_STORE)(`a request of a remote client on %s${postgresNote}`, (s
     });
   });
 
+  test('a tool call may be open for as long as a person and a platform may take, any other request for two minutes', async () => {
+    const { post } = await connected();
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    onTestFinished(restore);
+    const listed = await post({ ...message('tools/list'), id: 1 });
+    await listed.text();
+    const minutes = (ms: number | undefined) => ms === 120_000 || ms === 720_000;
+    const taken = () => timers.mock.calls.map(([, ms]) => ms).filter(minutes);
+    expect([listed.status, taken()]).toEqual([200, [120_000]]);
+    const read = { platform: 'demo', endpoint: '/items', scope: 'demo:read' };
+    const called = await post({ ...message('tools/call', { name: 'read_platform', arguments: read }), id: 2 });
+    expect([called.status, await called.text()]).toEqual([200, expect.stringContaining('"status":"answered"')]);
+    expect(taken()).toEqual([120_000, 120_000, 720_000]);
+  });
+
   describe('that is a list of messages', () => {
     test('is refused as the SDK does when it is longer than it may be, before anything looks at its messages', async () => {
       const { post } = await connected();

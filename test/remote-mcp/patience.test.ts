@@ -36,8 +36,28 @@ test('for 50 seconds, with the link every 10; then the id, and check_approval wa
     ['stateless', (params, options) => stateless.callTool(params, options), desk.held()],
   ];
 
-  await Promise.all(
-    clients.map(async ([name, call, args]) => {
+  // Beside them, a platform that takes its time.
+  const works = Promise.withResolvers<void>();
+  world.upstream.answer = async ({ url }, response) => {
+    if (url?.endsWith('/items/slow')) await works.promise;
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end('{"slow":true}');
+  };
+  const slow = (async () => {
+    const told: unknown[] = [];
+    const onprogress = ({ progress, message }: Json) => {
+      told.push([Math.round(progress), message]);
+      works.resolve();
+    };
+    const read = { platform: 'demo', endpoint: '/items/slow', scope: 'demo:read' };
+    const { structuredContent } = await stateless.callTool({ name: 'read_platform', arguments: read }, { onprogress });
+    expect(structuredContent).toMatchObject({ status: 'answered', data: { slow: true } });
+    expect(told).toEqual([[10, 'The platform has not answered yet.']]);
+  })();
+
+  await Promise.all([
+    slow,
+    ...clients.map(async ([name, call, args]) => {
       const told: { progress: number; message: string }[] = [];
       const began = performance.now();
       // No word of a timeout: what the SDKs do by themselves has to be enough.
@@ -59,6 +79,6 @@ test('for 50 seconds, with the link every 10; then the id, and check_approval wa
       expect((await checking).structuredContent).toMatchObject({ status: 'answered', approval_id: id });
       expect(desk.sentFor(args)).toBe(1);
     }),
-  );
+  ]);
   for (const client of [first, handshake, stateless]) await client.close();
 }, 270_000);

@@ -80,7 +80,7 @@ export function Patience({ connection: { id, label, idle_seconds, wait_seconds, 
     <div class="field">
       <label for="${field}-idle">How long an answer may be silent (seconds)</label>
       <input id="${field}-idle" data-setting="idle" type="number" min="1" max="600" step="1" placeholder="as the platform says" aria-describedby="${field}-idle-hint" value=${idle} onInput=${valueTo(setIdle)} />
-      <p class="hint" id="${field}-idle-hint">Of a streamed answer; models that think for long need more. Empty: as the platform says, or 60.</p>
+      <p class="hint" id="${field}-idle-hint">Models that think for long, and tools that work for long, need more. Empty: as the platform says, or 60 of a stream, 30 of another answer, 120 of a tool.</p>
     </div>
     <div class="field">
       <label for="${field}-wait">How long a request waits for a person (seconds)</label>

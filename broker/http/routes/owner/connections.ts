@@ -103,7 +103,7 @@ export const changeConnection = route({
     .strictObject({
       idle_seconds: IdleSeconds.nullable()
         .optional()
-        .describe('null: as the platform says, or 60 seconds; left out, it stays'),
+        .describe('null: as the platform says, or as any answer may be; left out, it stays'),
       wait_seconds: WaitSeconds.nullable().optional().describe('null: 25 seconds; left out, it stays'),
     })
     .refine((body) => Object.keys(body).length > 0, 'names nothing to change'),

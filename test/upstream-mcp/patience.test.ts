@@ -1,0 +1,98 @@
+/** How long a tool of an MCP server may take, which says nothing until it has done its work. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { connected, SEARCH } from './connected.ts';
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+/** How many milliseconds each request of this method is worked on without a word. */
+let works: Record<string, number>;
+beforeAll(async () => {
+  world = await startWorld();
+  world.upstream.answer = async (_request, response, body) => {
+    const { id, method } = JSON.parse(body);
+    await sleep(works[method] ?? 0);
+    const tool = { name: 'search_issues', inputSchema: { type: 'object' } };
+    const result = method === 'tools/list' ? { tools: [tool] } : { content: [], n: 1 };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  };
+  ({ organisation, agent } = await connected(world, { url: `${world.upstream.url}/mcp` }));
+});
+beforeEach(() => {
+  works = {};
+});
+
+const setIdle = async (idle_seconds: number | null) => {
+  const { body } = await organisation.ask('GET', '/owner/connections');
+  const path = `/owner/connections/${body.connections[0].id}/settings`;
+  const answer = await organisation.ask('POST', path, { idle_seconds });
+  expect(answer.status, answer.text).toBe(200);
+};
+
+test('a tool may be silent for longer than any other answer', async () => {
+  const outbound = makeOutbound({ allowPrivate: [world.upstream.address], idleTimeoutMs: 150, totalTimeoutMs: 60_000 });
+  afterFile(() => outbound.close());
+  const target = {
+    platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' as const } },
+    credential: new Secret('not-a-secret-at-all'),
+    clock: Date.now,
+    connectionKey: 'a',
+    headers: {},
+    session: undefined,
+  };
+  const client = makeMcpClient(outbound, target, '1');
+  expect(await client.list()).toMatchObject({ kind: 'result' });
+  works = { 'tools/call': 1_000 };
+  expect(await client.call({ name: 'search_issues' }, {}, () => ({}))).toMatchObject({ kind: 'result' });
+  works = { 'tools/list': 1_000 };
+  expect(await client.list()).toMatchObject({ kind: 'unreachable', code: 'timeout' });
+});
+
+test.each([
+  ['nothing', null, 120_000, 120_000],
+  ['ten minutes', 600, 600_000, 600_000],
+  ['half a minute', 30, 30_000, 120_000],
+])('where the connection says %s, a tool has as long, and the list as long as any', async (_, seconds, idle, total) => {
+  await setIdle(seconds);
+  const send = vi.spyOn(world.running.broker.outbound, 'send');
+  const answer = await agent.act(SEARCH);
+  const sent = send.mock.calls.map(([request]) => request);
+  send.mockRestore();
+  await setIdle(null);
+  expect(answer.status, answer.text).toBe(200);
+  const limitsOf = (method: string) => {
+    const request = sent.find(({ body }) => String(body).includes(`"${method}"`));
+    // What is left of a time that began a moment before.
+    const near = (ms: number | undefined) => ms && Math.ceil(ms / 30_000) * 30_000;
+    return [near(request?.idleTimeoutMs), near(request?.totalTimeoutMs)];
+  };
+  expect(limitsOf('tools/list')).toEqual([undefined, 120_000]);
+  expect(limitsOf('tools/call')).toEqual([idle, total]);
+});
+
+test('where the connection says nothing, its platform does', async () => {
+  const server = { url: `${world.upstream.url}/mcp` };
+  const { agent: other } = await connected(world, server, { idle_seconds: 1 });
+  works = { 'tools/call': 2_300 };
+  const answer = await other.act(SEARCH);
+  expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, 'timeout', 'unknown']);
+});
+
+test('a tool that is silent for longer than the connection says is cut, with an unknown outcome on record', async () => {
+  await setIdle(1);
+  works = { 'tools/call': 2_300 };
+  const answer = await agent.act(SEARCH);
+  await setIdle(null);
+  expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, 'timeout', 'unknown']);
+  const { row } = await evidenceOf(world, agent, answer.body.audit_id);
+  expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+});
