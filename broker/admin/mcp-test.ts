@@ -4,7 +4,8 @@ import { readBuild } from '../build.ts';
 import { restPlatform } from '../calls/forward.ts';
 import { listAll } from '../calls/mcp-list.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { type McpAnswer, makeMcpClient } from '../egress/mcp-client.ts';
+import { makeMcpClient } from '../egress/mcp-client.ts';
+import type { McpAnswer } from '../egress/mcp-protocol.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 
 const { version } = readBuild();

@@ -1,5 +1,5 @@
 /** How each MCP server is spoken to, as found out: in this process, for one credential and one agent. */
-import type { McpSession } from '../egress/mcp-client.ts';
+import type { McpSession } from '../egress/mcp-protocol.ts';
 import { type RecentlyUsed, recentlyUsed } from '../runtime/recently-used.ts';
 import type { Credential } from './credentials.ts';
 

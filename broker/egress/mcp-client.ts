@@ -5,21 +5,25 @@
  */
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
+import type { Answer } from './buffered-exchange.ts';
 import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
-import { type RpcAnswer, readRpc, untilAnswered } from './mcp-rpc.ts';
+import {
+  isInconsistentRefusal,
+  type McpAnswer,
+  type McpSession,
+  mayNeedOtherProtocol,
+  NEWEST_HANDSHAKE,
+  STATELESS,
+  sessionOf,
+} from './mcp-protocol.ts';
+import { resumeStream } from './mcp-resume.ts';
+import { type RpcAnswer, readRpc, type StreamPlace, untilAnswered } from './mcp-rpc.ts';
 import { followTask, isTaskOnly, pauseOf, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
 import { WHOLE_TOTAL_MS } from './outbound-request.ts';
-import { isHeaderValue } from './request-check.ts';
 import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
 import { unreachable } from './unreachable.ts';
-
-/** The negotiated protocol: stateless, or a handshake with its version and session id. */
-export type McpSession =
-  | { era: 'stateless' }
-  /** `tasks`: whether it takes tool calls as tasks (2025-11-25). */
-  | { era: 'handshake'; version: string; id: string | undefined; tasks: boolean };
 
 export type McpTarget = {
   /** Its base URL is the server's complete address. */
@@ -47,8 +51,6 @@ export type McpTarget = {
   idleMs?: number | undefined;
 };
 
-export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
-
 export type McpClient = {
   /** A page of `tools/list`; the first one negotiates the protocol. */
   list(cursor?: string): Promise<McpAnswer>;
@@ -65,25 +67,15 @@ export type McpClient = {
   session(): McpSession | undefined;
 };
 
-const STATELESS = '2026-07-28';
-const NEWEST_HANDSHAKE = '2025-11-25';
-const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
+/** What is answered when a tool has done its work. */
+const TAKE_LONG: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** To ask a server to cancel a task, when the time of the call may be over. */
 const CANCEL_TIMEOUT_MS = 2_000;
-const MOST_SESSION_CHARACTERS = 1_024;
-/** Characters of the answer to `initialize`, with the server's instructions. */
-const MOST_GREETING = 256 * 1024;
-/** Statuses about the caller or temporary conditions, which say nothing about the supported protocol. */
-const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
-
-/** Whether a task may be handed out in place of a result, and for how long the response is waited for: as long as the call may take, unless told. */
-type Patience = { takesTasks?: boolean; withinMs?: number };
-
-/** Of the result of `initialize`, what is read. */
-type Greeting = {
-  protocolVersion?: unknown;
-  capabilities?: { tasks?: { requests?: { tools?: { call?: unknown } } } };
-};
+/**
+ * Whether a task may be handed out in place of a result; for how long the response is waited for: as long as the call may take, unless told; and where
+ * is written how far its stream came.
+ */
+type Patience = { takesTasks?: boolean; withinMs?: number; place?: StreamPlace };
 
 /** `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
@@ -92,38 +84,77 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   let until = begunAt + (target.timeoutMs ?? WHOLE_TOTAL_MS);
   let { session } = target;
 
-  const post = async (
-    message: JsonObject & { id?: string; method: string },
+  /** `rpc`: the JSON-RPC method that it is about. */
+  const send = async (
+    call: { method: 'POST'; body: JsonObject } | { method: 'GET' },
+    rpc: string,
     headers: Record<string, string>,
-    { takesTasks = false, withinMs }: Patience = {},
-  ): Promise<McpAnswer> => {
+    { withinMs, place, expectsAnswer }: Patience & { expectsAnswer: boolean },
+  ): Promise<Answer | Extract<BuiltRequest, { ok: false }>> => {
     const left = withinMs ?? until - performance.now();
     if (left <= 0) return unreachable('timeout', false, 'total');
-    const own = { accept: 'application/json, text/event-stream', 'accept-encoding': 'identity', ...headers };
-    const call = { method: 'POST', endpoint: { path: '/', query: '' }, body: message } as const;
     const built = await buildRequest(
       target.platform,
-      { ...call, headers: { ...target.headers, ...target.headersOf?.(message.method), ...own } },
+      {
+        body: undefined,
+        ...call,
+        endpoint: { path: '/', query: '' },
+        headers: { ...target.headers, ...target.headersOf?.(rpc), 'accept-encoding': 'identity', ...headers },
+      },
       target.credential,
       target.clock(),
     );
     if (!built.ok) return built;
-    const { id } = message;
-    const answer = await outbound.send({
+    return await outbound.send({
       ...built.request,
       connectionKey: target.connectionKey,
       ...(target.family !== undefined && { family: target.family }),
       // What tells a server to stop is sent for a call that was stopped, too.
       ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease }),
       totalTimeoutMs: left,
-      ...(message.method === 'tools/call' && { idleTimeoutMs: target.idleMs ?? left }),
-      ...(id !== undefined && { enough: untilAnswered() }),
+      ...((TAKE_LONG.has(rpc) || call.method === 'GET') && { idleTimeoutMs: target.idleMs ?? left }),
+      ...(expectsAnswer && { enough: untilAnswered(place) }),
     });
-    if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '', takesTasks);
+  };
+
+  const post = async (
+    message: JsonObject & { id?: string; method: string },
+    headers: Record<string, string>,
+    patience: Patience = {},
+  ): Promise<McpAnswer> => {
+    const { id } = message;
+    const accept = 'application/json, text/event-stream';
+    const asked = { ...patience, expectsAnswer: id !== undefined };
+    const answer = await send({ method: 'POST', body: message }, message.method, { accept, ...headers }, asked);
+    if (!('kind' in answer)) return answer;
+    if (id !== undefined || answer.kind === 'unreachable')
+      return await readRpc(answer, id ?? '', patience.takesTasks === true);
     return { kind: 'http', received: answer };
   };
 
-  const request = (
+  const waiting = {
+    pause: (ms: number) => pauseOf(ms, target.lease),
+    left: () => until - performance.now(),
+  };
+
+  /** Sends a request; of a tool's call a stream that ends before the answer is resumed. `session`: headers of any request of the session. */
+  const postToEnd = async (
+    message: JsonObject & { id: string; method: string },
+    session: Record<string, string>,
+    { headers = {}, ...patience }: { headers?: Record<string, string> } & Patience,
+  ): Promise<McpAnswer> => {
+    const place: StreamPlace = {};
+    const first = await post(message, { ...session, ...headers }, { ...patience, place });
+    if (!TAKE_LONG.has(message.method) || !('kind' in first)) return first;
+    const resume = async (lastEventId: string): Promise<RpcAnswer> => {
+      const own = { accept: 'text/event-stream', ...session, 'last-event-id': lastEventId };
+      const answer = await send({ method: 'GET' }, 'resume', own, { place, expectsAnswer: true });
+      return 'kind' in answer ? await readRpc(answer, message.id) : unreachable('bad_request', true, 'resume');
+    };
+    return await resumeStream(first, place, { resume, ...waiting });
+  };
+
+  const request = async (
     how: McpSession,
     method: string,
     params: JsonObject,
@@ -134,7 +165,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const withMeta = Object.keys(meta).length > 0 ? { ...params, _meta: meta } : params;
       const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
       const own = { 'mcp-protocol-version': how.version, ...sessionId };
-      return post({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
+      return await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
     }
     const envelope = {
       ...meta,
@@ -146,23 +177,21 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     };
     const named = params.name ?? params.taskId;
     const name = typeof named === 'string' ? { 'mcp-name': mirrored(named) } : {};
-    const own = { 'mcp-protocol-version': STATELESS, 'mcp-method': method, ...name, ...headers };
-    return post({ jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } }, own, patience);
+    const message = { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } };
+    return await postToEnd(
+      message,
+      { 'mcp-protocol-version': STATELESS },
+      { ...patience, headers: { 'mcp-method': method, ...name, ...headers } },
+    );
   };
 
   const initialize = async (): Promise<McpSession | McpAnswer> => {
     const params = { protocolVersion: NEWEST_HANDSHAKE, capabilities: {}, clientInfo };
     const answer = await post({ jsonrpc: '2.0', id: crypto.randomUUID(), method: 'initialize', params }, {});
     if (!('kind' in answer) || answer.kind !== 'result') return answer;
-    if (answer.text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
-    const { protocolVersion, capabilities } = JSON.parse(answer.text) as Greeting;
-    if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))
-      return unreachable('not_mcp', true, 'protocol_version');
-    const id = answer.received.headers['mcp-session-id'];
-    if (id !== undefined && !isSessionId(id)) return unreachable('not_mcp', true, 'session');
-    const tasks = protocolVersion === NEWEST_HANDSHAKE && capabilities?.tasks?.requests?.tools?.call !== undefined;
-    const how: McpSession = { era: 'handshake', version: protocolVersion, id, tasks };
-    const headers = { 'mcp-protocol-version': protocolVersion, ...(id && { 'mcp-session-id': id }) };
+    const how = sessionOf(answer);
+    if ('kind' in how) return how;
+    const headers = { 'mcp-protocol-version': how.version, ...(how.id && { 'mcp-session-id': how.id }) };
     const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
     return 'kind' in notified && notified.kind === 'http' && notified.received.status < 300 ? how : notified;
   };
@@ -210,28 +239,8 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
           const said = await request(how, method, { taskId }, { takesTasks: true, ...withinMs });
           return 'kind' in said ? said : unreachable('bad_request', true, 'task');
         },
-        pause: (ms) => pauseOf(ms, target.lease),
-        left: () => until - performance.now(),
+        ...waiting,
       });
     },
   };
-}
-
-/** Whether the response may be due to the protocol, so that the other one is worth a try. */
-function mayNeedOtherProtocol(answer: McpAnswer): boolean {
-  if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
-  const { status } = answer.received;
-  return status < 500 && !NOT_ABOUT_PROTOCOL.has(status);
-}
-
-/** `-32022` (unsupported revision) whose `data.supported` lists the very revision that was used. */
-function isInconsistentRefusal(answer: McpAnswer): boolean {
-  if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;
-  if (answer.text.length > MOST_GREETING) return false;
-  const { data } = JSON.parse(answer.text) as { data?: { supported?: unknown } };
-  return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
-}
-
-function isSessionId(text: string | string[]): text is string {
-  return typeof text === 'string' && text !== '' && text.length <= MOST_SESSION_CHARACTERS && isHeaderValue(text);
 }

@@ -9,6 +9,7 @@ import { JsonTokens } from '../../json/tokens.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
+import { isHeaderValue } from './request-check.ts';
 import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
 
 type Received = Extract<Answer, { kind: 'answer' }>;
@@ -21,6 +22,12 @@ export type RpcAnswer =
   /** No JSON-RPC: the HTTP status says why. */
   | { kind: 'http'; received: Received }
   | Unreachable;
+
+/** How far a stream was read: the id of its last event, and after how long the server wants to be asked again. Written as events come. */
+export type StreamPlace = { lastEventId?: string | undefined; retryMs?: number | undefined };
+
+/** The cause of a stream, or a list of messages, that ended without the answer. */
+export const NO_ANSWER = 'no_answer';
 
 /** Progress and log notifications come before a response; a server that sends more will not respond. */
 const MOST_MESSAGES = 1_000;
@@ -54,15 +61,19 @@ export function* readingRpc(answer: Answer, id: string, takesTasks = false): Gen
 
 /**
  * Stops reading a stream at the first message that is not a notification: the response, after which servers need not close
- * it, or something that is refused.
+ * it, or something that is refused. Writes into `place` how far it came.
  */
-export function untilAnswered(): Enough {
+export function untilAnswered(place: StreamPlace = {}): Enough {
   // A byte order mark is left to the parser, as in `readRpc`: of two only the first one is one.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   let answered = false;
   let messages = 0;
   const parser = createParser({
-    onEvent: ({ data }) => {
+    onRetry: (ms) => {
+      place.retryMs = ms;
+    },
+    onEvent: ({ id, data }) => {
+      if (id !== undefined) place.lastEventId = isEventId(id) ? id : undefined;
       if (data !== '' && (++messages > MOST_MESSAGES || !isNoticeText(data))) answered = true;
     },
   });
@@ -72,6 +83,11 @@ export function untilAnswered(): Enough {
     return answered;
   };
 }
+
+const MOST_EVENT_ID = 1_024;
+
+/** Whether it can be sent in a header. */
+const isEventId = (id: string): boolean => id !== '' && id.length <= MOST_EVENT_ID && isHeaderValue(id);
 
 type Asked = { id: string; takesTasks: boolean };
 
@@ -95,7 +111,7 @@ function* readMessages(
     found = yield* answerIn(received, message, takesTasks);
     yield;
   }
-  return found ?? refuse('not_mcp', 'no_answer');
+  return found ?? refuse('not_mcp', NO_ANSWER);
 }
 
 type Members = ReadonlyMap<string, string>;
@@ -130,7 +146,7 @@ function* eventsOf(body: string): Generator<void, string[]> {
   const texts: string[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
-      // An event without data is a keep-alive or an id for resuming, which is not supported here.
+      // An event without data is a keep-alive, or an id for resuming.
       if (data !== '') texts.push(data);
     },
   });

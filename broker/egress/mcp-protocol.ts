@@ -1,0 +1,63 @@
+/** Which revision a server speaks, by its answers. */
+import type { RpcAnswer } from './mcp-rpc.ts';
+import { isHeaderValue } from './request-check.ts';
+import type { BuiltRequest } from './rest.ts';
+import { type Unreachable, unreachable } from './unreachable.ts';
+
+export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
+
+/** The negotiated protocol: stateless, or a handshake with its version and session id. */
+export type McpSession =
+  | { era: 'stateless' }
+  /** `tasks`: whether it takes tool calls as tasks (2025-11-25). */
+  | { era: 'handshake'; version: string; id: string | undefined; tasks: boolean };
+
+/** The revision without a handshake. */
+export const STATELESS = '2026-07-28';
+/** Asked for in a handshake. */
+export const NEWEST_HANDSHAKE = '2025-11-25';
+const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
+const MOST_SESSION_CHARACTERS = 1_024;
+/** Characters of the answer to `initialize`, with the server's instructions. */
+const MOST_GREETING = 256 * 1024;
+/** Statuses about the caller or temporary conditions, which say nothing about the supported protocol. */
+const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
+
+/** Whether the response may be due to the protocol, so that the other one is worth a try. */
+export function mayNeedOtherProtocol(answer: McpAnswer): boolean {
+  if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
+  const { status } = answer.received;
+  return status < 500 && !NOT_ABOUT_PROTOCOL.has(status);
+}
+
+/** `-32022` (unsupported revision) whose `data.supported` lists the very revision that was used. */
+export function isInconsistentRefusal(answer: McpAnswer): boolean {
+  if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;
+  if (answer.text.length > MOST_GREETING) return false;
+  const { data } = JSON.parse(answer.text) as { data?: { supported?: unknown } };
+  return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
+}
+
+/** Of the result of `initialize`, what is read. */
+type Greeting = {
+  protocolVersion?: unknown;
+  capabilities?: { tasks?: { requests?: { tools?: { call?: unknown } } } };
+};
+
+/** The session that a server begins by its answer to `initialize`; or what is wrong with that. */
+export function sessionOf({ received, text }: Extract<RpcAnswer, { kind: 'result' }>): Handshake | Unreachable {
+  if (text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
+  const { protocolVersion, capabilities } = JSON.parse(text) as Greeting;
+  if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))
+    return unreachable('not_mcp', true, 'protocol_version');
+  const id = received.headers['mcp-session-id'];
+  if (id !== undefined && !isSessionId(id)) return unreachable('not_mcp', true, 'session');
+  const tasks = protocolVersion === NEWEST_HANDSHAKE && capabilities?.tasks?.requests?.tools?.call !== undefined;
+  return { era: 'handshake', version: protocolVersion, id, tasks };
+}
+
+type Handshake = Extract<McpSession, { era: 'handshake' }>;
+
+function isSessionId(text: string | string[]): text is string {
+  return typeof text === 'string' && text !== '' && text.length <= MOST_SESSION_CHARACTERS && isHeaderValue(text);
+}
