@@ -1,0 +1,290 @@
+/** Streams of tool calls that end before the answer has come: the answer is asked for once more, and the tool is not called again. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NodeStreamableHTTPServerTransport } from '@modelcontextprotocol/node';
+import { type JSONRPCMessage, McpServer } from '@modelcontextprotocol/server';
+import { decodeJwt } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { resumeStream } from '../../broker/egress/mcp-resume.ts';
+import { unreachable } from '../../broker/egress/unreachable.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { patience } from '../world/patience.ts';
+import { CANARY, startWorld, type World } from '../world/world.ts';
+import { connected, SEARCH } from './connected.ts';
+
+type Does = (response: ServerResponse, id: string, request: IncomingMessage) => void | Promise<void>;
+
+let world: World;
+let agent: TestAgent;
+/** What the server does with a tool call, and with the requests for the rest of its stream: one for each, the last one again and again. */
+let called: Does;
+let resumed: Does[];
+/** Each request about a tool call: its method, and the headers that matter. */
+let seen: { method: string; from: unknown; session: unknown; version: unknown; accept: unknown; key: unknown }[];
+let attested: string[];
+
+const open = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' });
+const RESULT = { content: [{ type: 'text', text: 'found' }], n: 1 };
+const answerTo = (id: string, result: object = RESULT) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`;
+/** The event with which a server says where its stream can be resumed. */
+const priming = (id: string) => `id: ${id}\nretry: 100\ndata: \n\n`;
+/** Ends the stream in order, after such an event. */
+const endsAfter =
+  (id: string): Does =>
+  (response) =>
+    void open(response).end(priming(id));
+/** Breaks the connection after it. */
+const breaksAfter =
+  (id: string): Does =>
+  async (response) => {
+    open(response).write(priming(id));
+    await sleep(50);
+    response.destroy();
+  };
+const answers: Does = (response, id) => void open(response).end(answerTo(id));
+const status =
+  (code: number, body = ''): Does =>
+  (response) =>
+    void response.writeHead(code, { 'content-type': 'application/json' }).end(body);
+
+beforeAll(async () => {
+  world = await startWorld();
+  let callId = '';
+  world.upstream.answer = async (request, response, body) => {
+    const { headers } = request;
+    const note = () => {
+      seen.push({
+        method: String(request.method),
+        from: headers['last-event-id'],
+        session: headers['mcp-session-id'],
+        version: headers['mcp-protocol-version'],
+        accept: headers.accept,
+        key: headers.authorization,
+      });
+      attested.push(String(headers['x-svc-attestation']));
+    };
+    if (request.method === 'GET') {
+      note();
+      const does = resumed.length > 1 ? resumed.shift() : resumed[0];
+      return await does?.(response, callId, request);
+    }
+    const { id, method, params } = JSON.parse(body);
+    if (method === 'tools/call') {
+      callId = id;
+      note();
+      return await called(response, id, request);
+    }
+    if (method === 'tools/list' && params._meta) return void response.writeHead(400).end();
+    if (method === 'notifications/initialized') return void response.writeHead(202).end();
+    const tool = { name: 'search_issues', inputSchema: { type: 'object' } };
+    const greeting = {
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'x', version: '1' },
+    };
+    response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 'the-session' });
+    response.end(
+      JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? greeting : { tools: [tool] } }),
+    );
+  };
+  const manifest = { attestation: 'header' };
+  ({ agent } = await connected(world, { url: `${world.upstream.url}/mcp` }, manifest));
+});
+beforeEach(async () => {
+  seen = [];
+  attested = [];
+  called = endsAfter('e1');
+  resumed = [answers];
+  await world.forgive();
+});
+const methods = () => seen.map(({ method, from }) => (method === 'GET' ? `GET ${from}` : method));
+const unknown = async (code: string) => {
+  const answer = await agent.act(SEARCH);
+  expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, code, 'unknown']);
+  return answer;
+};
+
+describe('a stream that can be resumed', () => {
+  test.each<[string, Does, string[]]>([
+    ['ended', endsAfter('e1'), ['POST', 'GET e1']],
+    ['broke', breaksAfter('e1'), ['POST', 'GET e1']],
+    [
+      'broke after progress',
+      async (response) => {
+        const notice = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1 } };
+        open(response).write(`${priming('e1')}id: e2\ndata: ${JSON.stringify(notice)}\n\n`);
+        await sleep(50);
+        response.destroy();
+      },
+      ['POST', 'GET e2'],
+    ],
+  ])('that %s: the call is one, and answered', async (_, does, asked) => {
+    called = does;
+    const answer = await agent.act(SEARCH);
+    expect([answer.status, answer.body.data], answer.text).toEqual([200, RESULT]);
+    expect(methods()).toEqual(asked);
+    const [call, get] = seen;
+    const same = { session: 'the-session', version: '2025-11-25', key: `Bearer ${CANARY}` };
+    expect(call).toMatchObject(same);
+    expect(get).toMatchObject({ ...same, accept: 'text/event-stream' });
+    const { row } = await evidenceOf(world, agent, answer.body._meta.audit_id);
+    expect(row).toMatchObject({ result: 'allowed', upstream_status: 200 });
+  });
+
+  test('is asked for as often as it ends, each time from its last event, after the time that the server wants', async () => {
+    resumed = [endsAfter('e2'), endsAfter('e3'), endsAfter('e3'), answers];
+    const begun = performance.now();
+    const answer = await agent.act(SEARCH);
+    expect(answer.body.data, answer.text).toEqual(RESULT);
+    expect(methods()).toEqual(['POST', 'GET e1', 'GET e2', 'GET e3', 'GET e3']);
+    expect(performance.now() - begun).toBeGreaterThan(350);
+  });
+
+  test('is asked for again while the server restarts', async () => {
+    resumed = [status(503), status(429), (response) => void response.destroy(), answers];
+    const answer = await agent.act(SEARCH);
+    expect(answer.body.data, answer.text).toEqual(RESULT);
+    expect(methods()).toHaveLength(5);
+  });
+
+  test('has its own attestation, as servers take none twice', async () => {
+    await agent.act(SEARCH);
+    const [ofCall, ofGet] = attested.map((token) => decodeJwt(token));
+    expect(ofCall?.jti).toBeTruthy();
+    expect(ofGet?.jti).toBeTruthy();
+    expect(ofGet?.jti).not.toBe(ofCall?.jti);
+  });
+
+  test('gives an answer from which the credential is taken out, too', async () => {
+    resumed = [(response, id) => void open(response).end(answerTo(id, { content: [], echoed: `x ${CANARY}` }))];
+    const answer = await agent.act(SEARCH);
+    expect(answer.text).not.toContain(CANARY);
+  });
+
+  test(
+    'is not asked for any more when the agent loses its access',
+    async () => {
+      resumed = [endsAfter('e2')];
+      const other = await connected(world, { url: `${world.upstream.url}/mcp` });
+      const calling = other.agent.act(SEARCH);
+      await expect.poll(() => seen.length).toBeGreaterThan(2);
+      const suspended = await other.organisation.ask('POST', `/owner/agents/${other.agent.id}/suspend`, {});
+      expect(suspended.status, suspended.text).toBe(200);
+      const answer = await calling;
+      expect(answer.body, answer.text).toMatchObject({
+        reason: 'agent_suspended',
+        detail: expect.stringContaining('may have been made'),
+      });
+      const asked = seen.length;
+      await sleep(500);
+      expect(seen.length).toBe(asked);
+    },
+    patience(30_000),
+  );
+});
+
+describe('the outcome is unknown', () => {
+  test.each<[string, Does]>([
+    ['without an id', (response) => void open(response).end('data: \n\n')],
+    ['with an id that no header can have', endsAfter('ünï')],
+    ['with an id that is too long', endsAfter('e'.repeat(1_025))],
+    ['with an id that is taken back', (response) => void open(response).end(`${priming('e1')}id\ndata: \n\n`)],
+  ])('of a stream %s', async (_, does) => {
+    called = does;
+    await unknown('not_mcp');
+    expect(methods()).toEqual(['POST']);
+  });
+
+  const gone = { jsonrpc: '2.0', id: null, error: { code: -32_001, message: 'Session not found' } };
+  test.each<[string, Does]>([
+    ['has no such method', status(405)],
+    ['does not know the session any more', status(404, JSON.stringify(gone))],
+  ])('where the server %s', async (_, does) => {
+    resumed = [does];
+    await unknown('not_mcp');
+    expect(methods()).toEqual(['POST', 'GET e1']);
+  });
+
+  test('where the server stays away', async () => {
+    resumed = [status(503)];
+    await unknown('not_mcp');
+    expect(methods()).toHaveLength(6);
+  });
+
+  test('where it answers another request', async () => {
+    resumed = [(response) => void open(response).end(answerTo('another'))];
+    await unknown('not_mcp');
+    expect(methods()).toEqual(['POST', 'GET e1']);
+  });
+
+  test('where the time of the call is over first', async () => {
+    let left = 300;
+    const answer = await resumeStream(
+      unreachable('not_mcp', true, 'no_answer'),
+      { lastEventId: 'e1' },
+      {
+        resume: async () => unreachable('not_mcp', true, 'no_answer'),
+        pause: async (ms) => {
+          left -= Math.max(ms, 1);
+        },
+        left: () => left,
+      },
+    );
+    expect(answer).toMatchObject({ kind: 'unreachable', code: 'timeout', sent: true });
+  });
+});
+
+test('a server on the official SDK that closes the stream while its tool works', async () => {
+  const events: { id: string; stream: string; message: JSONRPCMessage }[] = [];
+  const eventStore = {
+    storeEvent: async (stream: string, message: JSONRPCMessage) => {
+      const id = `${stream}_${events.length}`;
+      events.push({ id, stream, message });
+      return id;
+    },
+    replayEventsAfter: async (
+      last: string,
+      { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
+    ) => {
+      const at = events.findIndex(({ id }) => id === last);
+      const stream = events[at]?.stream ?? '';
+      for (const { id, message } of events.slice(at + 1).filter((one) => one.stream === stream))
+        if (Object.keys(message).length > 0) await send(id, message);
+      return stream;
+    },
+  };
+  let calls = 0;
+  let asked = 0;
+  const transport = new NodeStreamableHTTPServerTransport({
+    sessionIdGenerator: () => crypto.randomUUID(),
+    eventStore,
+    retryInterval: 100,
+  });
+  const server = new McpServer({ name: 'patient', version: '1.0.0' });
+  server.registerTool('search_issues', { inputSchema: z.looseObject({}) }, async (_args, context) => {
+    calls++;
+    context.http?.closeSSE?.();
+    await sleep(600);
+    return { content: [{ type: 'text' as const, text: 'worked' }] };
+  });
+  await server.connect(transport);
+  const http = createServer(async (request, response) => {
+    if (request.method === 'GET') asked++;
+    await transport.handleRequest(request, response);
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  afterFile(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  const address = `127.0.0.1:${(http.address() as AddressInfo).port}`;
+  const other = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: address });
+  const { agent: asking } = await connected(other, { url: `http://${address}/mcp` });
+  const answer = await asking.act(SEARCH);
+  expect(answer.body.data?.content, answer.text).toEqual([{ type: 'text', text: 'worked' }]);
+  expect([calls, asked > 0]).toEqual([1, true]);
+});
