@@ -10,6 +10,7 @@ import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import {
+  isGivenUp,
   isInconsistentRefusal,
   type McpAnswer,
   type McpSession,
@@ -69,8 +70,8 @@ export type McpClient = {
 
 /** What is answered when a tool has done its work. */
 const TAKE_LONG: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
-/** To ask a server to cancel a task, when the time of the call may be over. */
-const CANCEL_TIMEOUT_MS = 2_000;
+/** To ask a server to cancel a call or a task, when the time of the call may be over. */
+const CANCEL = { withinMs: 2_000 };
 /**
  * Whether a task may be handed out in place of a result; for how long the response is waited for: as long as the call may take, unless told; and where
  * is written how far its stream came.
@@ -120,15 +121,14 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   const post = async (
     message: JsonObject & { id?: string; method: string },
     headers: Record<string, string>,
-    patience: Patience = {},
+    { takesTasks = false, ...patience }: Patience = {},
   ): Promise<McpAnswer> => {
     const { id } = message;
     const accept = 'application/json, text/event-stream';
     const asked = { ...patience, expectsAnswer: id !== undefined };
     const answer = await send({ method: 'POST', body: message }, message.method, { accept, ...headers }, asked);
     if (!('kind' in answer)) return answer;
-    if (id !== undefined || answer.kind === 'unreachable')
-      return await readRpc(answer, id ?? '', patience.takesTasks === true);
+    if (id !== undefined || answer.kind === 'unreachable') return await readRpc(answer, id ?? '', takesTasks);
     return { kind: 'http', received: answer };
   };
 
@@ -165,7 +165,11 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const withMeta = Object.keys(meta).length > 0 ? { ...params, _meta: meta } : params;
       const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
       const own = { 'mcp-protocol-version': how.version, ...sessionId };
-      return await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
+      const answer = await postToEnd({ jsonrpc: '2.0', id, method, params: withMeta }, own, patience);
+      // To a server of these revisions the end of the connection says nothing.
+      if (method === 'tools/call' && !('task' in params) && isGivenUp(answer))
+        await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } }, own, CANCEL);
+      return answer;
     }
     const envelope = {
       ...meta,
@@ -235,7 +239,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       if (!('kind' in answer) || answer.kind !== 'result' || !(asTask || answer.isTask)) return answer;
       return await followTask(answer, how.era === 'stateless' ? 'extension' : 'core', {
         ask: async (method, taskId) => {
-          const withinMs = method === 'tasks/cancel' ? { withinMs: CANCEL_TIMEOUT_MS } : {};
+          const withinMs = method === 'tasks/cancel' ? CANCEL : {};
           const said = await request(how, method, { taskId }, { takesTasks: true, ...withinMs });
           return 'kind' in said ? said : unreachable('bad_request', true, 'task');
         },

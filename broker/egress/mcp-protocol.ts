@@ -30,6 +30,13 @@ export function mayNeedOtherProtocol(answer: McpAnswer): boolean {
   return status < 500 && !NOT_ABOUT_PROTOCOL.has(status);
 }
 
+/** Whether a call was left before its answer came: its time was over, or its agent lost its access. */
+export const isGivenUp = (answer: McpAnswer): boolean =>
+  'kind' in answer &&
+  answer.kind === 'unreachable' &&
+  answer.sent &&
+  (answer.code === 'timeout' || answer.code === 'access_ended');
+
 /** `-32022` (unsupported revision) whose `data.supported` lists the very revision that was used. */
 export function isInconsistentRefusal(answer: McpAnswer): boolean {
   if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;

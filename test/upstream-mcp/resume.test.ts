@@ -26,6 +26,9 @@ let resumed: Does[];
 /** Each request about a tool call: its method, and the headers that matter. */
 let seen: { method: string; from: unknown; session: unknown; version: unknown; accept: unknown; key: unknown }[];
 let attested: string[];
+/** The id of the newest tool call, and what the server was told of it. */
+let callId: string;
+let cancelled: { requestId: unknown; session: unknown }[];
 
 const open = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' });
 const RESULT = { content: [{ type: 'text', text: 'found' }], n: 1 };
@@ -53,7 +56,6 @@ const status =
 
 beforeAll(async () => {
   world = await startWorld();
-  let callId = '';
   world.upstream.answer = async (request, response, body) => {
     const { headers } = request;
     const note = () => {
@@ -78,6 +80,10 @@ beforeAll(async () => {
       note();
       return await called(response, id, request);
     }
+    if (method === 'notifications/cancelled') {
+      cancelled.push({ requestId: params.requestId, session: headers['mcp-session-id'] });
+      return void response.writeHead(202).end();
+    }
     if (method === 'tools/list' && params._meta) return void response.writeHead(400).end();
     if (method === 'notifications/initialized') return void response.writeHead(202).end();
     const tool = { name: 'search_issues', inputSchema: { type: 'object' } };
@@ -97,6 +103,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   seen = [];
   attested = [];
+  cancelled = [];
   called = endsAfter('e1');
   resumed = [answers];
   await world.forgive();
@@ -166,7 +173,7 @@ describe('a stream that can be resumed', () => {
   });
 
   test(
-    'is not asked for any more when the agent loses its access',
+    'is not asked for any more when the agent loses its access, and the server is told',
     async () => {
       resumed = [endsAfter('e2')];
       const other = await connected(world, { url: `${world.upstream.url}/mcp` });
@@ -179,6 +186,7 @@ describe('a stream that can be resumed', () => {
         reason: 'agent_suspended',
         detail: expect.stringContaining('may have been made'),
       });
+      expect(cancelled).toEqual([{ requestId: callId, session: 'the-session' }]);
       const asked = seen.length;
       await sleep(500);
       expect(seen.length).toBe(asked);
@@ -235,6 +243,27 @@ describe('the outcome is unknown', () => {
       },
     );
     expect(answer).toMatchObject({ kind: 'unreachable', code: 'timeout', sent: true });
+  });
+});
+
+describe('a server with a handshake is told that nobody waits any more', () => {
+  const hangs: Does = () => {};
+
+  test('when the time is over', async () => {
+    called = hangs;
+    const other = await connected(world, { url: `${world.upstream.url}/mcp` }, { idle_seconds: 1 });
+    expect((await other.agent.act(SEARCH)).body).toMatchObject({ code: 'timeout', outcome: 'unknown' });
+    expect(cancelled).toEqual([{ requestId: callId, session: 'the-session' }]);
+  });
+
+  test('and of nothing that has ended', async () => {
+    called = answers;
+    expect((await agent.act(SEARCH)).status).toBe(200);
+    called = (response) => void response.destroy();
+    await unknown('connection_lost');
+    called = status(500);
+    await agent.act(SEARCH);
+    expect(cancelled).toEqual([]);
   });
 });
 
