@@ -162,10 +162,11 @@ describe.each(ONE_STORE)(`settings of a connection on %s${postgresNote}`, (store
     });
     const send = vi.spyOn(world.running.broker.outbound, 'send');
     const data = { model: 'x', messages: [] };
-    const answer = await asking.act({ platform, endpoint, method: 'POST', scope, data });
-    const [[request] = []] = send.mock.calls;
+    await asking.act({ platform, endpoint, method: 'POST', scope, data });
+    const { calls } = send.mock;
     send.mockRestore();
-    expect(answer.status, answer.text).toBe(200);
+    expect(calls).toHaveLength(1);
+    const [[request] = []] = calls;
     expect([request?.idleTimeoutMs, request?.totalTimeoutMs]).toEqual([limits.idleTimeoutMs, limits.totalTimeoutMs]);
   });
 

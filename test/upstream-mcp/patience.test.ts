@@ -7,6 +7,7 @@ import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { patience } from '../world/patience.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
 
@@ -39,7 +40,12 @@ const setIdle = async (idle_seconds: number | null) => {
 };
 
 test('a tool may be silent for longer than any other answer', async () => {
-  const outbound = makeOutbound({ allowPrivate: [world.upstream.address], idleTimeoutMs: 150, totalTimeoutMs: 60_000 });
+  const idle = patience(500);
+  const outbound = makeOutbound({
+    allowPrivate: [world.upstream.address],
+    idleTimeoutMs: idle,
+    totalTimeoutMs: 60_000,
+  });
   afterFile(() => outbound.close());
   const target = {
     platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' as const } },
@@ -51,9 +57,9 @@ test('a tool may be silent for longer than any other answer', async () => {
   };
   const client = makeMcpClient(outbound, target, '1');
   expect(await client.list()).toMatchObject({ kind: 'result' });
-  works = { 'tools/call': 1_000 };
+  works = { 'tools/call': 4 * idle };
   expect(await client.call({ name: 'search_issues' }, {}, () => ({}))).toMatchObject({ kind: 'result' });
-  works = { 'tools/list': 1_000 };
+  works = { 'tools/list': 4 * idle };
   expect(await client.list()).toMatchObject({ kind: 'unreachable', code: 'timeout' });
 });
 
