@@ -111,7 +111,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       connectionKey: target.connectionKey,
       ...(target.family !== undefined && { family: target.family }),
       // What tells a server to stop is sent for a call that was stopped, too.
-      ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease }),
+      ...(target.lease !== undefined && withinMs === undefined && { lease: target.lease, endsWithAccess: true }),
       totalTimeoutMs: left,
       ...((TAKE_LONG.has(rpc) || call.method === 'GET') && { idleTimeoutMs: target.idleMs ?? left }),
       ...(expectsAnswer && { enough: untilAnswered(place) }),

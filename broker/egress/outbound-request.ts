@@ -21,6 +21,8 @@ export type RequestHead = {
 
 export type OutboundRequest = RequestHead & {
   body?: Buffer | string;
+  /** Ends when its lease is stopped. Others are answered to their end, so that the row says what became of them. */
+  endsWithAccess?: boolean;
   /** Stops reading the response early. Only for uncompressed bodies: send `accept-encoding: identity`. */
   enough?: Enough;
 } & Partial<ExchangeLimits>;

@@ -9,6 +9,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { resumeStream } from '../../broker/egress/mcp-resume.ts';
 import { unreachable } from '../../broker/egress/unreachable.ts';
+import { findAuditRow } from '../../broker/store/audit.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -26,6 +27,8 @@ let resumed: Does[];
 /** Each request about a tool call: its method, and the headers that matter. */
 let seen: { method: string; from: unknown; session: unknown; version: unknown; accept: unknown; key: unknown }[];
 let attested: string[];
+/** Whether the server takes requests without a handshake. */
+let isStateless: boolean;
 /** The id of the newest tool call, and what the server was told of it. */
 let callId: string;
 let cancelled: { requestId: unknown; session: unknown }[];
@@ -84,7 +87,7 @@ beforeAll(async () => {
       cancelled.push({ requestId: params.requestId, session: headers['mcp-session-id'] });
       return void response.writeHead(202).end();
     }
-    if (method === 'tools/list' && params._meta) return void response.writeHead(400).end();
+    if (method === 'tools/list' && params._meta && !isStateless) return void response.writeHead(400).end();
     if (method === 'notifications/initialized') return void response.writeHead(202).end();
     const tool = { name: 'search_issues', inputSchema: { type: 'object' } };
     const greeting = {
@@ -103,6 +106,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   seen = [];
   attested = [];
+  isStateless = false;
   cancelled = [];
   called = endsAfter('e1');
   resumed = [answers];
@@ -246,8 +250,35 @@ describe('the outcome is unknown', () => {
   });
 });
 
-describe('a server with a handshake is told that nobody waits any more', () => {
+describe('a server is told that nobody waits any more', () => {
   const hangs: Does = () => {};
+
+  test.each([
+    ['with a handshake', false],
+    ['without', true],
+  ])('when the agent loses its access: %s', async (_, stateless) => {
+    isStateless = stateless;
+    const closed = Promise.withResolvers<void>();
+    called = (response) => void response.once('close', closed.resolve);
+    const other = await connected(world, { url: `${world.upstream.url}/mcp` });
+    const calling = other.agent.act(SEARCH);
+    await expect.poll(() => seen.length).toBe(1);
+    const suspended = await other.organisation.ask('POST', `/owner/agents/${other.agent.id}/suspend`, {});
+    expect(suspended.status, suspended.text).toBe(200);
+    const { body } = await calling;
+    expect(body).toMatchObject({
+      reason: 'agent_suspended',
+      detail: expect.stringContaining('may have been made'),
+    });
+    await closed.promise;
+    expect(cancelled).toEqual(stateless ? [] : [{ requestId: callId, session: 'the-session' }]);
+    const row = await findAuditRow(world.running.broker.store.db, other.organisation.id, body.audit_id);
+    expect(JSON.parse(row?.flags ?? '{}')).toMatchObject({
+      code: 'access_ended',
+      ended_because: 'agent_suspended',
+      outcome: 'unknown',
+    });
+  });
 
   test('when the time is over', async () => {
     called = hangs;
