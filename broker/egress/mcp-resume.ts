@@ -15,8 +15,8 @@ export type StreamRequests = {
   left(): number;
 };
 
-/** Before the stream is asked for again, where the server says nothing, and at the least and at the most. */
-const RETRY_MS = { usual: 1_000, least: 100, most: 15_000 };
+/** Before the stream is asked for again, where the server says nothing, and at the least. A longer time is the server's to say. */
+const RETRY_MS = { usual: 1_000, least: 100 };
 /** Attempts one after the other that reach no stream: the server restarts, and may have forgotten the call. */
 const MOST_FAILURES = 5;
 
@@ -41,7 +41,7 @@ export async function resumeStream(
     if (lastEventId === undefined) return first;
     const leftMs = left();
     if (leftMs <= 0) return unreachable('timeout', true, 'total');
-    await pause(Math.min(leftMs, Math.max(RETRY_MS.least, Math.min(retryMs, RETRY_MS.most))));
+    await pause(Math.min(leftMs, Math.max(RETRY_MS.least, retryMs)));
     const answer = await resume(lastEventId);
     if (isEnd(answer) || place.lastEventId !== lastEventId) failures = 0;
     if (isEnd(answer)) continue;

@@ -233,20 +233,23 @@ describe('the outcome is unknown', () => {
     expect(methods()).toEqual(['POST', 'GET e1']);
   });
 
-  test('where the time of the call is over first', async () => {
-    let left = 300;
+  test('where the time of the call is over first, however long the server wants to be left alone', async () => {
+    const pauses: number[] = [];
+    let left = 60_000;
     const answer = await resumeStream(
       unreachable('not_mcp', true, 'no_answer'),
-      { lastEventId: 'e1' },
+      { lastEventId: 'e1', retryMs: 45_000 },
       {
         resume: async () => unreachable('not_mcp', true, 'no_answer'),
         pause: async (ms) => {
-          left -= Math.max(ms, 1);
+          pauses.push(ms);
+          left -= ms;
         },
         left: () => left,
       },
     );
     expect(answer).toMatchObject({ kind: 'unreachable', code: 'timeout', sent: true });
+    expect(pauses).toEqual([45_000, 15_000]);
   });
 });
 
