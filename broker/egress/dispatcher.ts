@@ -173,10 +173,11 @@ export function makeOutbound(options: OutboundOptions): Outbound {
         performance.now(),
         () => pool.release(),
       );
-      const forget = request.endsWithAccess && request.lease?.whenStopped(() => exchange.fail('access_ended'));
+      const ending = request.endsWithAccess ? request.lease : undefined;
+      const forget = ending?.whenStopped(() => exchange.fail('access_ended'));
       run(pool, exchange);
       const answer = await exchange.answer;
-      if (forget) forget();
+      forget?.();
       open.delete(exchange);
       pool.note(answer);
       return answer;

@@ -8,6 +8,7 @@ import type { Instant, JsonObject } from '../policy/facts.ts';
 import type { Answer } from './buffered-exchange.ts';
 import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
+import { callTime } from './mcp-ask-again.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import {
   isGivenUp,
@@ -16,12 +17,12 @@ import {
   type McpSession,
   mayNeedOtherProtocol,
   NEWEST_HANDSHAKE,
+  readGreeting,
   STATELESS,
-  sessionOf,
 } from './mcp-protocol.ts';
 import { resumeStream } from './mcp-resume.ts';
 import { type RpcAnswer, readRpc, type StreamPlace, untilAnswered } from './mcp-rpc.ts';
-import { followTask, isTaskOnly, pauseOf, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
+import { followTask, isTaskOnly, TASKS_EXTENSION, wantsTasks } from './mcp-tasks.ts';
 import { WHOLE_TOTAL_MS } from './outbound-request.ts';
 import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
 import { unreachable } from './unreachable.ts';
@@ -132,10 +133,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     return { kind: 'http', received: answer };
   };
 
-  const waiting = {
-    pause: (ms: number) => pauseOf(ms, target.lease),
-    left: () => until - performance.now(),
-  };
+  const time = callTime(() => until, target.lease);
 
   /** Sends a request; of a tool's call a stream that ends before the answer is resumed. `session`: headers of any request of the session. */
   const postToEnd = async (
@@ -151,7 +149,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
       const answer = await send({ method: 'GET' }, 'resume', own, { place, expectsAnswer: true });
       return 'kind' in answer ? await readRpc(answer, message.id) : unreachable('bad_request', true, 'resume');
     };
-    return await resumeStream(first, place, { resume, ...waiting });
+    return await resumeStream(first, place, { resume, ...time });
   };
 
   const request = async (
@@ -193,7 +191,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     const params = { protocolVersion: NEWEST_HANDSHAKE, capabilities: {}, clientInfo };
     const answer = await post({ jsonrpc: '2.0', id: crypto.randomUUID(), method: 'initialize', params }, {});
     if (!('kind' in answer) || answer.kind !== 'result') return answer;
-    const how = sessionOf(answer);
+    const how = readGreeting(answer);
     if ('kind' in how) return how;
     const headers = { 'mcp-protocol-version': how.version, ...(how.id && { 'mcp-session-id': how.id }) };
     const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
@@ -243,7 +241,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
           const said = await request(how, method, { taskId }, { takesTasks: true, ...withinMs });
           return 'kind' in said ? said : unreachable('bad_request', true, 'task');
         },
-        ...waiting,
+        ...time,
       });
     },
   };

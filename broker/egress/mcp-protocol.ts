@@ -52,7 +52,7 @@ type Greeting = {
 };
 
 /** The session that a server begins by its answer to `initialize`; or what is wrong with that. */
-export function sessionOf({ received, text }: Extract<RpcAnswer, { kind: 'result' }>): Handshake | Unreachable {
+export function readGreeting({ received, text }: Extract<RpcAnswer, { kind: 'result' }>): Handshake | Unreachable {
   if (text.length > MOST_GREETING) return unreachable('not_mcp', true, 'greeting');
   const { protocolVersion, capabilities } = JSON.parse(text) as Greeting;
   if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))

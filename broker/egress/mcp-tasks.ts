@@ -5,9 +5,9 @@
 import { objectMembers } from '../../json/member-texts.ts';
 import { LONG_BODY } from '../runtime/long-bodies.ts';
 import { atOnce, inSlices } from '../runtime/pace.ts';
-import type { CallLease } from './call-budget.ts';
+import { type CallTime, mayPass } from './mcp-ask-again.ts';
 import type { RpcAnswer } from './mcp-rpc.ts';
-import { type UnreachableCode, unreachable } from './unreachable.ts';
+import { unreachable } from './unreachable.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 /** "Missing required client capability", answered before anything is done. */
@@ -38,28 +38,10 @@ const FORMS = {
 /** Of 2026-07-28 or of 2025-11-25. */
 export type TaskRevision = keyof typeof FORMS;
 
-export type TaskRequests = {
+export type TaskRequests = CallTime & {
   /** Sends a request about the task. */
   ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', taskId: string): Promise<RpcAnswer>;
-  /** Waits so many milliseconds, or until the call is stopped. */
-  pause(ms: number): Promise<void>;
-  /** Milliseconds that the call may still take. */
-  left(): number;
 };
-
-/** Ends after so many milliseconds, or when the call is stopped. */
-export function pauseOf(ms: number, lease: CallLease | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    if (lease?.stopped) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      forget?.();
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    const forget = lease?.whenStopped(end);
-  });
-}
 
 /** Whether a server says that it did nothing, because it makes this call as a task alone. */
 export function wantsTasks(answer: RpcAnswer): boolean {
@@ -121,23 +103,12 @@ export async function followTask(first: Result, revision: TaskRevision, requests
   }
 }
 
-/** Polls change nothing, so that one that failed for these reasons is repeated: the server restarts, or has had too many. */
-const PASSING: ReadonlySet<UnreachableCode> = new Set([
-  'connect_failed',
-  'connection_lost',
-  'dns_failed',
-  'timeout',
-  'busy',
-]);
-
 /** What ends the call of a task whose poll failed. The call itself was sent, whatever became of the poll. */
 function faultOf(answer: Exclude<RpcAnswer, Result>): RpcAnswer | undefined {
-  if (answer.kind === 'unreachable') return PASSING.has(answer.code) ? undefined : { ...answer, sent: true };
   if (answer.kind === 'error') return answer.code === NO_TASK ? unreachable('task_ended', true, 'unknown') : undefined;
-  const { status } = answer.received;
-  return status >= 500 || status === 408 || status === 429
-    ? undefined
-    : unreachable('task_ended', true, `status_${status}`);
+  if (mayPass(answer)) return undefined;
+  if (answer.kind === 'unreachable') return { ...answer, sent: true };
+  return unreachable('task_ended', true, `status_${answer.received.status}`);
 }
 
 /** The outcome of a task that ended, as `tasks/get` has it in 2026-07-28. */

@@ -1,6 +1,6 @@
 /** Connections of clients to the broker, behind a proxy that does not say how long it keeps them. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -9,6 +9,17 @@ import type { BrokerRequest } from '../../mcp/client/send.ts';
 import { signedSend } from '../../mcp/client/signed-send.ts';
 import { afterFile } from '../world/after-file.ts';
 import { patience } from '../world/patience.ts';
+
+/** Its address, until the file ends. */
+async function listening(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 test('one that is not used is ended, one with an open request is not', async () => {
   let connections = 0;
@@ -22,13 +33,7 @@ test('one that is not used is ended, one with an open request is not', async () 
     connections++;
     socket.once('close', () => ended++);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const send = signedSend({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, idleMs: 200 });
+  const send = signedSend({ url: await listening(server), idleMs: 200 });
   const get = async (path: string) => (await send({ method: 'GET', path })).status;
   expect([await get('/'), await get('/'), await get('/slow')]).toEqual([200, 200, 200]);
   expect([connections, ended]).toEqual([1, 0]);
@@ -42,13 +47,7 @@ test('a request has its own time where it says one', async () => {
     await wait(600);
     response.end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterFile(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const send = signedSend({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, timeoutMs: 100 });
+  const send = signedSend({ url: await listening(server), timeoutMs: 100 });
   await expect(send({ method: 'GET', path: '/' })).rejects.toThrow('does not answer (timeout)');
   expect((await send({ method: 'GET', path: '/', timeoutMs: patience(20_000) })).status).toBe(200);
 });

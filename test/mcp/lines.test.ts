@@ -182,7 +182,8 @@ describe('what would leave as something else', () => {
   });
 });
 
-test('whoever waits is told how it goes, at once and again and again, with more seconds each time', async () => {
+/** A request whose progress is kept: the message and the seconds of each notification. */
+function toldRequest() {
   const told: [string, number][] = [];
   const request: ToolRequest = {
     takesTasks: false,
@@ -190,6 +191,11 @@ test('whoever waits is told how it goes, at once and again and again, with more 
     signal: new AbortController().signal,
     progress: async (message, seconds) => void told.push([message, seconds]),
   };
+  return { request, told };
+}
+
+test('whoever waits is told how it goes, at once and again and again, with more seconds each time', async () => {
+  const { request, told } = toldRequest();
   let polls = 0;
   const poll = async () => {
     await new Promise((later) => setTimeout(later, 60));
@@ -204,13 +210,7 @@ test('whoever waits is told how it goes, at once and again and again, with more 
 test('while a platform is asked, whoever waits is told every ten seconds', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const told: [string, number][] = [];
-  const request: ToolRequest = {
-    takesTasks: false,
-    opensLinks: 'no',
-    signal: new AbortController().signal,
-    progress: async (message, seconds) => void told.push([message, seconds]),
-  };
+  const { request, told } = toldRequest();
   const answered = Promise.withResolvers<number>();
   const asking = withNews(request, 'not yet', () => answered.promise);
   await vi.advanceTimersByTimeAsync(9_000);

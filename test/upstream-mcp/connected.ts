@@ -1,4 +1,6 @@
 /** An organisation with an MCP server as its platform `tools`, and an agent that holds all its scopes. */
+import { Secret } from '../../broker/crypto/secret.ts';
+import type { McpTarget } from '../../broker/egress/mcp-client.ts';
 import type { TestAgent } from '../world/agent.ts';
 import type { TestMcp } from '../world/mcp-server.ts';
 import type { Organisation, World } from '../world/world.ts';
@@ -31,3 +33,13 @@ export const callOf = (tool: string, scope: string, data: object = {}) => ({
   data,
 });
 export const SEARCH = callOf('search_issues', 'tools:search.read', { query: 'open' });
+
+/** A server as the client of MCP servers is given it, where no call is governed. */
+export const targetAt = (baseUrl: string): McpTarget => ({
+  platform: { baseUrl, wholeAddress: true, auth: { type: 'bearer' } },
+  credential: new Secret('not-a-secret-at-all'),
+  clock: Date.now,
+  connectionKey: 'a',
+  headers: {},
+  session: undefined,
+});

@@ -1,7 +1,6 @@
 /** How long a tool of an MCP server may take, which says nothing until it has done its work. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -9,7 +8,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { patience } from '../world/patience.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
-import { connected, SEARCH } from './connected.ts';
+import { connected, SEARCH, targetAt } from './connected.ts';
 
 let world: World;
 let organisation: Organisation;
@@ -47,14 +46,7 @@ test('a tool may be silent for longer than any other answer', async () => {
     totalTimeoutMs: 60_000,
   });
   afterFile(() => outbound.close());
-  const target = {
-    platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' as const } },
-    credential: new Secret('not-a-secret-at-all'),
-    clock: Date.now,
-    connectionKey: 'a',
-    headers: {},
-    session: undefined,
-  };
+  const target = targetAt(`${world.upstream.url}/mcp`);
   const client = makeMcpClient(outbound, target, '1');
   expect(await client.list()).toMatchObject({ kind: 'result' });
   works = { 'tools/call': 4 * idle };

@@ -1,4 +1,4 @@
-/** Streams of tool calls that end before the answer has come: the answer is asked for once more, and the tool is not called again. */
+/** Tool calls whose stream ends before the answer has come, which is asked for once more, or for whose answer nobody waits any more, of which the server is told. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

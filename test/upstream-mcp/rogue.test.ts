@@ -2,13 +2,13 @@
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listAll } from '../../broker/calls/mcp-list.ts';
-import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startWorld, type World } from '../world/world.ts';
+import { targetAt } from './connected.ts';
 
 const CALL = { platform: 'tools', endpoint: '/tools/echo', method: 'POST', scope: 'tools:all', data: { a: 1 } };
 const TOOL = { name: 'echo', inputSchema: { type: 'object' } };
@@ -256,14 +256,7 @@ describe('a list of tools that is none', () => {
 test('whoever never answers is given up', async () => {
   const outbound = makeOutbound({ allowPrivate: [world.upstream.address], idleTimeoutMs: 100, totalTimeoutMs: 300 });
   afterFile(() => outbound.close());
-  const target = {
-    platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' as const } },
-    credential: new Secret('not-a-secret-at-all'),
-    clock: Date.now,
-    connectionKey: 'a',
-    headers: {},
-    session: undefined,
-  };
+  const target = targetAt(`${world.upstream.url}/mcp`);
   listed = () => {};
   const silent = await listAll(makeMcpClient(outbound, target, '1'));
   expect(silent).toMatchObject({ ok: false, answer: { kind: 'unreachable', code: 'timeout' } });

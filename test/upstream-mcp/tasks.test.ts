@@ -1,7 +1,6 @@
 /** MCP servers that make a call as a task alone: it is followed until it ends, and is one call on record. */
 import type { ServerResponse } from 'node:http';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Secret } from '../../broker/crypto/secret.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -9,6 +8,7 @@ import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { patience } from '../world/patience.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { targetAt } from './connected.ts';
 
 const EXTENSION = 'io.modelcontextprotocol/tasks';
 const CALL = { platform: 'tools', endpoint: '/tools/report', method: 'POST', scope: 'tools:all', data: { a: 1 } };
@@ -259,19 +259,8 @@ describe('a task that does not end', () => {
     polls = [{ status: 'working' }];
     const outbound = makeOutbound({ allowPrivate: [world.upstream.address] });
     afterFile(() => outbound.close());
-    const client = makeMcpClient(
-      outbound,
-      {
-        platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' } },
-        credential: new Secret('not-a-secret-at-all'),
-        clock: Date.now,
-        connectionKey: 'a',
-        headers: {},
-        session: { era: 'stateless' },
-        timeoutMs: 1_000,
-      },
-      '1',
-    );
+    const target = targetAt(`${world.upstream.url}/mcp`);
+    const client = makeMcpClient(outbound, { ...target, session: { era: 'stateless' }, timeoutMs: 1_000 }, '1');
     const over = await client.call({ name: 'report' }, {}, () => ({}));
     expect(over).toMatchObject({ kind: 'unreachable', code: 'timeout', sent: true });
     expect(methods().at(-1)).toBe('tasks/cancel');
