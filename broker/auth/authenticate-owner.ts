@@ -1,6 +1,7 @@
 /** Authenticates owners by bearer or cookie: a session of this broker, or a token of the identity provider. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { claimsOf, partOf } from './claimed.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import { invitedOwner } from './invited-owner.ts';
 import { authenticateSession, SESSION_SECONDS, SESSION_TYPE } from './owner-session.ts';
@@ -29,7 +30,7 @@ export function ownerAuthenticator(
  * issuer. Unverified; it only selects how the token is authenticated.
  */
 export function isOwnersToken(provider: IdentityProvider | undefined, token: string): boolean {
-  const isSession = signatureLength(token) === ES256_LENGTH && memberOf(token, 0, 'typ') === SESSION_TYPE;
+  const isSession = signatureLength(token) === ES256_LENGTH && partOf(token, 0).typ === SESSION_TYPE;
   return isSession || (provider !== undefined && claimedIssuer(token) === provider.issuer);
 }
 
@@ -38,16 +39,7 @@ const ES256_LENGTH = 86;
 const signatureLength = (token: string): number => token.length - token.lastIndexOf('.') - 1;
 
 /** The unverified `iss`. */
-const claimedIssuer = (token: string): unknown => memberOf(token, 1, 'iss');
-
-/** A member of the header (part 0) or of the claims (part 1) of a compact JWS. */
-function memberOf(token: string, part: 0 | 1, name: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(token.split('.', 2)[part] ?? '', 'base64url').toString('utf8'))?.[name];
-  } catch {
-    return undefined;
-  }
-}
+const claimedIssuer = (token: string): unknown => claimsOf(token).iss;
 
 async function authenticateWithProvider(
   broker: Pick<Broker, 'clock' | 'store'>,

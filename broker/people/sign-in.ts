@@ -1,8 +1,9 @@
 /** A person signs in at the issuer of their assertion before they consent, so that whoever completes is who is meant. */
+import { asProvider } from '../auth/issuer-keys.ts';
 import type { ProviderSteps } from '../auth/provider-types.ts';
 import type { Broker } from '../broker.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import { oidcOf, subjectOf } from './assertions.ts';
+import { subjectOf } from './assertions.ts';
 import type { CallerIssuer } from './caller-issuer.ts';
 import type { Identity } from './person-hash.ts';
 
@@ -30,7 +31,7 @@ export function personSignIns(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' |
     const found = made.get(key);
     if (found) return found;
     const steps = import('../auth/provider-steps.ts').then(({ providerSteps }) =>
-      providerSteps(broker, oidcOf(issuer), broker.outbound, broker.baseUrl + SIGNED_IN_PATH),
+      providerSteps(broker, asProvider(issuer), broker.outbound, broker.baseUrl + SIGNED_IN_PATH),
     );
     made.set(key, steps);
     return steps;
