@@ -25,6 +25,7 @@ import { addKeysCommand } from './commands/keys.ts';
 import { addMcpCommand } from './commands/mcp.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addOwnerCommands } from './commands/owner.ts';
+import { addPipelineCommands } from './commands/pipeline.ts';
 import { addPolicyCommands } from './commands/policy.ts';
 import { addRestoreCommands } from './commands/restore.ts';
 import { addRunCommand } from './commands/run.ts';
@@ -48,6 +49,7 @@ export function commandLine(stop?: AbortSignal): Command {
   addDemoCommand(program, stop);
   addGovernanceCommands(program);
   addOwnerCommands(program);
+  addPipelineCommands(program);
   addAgentCommands(program);
   addInboxCommand(program);
   addDecideCommands(program);

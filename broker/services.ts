@@ -12,6 +12,7 @@ import { makeRecorder } from './audit/record.ts';
 import { type AuthenticateAgent, agentAuthenticator } from './auth/authenticate-agent.ts';
 import { type AuthenticateMcpClient, mcpClientAuthenticator } from './auth/authenticate-mcp-client.ts';
 import { type AuthenticateOwner, ownerAuthenticator } from './auth/authenticate-owner.ts';
+import { type AuthenticatePipeline, pipelineAuthenticator } from './auth/authenticate-pipeline.ts';
 import { type AuthenticateStaticKey, staticKeyAuthenticator } from './auth/authenticate-static-key.ts';
 import { type IdentityProvider, makeIdentityProvider } from './auth/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from './auth/owner-session.ts';
@@ -64,6 +65,7 @@ export type Services = CallServices & {
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
   authenticateOwner: AuthenticateOwner;
+  authenticatePipeline: AuthenticatePipeline;
   authenticateStaticKey: AuthenticateStaticKey;
   /** When static keys were used last. */
   staticKeyUses: NotedUses;
@@ -127,6 +129,7 @@ export function makeServices(broker: Broker): Services {
     ),
     authenticateAgent,
     authenticateOwner: ownerAuthenticator(broker, provider),
+    authenticatePipeline: pipelineAuthenticator(broker),
     authenticateStaticKey: staticKeyAuthenticator(broker, readers.own, staticKeyUses),
     staticKeyUses,
     authenticateMcpClient: mcpClientAuthenticator(broker, readers.family, mcpResource(broker)),

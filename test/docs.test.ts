@@ -143,6 +143,7 @@ describe('what the pages name', () => {
     const roleOf = ({ auth, role = 'viewer' }: Route): string => {
       if (auth === 'none') return 'anybody';
       if (auth === 'local') return 'the command line';
+      if (auth === 'owner_or_pipeline') return `${role}, or a pipeline`;
       return auth === 'owner' ? role : `${role}, or the command line`;
     };
     const table = read('docs/owner-api.md').split('\n## All routes\n')[1]!;

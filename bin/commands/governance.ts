@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Change } from '../../broker/config-plan/planning.ts';
-import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
+import { type BrokerConnection, type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile } from '../governance-file.ts';
 import { PROGRAM } from '../program-name.ts';
 
-type Options = ConnectionOptions & { json?: boolean; withoutSecrets?: boolean };
+type Options = ConnectionOptions & { pipeline?: string; json?: boolean; withoutSecrets?: boolean };
 type Answer = {
   changes: Change[];
   warnings: string[];
@@ -14,7 +14,7 @@ type Answer = {
 };
 
 export function addGovernanceCommands(program: Command): void {
-  withConnection(program.command('plan <file>').description('show what a governance file would change'))
+  withPipeline(program.command('plan <file>').description('show what a governance file would change'))
     .option('--without-secrets', 'read and send no secrets; the plan does not say whether they change')
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
@@ -22,17 +22,17 @@ export function addGovernanceCommands(program: Command): void {
       print(options, answer, () => describe(answer, 'would be made', 'Nothing would change.'));
     });
 
-  withConnection(program.command('apply <file>').description('make what a governance file says, in one transaction'))
+  withPipeline(program.command('apply <file>').description('make what a governance file says, in one transaction'))
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
       const answer = await send('apply', file, options);
       print(options, answer, () => describe(answer, 'made', 'Nothing changed: the store is as the file says.'));
     });
 
-  withConnection(program.command('export [file]').description('write the present state as a governance file'))
+  withPipeline(program.command('export [file]').description('write the present state as a governance file'))
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: Options) => {
-      const { text } = (await (await connectAsOwner(options)).ask('GET', '/owner/governance')) as { text: string };
+      const { text } = (await (await connect(options)).ask('GET', '/owner/governance')) as { text: string };
       // Into a file or a pipe it goes exactly as it is.
       if (file === undefined && !options.json && !process.stdout.isTTY) process.stdout.write(`${text.trimEnd()}\n`);
       else if (file === undefined) print(options, { text }, () => text.trimEnd());
@@ -47,12 +47,25 @@ export function addGovernanceCommands(program: Command): void {
     });
 }
 
+const withPipeline = (command: Command): Command =>
+  withConnection(command).option(
+    '--pipeline <address>',
+    'as the pipeline that "pipeline add" printed this of (or AGENT_BROKER_PIPELINE)',
+  );
+
+async function connect(options: Options): Promise<BrokerConnection> {
+  const pipeline = options.pipeline ?? process.env.AGENT_BROKER_PIPELINE;
+  if (pipeline === undefined) return await connectAsOwner(options);
+  const { connectAsPipeline } = await import('../pipelines/connect-pipeline.ts');
+  return await connectAsPipeline(pipeline, options);
+}
+
 /** Reads the file and what it names, here, where the secrets are; the broker gets the values and seals them. */
 async function send(what: 'plan' | 'apply', file: string, options: Options): Promise<Answer> {
   const { withoutSecrets } = options;
   const { text, values: resolved } = await readGovernanceFile(file, { secrets: !withoutSecrets });
   const values = Object.fromEntries([...resolved].map(([key, secret]) => [key, secret.reveal()]));
-  const broker = await connectAsOwner(options);
+  const broker = await connect(options);
   return (await broker.ask('POST', `/owner/governance/${what}`, {
     text,
     file,

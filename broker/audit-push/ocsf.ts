@@ -72,6 +72,7 @@ function actorOf(row: AuditRow, change: Json): Json {
   const agent = { uid: row.agent_id, name: row.agent_public_id, type_id: 4, type: 'Service' };
   if (row.kind === 'action' && (row.agent_id ?? row.agent_public_id) !== null) return known(agent);
   if (by === 'operator' || by === 'broker') return { name: by, type_id: 3, type: 'System' };
+  if (by !== undefined && change.how === 'pipeline') return { uid: by, type_id: 4, type: 'Service' };
   if (by !== undefined) return { uid: by, type_id: 1, type: 'User' };
   return row.agent_id === null ? { name: 'broker', type_id: 3, type: 'System' } : known(agent);
 }

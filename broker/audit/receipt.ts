@@ -33,7 +33,7 @@ export type RecordedDecision = {
  */
 export type OwnersChange = {
   by: string;
-  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'start' | 'agent' | 'person' | 'time';
+  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'start' | 'agent' | 'person' | 'pipeline' | 'time';
 } & JsonObject;
 
 /**

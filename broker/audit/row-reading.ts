@@ -4,6 +4,7 @@ import { findAgentNames } from '../store/agent-names.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { type CallHistory, findCallHistories } from '../store/call-histories.ts';
 import { listOwners } from '../store/organisations.ts';
+import { listPipelines } from '../store/pipelines.ts';
 
 type HasStore = Pick<Broker, 'store'>;
 
@@ -17,12 +18,16 @@ export async function historiesOf(
   return await findCallHistories(store.db, organisationId, [...ids]);
 }
 
-/** Addresses of an organisation's owners by their uuid. */
-export async function ownerAddresses(
-  { store }: HasStore,
-  organisationId: string,
-): Promise<ReadonlyMap<string, string>> {
-  return new Map((await listOwners(store.db, organisationId)).map(({ id, email }) => [id, email]));
+/** Who may have changed something, by uuid: addresses of an organisation's owners, and names of its pipelines. */
+export async function changerNames({ store }: HasStore, organisationId: string): Promise<ReadonlyMap<string, string>> {
+  const [owners, pipelines] = await Promise.all([
+    listOwners(store.db, organisationId),
+    listPipelines(store.db, organisationId),
+  ]);
+  return new Map([
+    ...owners.map(({ id, email }) => [id, email] as const),
+    ...pipelines.map(({ id, name }) => [id, `the pipeline ${name}`] as const),
+  ]);
 }
 
 /** Names of the agents of these rows by their `agt_` id. */

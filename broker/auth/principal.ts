@@ -1,8 +1,8 @@
 import type { FactsRow } from '../store/facts-columns.ts';
-import type { OwnerTable } from '../store/tables/organisations.ts';
+import type { OwnerTable, PipelineTable } from '../store/tables/organisations.ts';
 
 /** The authenticated party. */
-export type Principal = AgentPrincipal | OwnerPrincipal | LocalPrincipal;
+export type Principal = AgentPrincipal | OwnerPrincipal | PipelinePrincipal | LocalPrincipal;
 
 export type AgentPrincipal = {
   kind: 'agent';
@@ -34,6 +34,16 @@ export type SignIn = 'local' | 'oidc';
 
 /** `expiresAt`: seconds since the epoch. */
 export type OwnerSession = { id: string; expiresAt: number; signIn: SignIn };
+
+/** A pipeline, by a token of its platform. */
+export type PipelinePrincipal = {
+  kind: 'pipeline';
+  pipeline: PipelineTable;
+  organisationId: string;
+  role: PipelineTable['role'];
+  /** What runs, for the record: the verified subject, and the commit and whoever started it where the token says so. */
+  detail: string;
+};
 
 /** The operator's command line, which can read the data folder of this process. */
 export type LocalPrincipal = { kind: 'local' };

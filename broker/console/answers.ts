@@ -67,6 +67,7 @@ export type AuditSinkKind = Answer<'GET', '/owner/audit-sink-kinds'>['kinds'][nu
 export type Connection = Answer<'GET', '/owner/connections'>['connections'][number];
 export type BuiltIn = Answer<'GET', '/owner/built-in-platforms'>['built_in_platforms'][number];
 export type Member = Answer<'GET', '/owner/owners'>['owners'][number];
+export type Pipeline = Answer<'GET', '/owner/pipelines'>['pipelines'][number];
 export type Tested = Answer<'POST', '/owner/connections/x/test'>;
 export type SecretPart = NonNullable<WholePlatform['secret_parts']>[number];
 export type Platform = Answer<'GET', '/owner/platforms'>['platforms'][number];

@@ -41,6 +41,7 @@ import type { beginPasskeyAssertion, finishPasskeyAssertion } from '../http/rout
 import type { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from '../http/routes/owner/passkeys.ts';
 import type { confirmOwnerPerson, endOwnerPeople, ownerPeople } from '../http/routes/owner/people.ts';
 import type { setOwnerPerPerson } from '../http/routes/owner/per-person.ts';
+import type * as pipelines from '../http/routes/owner/pipelines.ts';
 import type { acceptPlatformTool, platformTools, refreshPlatformTools } from '../http/routes/owner/platform-tools.ts';
 import type * as platforms from '../http/routes/owner/platforms.ts';
 import type * as policies from '../http/routes/owner/policies.ts';
@@ -105,6 +106,9 @@ export type Asked = NoticesAsked & {
   'POST /owner/owners': typeof owners.addOwner;
   'POST /owner/owners/{id}/link': typeof owners.linkOfOwner;
   'DELETE /owner/owners/{id}': typeof owners.removeOwner;
+  'GET /owner/pipelines': typeof pipelines.ownerPipelines;
+  'POST /owner/pipelines': typeof pipelines.addOwnerPipeline;
+  'DELETE /owner/pipelines/{id}': typeof pipelines.removeOwnerPipeline;
   'GET /version': typeof version;
   'GET /owner/audit': typeof ownerAudit;
   'GET /owner/audit-sinks': typeof sinks.ownerAuditSinks;

@@ -16,6 +16,7 @@ const WHO: Record<Auth, string> = {
   owner: 'Owner',
   agent_or_owner: 'Agent or owner',
   owner_or_local: 'Owner',
+  owner_or_pipeline: 'Owner or pipeline',
   local: 'Command line',
 };
 

@@ -48,6 +48,7 @@ export const CLIENT_VARIABLES = [
   'AGENT_BROKER_PRIVATE_KEY',
   'AGENT_BROKER_PROFILE',
   'AGENT_BROKER_OWNER_TOKEN',
+  'AGENT_BROKER_PIPELINE',
 ];
 
 /** `http://host:port` or `https://host:port`, with a user and password or without, and nothing more. */

@@ -21,6 +21,7 @@ const WHO: Record<Auth, readonly string[]> = {
   owner: ['owner'],
   agent_or_owner: ['agent', 'owner'],
   owner_or_local: ['owner'],
+  owner_or_pipeline: ['owner', 'pipeline'],
   local: [],
 };
 

@@ -1,6 +1,7 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
 import type { Request } from 'express';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
+import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
 import { claimsStaticKey, STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
 import { readBasic } from '../auth/basic.ts';
 import { readBearer } from '../auth/bearer.ts';
@@ -12,7 +13,13 @@ import type { Services } from '../services.ts';
 import { Refusal } from './errors.ts';
 import { refusePlainHttp } from './plain-http.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
-import type { Route } from './route.ts';
+import { OWNERS, type Route } from './route.ts';
+
+const PIPELINE_ELSEWHERE: AuthRefusal = {
+  kind: 'refused',
+  code: 'invalid_token',
+  detail: 'A pipeline plans, applies and exports governance files, and does nothing else.',
+};
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 
@@ -34,7 +41,10 @@ export async function authenticate(
   if (who.kind === 'refused') throw unauthenticated(who, route.auth === 'git' ? 'git' : challengeOf(route, services));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
-  if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
+  if (
+    (who.kind === 'owner' || who.kind === 'pipeline') &&
+    ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer')
+  )
     throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
   return who;
 }
@@ -51,7 +61,7 @@ function tokenOf(route: Route, request: Request, services: Services): string {
   const bearer = readBearer(request);
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
-  const takesCookie = ['owner', 'agent_or_owner', 'owner_or_local'].includes(route.auth);
+  const takesCookie = OWNERS.has(route.auth) || route.auth === 'agent_or_owner';
   const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
   if (session === undefined) throw unauthenticated(bearer, challengeOf(route, services));
   const foreign = foreignRequest(request, baseUrl);
@@ -99,6 +109,8 @@ async function recognise(
   if (route.auth === 'agent' || route.auth === 'git' || route.auth === 'raw') return await asAgent();
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
   if (orAgent && !isOwnersToken(services.provider, token)) return await asAgent();
+  if (OWNERS.has(route.auth) && claimsPipeline(services.broker.baseUrl, token))
+    return route.auth === 'owner_or_pipeline' ? await services.authenticatePipeline(token) : PIPELINE_ELSEWHERE;
   return await services.authenticateOwner(token);
 }
 

@@ -44,6 +44,13 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     description:
       'A session of an owner: of this broker, or a token of the identity provider that the broker was told to trust.',
   },
+  pipelineToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description:
+      'A token that the platform of a pipeline issues for it (GitHub Actions, GitLab CI, a service account of Kubernetes), with the audience that POST /owner/pipelines answered.',
+  },
   ownerCookie: {
     type: 'apiKey',
     in: 'cookie',
@@ -85,6 +92,7 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
       // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).
       anyone: [{}, ...agents, { ownerSession: [] }],
       owner_or_local: [...owner, { localCredential: [] }],
+      owner_or_pipeline: [...owner, { pipelineToken: [] }],
       local: [{ localCredential: [] }],
       git: [{ gitBasic: [] }],
       raw: [...agents, { staticKey: [] }],

@@ -6,6 +6,15 @@ export function howOf({ request }: Pick<Context, 'request'>): 'console' | 'api' 
   return request.headers.authorization === undefined ? 'console' : 'api';
 }
 
+/** Who changes something, for the record, where pipelines may. */
+export function changingBy(
+  context: Pick<Context<'owner_or_pipeline'>, 'who' | 'request' | 'correlationId'>,
+): ChangingOwner {
+  const { who, correlationId } = context;
+  if (who.kind === 'owner') return { owner: who.owner, how: howOf(context), correlationId };
+  return { owner: who.pipeline, how: 'pipeline', correlationId };
+}
+
 /** Who changes something, for the record. */
 export const changingOwner = (context: Pick<Context<'owner'>, 'who' | 'request' | 'correlationId'>): ChangingOwner => ({
   owner: context.who.owner,

@@ -54,6 +54,7 @@ import { beginPasskeyAssertion, finishPasskeyAssertion } from './routes/owner/pa
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
 import { confirmOwnerPerson, endOwnerPeople, ownerPeople } from './routes/owner/people.ts';
 import { setOwnerPerPerson } from './routes/owner/per-person.ts';
+import { addOwnerPipeline, ownerPipelines, removeOwnerPipeline } from './routes/owner/pipelines.ts';
 import { acceptPlatformTool, platformTools, refreshPlatformTools } from './routes/owner/platform-tools.ts';
 import { platformRoutes } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
@@ -132,6 +133,9 @@ export const OWNER_ROUTES: readonly Route[] = [
   addOwner,
   removeOwner,
   linkOfOwner,
+  ownerPipelines,
+  addOwnerPipeline,
+  removeOwnerPipeline,
   ownerOrganisation,
   changeOrganisation,
   ownerRestored,

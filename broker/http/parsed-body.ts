@@ -5,7 +5,7 @@ import { parseStrictJson, parseStrictJsonInParts, type StrictJson } from '../../
 import { askedPlatform } from '../policy/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { LONG_BODY, type Parsing } from '../runtime/long-bodies.ts';
-import type { Route } from './route.ts';
+import { OWNERS, type Route } from './route.ts';
 
 /** `code`: what the refusal is, where it is another than `invalid_request`. */
 export type ParsedBody =
@@ -34,7 +34,7 @@ export function parseBody(
   if (text === undefined) return { ok: false, error: 'The body must be in UTF-8.' };
   const limits = {
     nulAllowedIn: route.nulAllowedIn ?? [],
-    ...(route.auth === 'owner' && { maxMembers: OWNERS_MEMBERS }),
+    ...(OWNERS.has(route.auth) && { maxMembers: OWNERS_MEMBERS }),
   };
   if (parsing === undefined || body.length <= LONG_BODY) return bodyOf(parseStrictJson(text, limits), route);
   return parsing((rest) => parseStrictJsonInParts(text, limits, rest)).then((parsed) => bodyOf(parsed, route));

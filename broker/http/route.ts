@@ -23,9 +23,13 @@ export type Auth =
   | 'agent_or_owner'
   | 'anyone'
   | 'owner_or_local'
+  | 'owner_or_pipeline'
   | 'local'
   | 'git'
   | 'raw';
+/** What owners alone may ask for, but for the operator or pipelines. */
+export const OWNERS: ReadonlySet<Auth> = new Set<Auth>(['owner', 'owner_or_local', 'owner_or_pipeline']);
+
 type PrincipalOf<A extends Auth> = A extends 'none'
   ? undefined
   : A extends 'agent' | 'mcp_client' | 'git' | 'raw'
@@ -34,9 +38,11 @@ type PrincipalOf<A extends Auth> = A extends 'none'
       ? Extract<Principal, { kind: 'owner' }>
       : A extends 'local'
         ? Extract<Principal, { kind: 'local' }>
-        : A extends 'owner_or_local'
-          ? Extract<Principal, { kind: 'owner' | 'local' }>
-          : Extract<Principal, { kind: 'agent' | 'owner' }> | (A extends 'anyone' ? undefined : never);
+        : A extends 'owner_or_pipeline'
+          ? Extract<Principal, { kind: 'owner' | 'pipeline' }>
+          : A extends 'owner_or_local'
+            ? Extract<Principal, { kind: 'owner' | 'local' }>
+            : Extract<Principal, { kind: 'agent' | 'owner' }> | (A extends 'anyone' ? undefined : never);
 
 /** The parameters that a path names: of `/a/{id}/b/{name}`, `id` and `name`. */
 type ParamOf<Path extends string> = string extends Path

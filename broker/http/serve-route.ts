@@ -18,7 +18,7 @@ import type { LimitResult, RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import { bodyReader } from './request-body.ts';
-import type { Context, Route } from './route.ts';
+import { type Context, OWNERS, type Route } from './route.ts';
 import { agentKey, logRefused, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
 const NO_QUERY = z.object({});
@@ -26,7 +26,7 @@ const NO_QUERY = z.object({});
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
 export function serveRoute(route: Route, services: Services, limits: RateLimits, bearers: RefusedBearers) {
   const by = { services, bearers };
-  const isOwners = route.auth === 'owner' || route.auth === 'owner_or_local';
+  const isOwners = OWNERS.has(route.auth);
   const readBody = bodyReader(route);
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();

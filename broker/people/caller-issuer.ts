@@ -6,7 +6,8 @@ import { readStored } from '../store/stored-json.ts';
 
 /** RFC 8252 section 8.3: on this machine alone http is good enough for keys. */
 const LOOPBACK = /^http:\/\/(localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$)/;
-const IssuerUrl = PlatformUrl.refine(
+/** The address of an issuer, or of its keys. */
+export const IssuerUrl = PlatformUrl.refine(
   (url) => url.startsWith('https:') || LOOPBACK.test(url),
   'must be https; http only on loopback',
 );

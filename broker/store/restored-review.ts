@@ -3,7 +3,7 @@
 import type { Db } from './store.ts';
 import type { AgentTable, StaticKeyTable } from './tables/agents.ts';
 import type { PasskeyTable } from './tables/approvals.ts';
-import type { OwnerTable } from './tables/organisations.ts';
+import type { OwnerTable, PipelineTable } from './tables/organisations.ts';
 import type { PersonTokenTable } from './tables/people.ts';
 import type { GrantTable } from './tables/rules.ts';
 
@@ -12,6 +12,7 @@ export type Review = {
   agents: (Pick<AgentTable, 'id' | 'agent_id' | 'name' | 'status' | 'parent_id'> & { owner_email: string | null })[];
   grants: ReviewedGrant[];
   owners: Pick<OwnerTable, 'id' | 'email' | 'role'>[];
+  pipelines: Pick<PipelineTable, 'id' | 'name' | 'role' | 'issuer' | 'subject'>[];
   passkeys: (Pick<
     PasskeyTable,
     'id' | 'device_name' | 'status' | 'created_at' | 'last_used_at' | 'restored_counter'
@@ -55,6 +56,12 @@ export async function readReview(db: Db, organisationId: string, now: number): P
       .select(['id', 'email', 'role'])
       .where('organisation_id', '=', organisationId)
       .orderBy('email')
+      .execute(),
+    pipelines: await db
+      .selectFrom('pipelines')
+      .select(['id', 'name', 'role', 'issuer', 'subject'])
+      .where('organisation_id', '=', organisationId)
+      .orderBy('name')
       .execute(),
     passkeys: await db
       .selectFrom('passkeys as k')

@@ -50,6 +50,7 @@ import type {
   GovernanceVersionTable,
   OrganisationTable,
   OwnerTable,
+  PipelineTable,
 } from './tables/organisations.ts';
 import type {
   PersonConsentTable,
@@ -88,6 +89,7 @@ import type {
 export type Schema = {
   organisations: WithDefaults<OrganisationTable, DefaultedOrganisationColumns>;
   owners: WithDefaults<OwnerTable, 'oidc_subject' | 'last_sign_in_at'>;
+  pipelines: PipelineTable;
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;

@@ -88,6 +88,7 @@ const MIGRATIONS = [
   '0055-idempotency-instances',
   '0056-platform-entries',
   '0057-restored-counters',
+  '0058-pipelines',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

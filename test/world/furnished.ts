@@ -83,6 +83,12 @@ export async function furnish(
   await putNewcomers(world, organisation.owner, name);
   const key = { label: `${name}-static-key`, connection: `${platform}-main` };
   await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, key);
+  await organisation.ask('POST', '/owner/pipelines', {
+    name: `${name}-pipeline`,
+    role: 'viewer',
+    issuer: `https://${name}.ci.example`,
+    subject: `repo:${name}/governance:pull_request`,
+  });
   await putMcpClient(world, agent, organisation.owner, name);
   await putOAuth(world, organisation.owner, platform, name);
   await putNotices(world, organisation, agent, name);

@@ -41,6 +41,22 @@ export type OwnerTable = {
   last_sign_in_at: number | null;
 };
 
+/** What plans and applies governance files with tokens of its own platform, such as a CI job. */
+export type PipelineTable = {
+  organisation_id: string;
+  id: string;
+  name: string;
+  role: 'admin' | 'viewer';
+  /** `iss` of its tokens. */
+  issuer: string;
+  /** `sub` of its tokens. */
+  subject: string;
+  /** Where the keys of the issuer are; null: found by discovery. */
+  jwks_uri: string | null;
+  created_at: number;
+  last_used_at: number | null;
+};
+
 /** An apply of a governance file. */
 export type GovernanceApplyTable = {
   organisation_id: string;

@@ -4,6 +4,7 @@ import { ActivityRow } from '/console/activity/activity-row.js';
 import { Filter, NAMES, queryOf } from '/console/activity/filter.js';
 import { ask } from '/console/api.js';
 import { html, useEffect, useMemo, useRef, useState } from '/console/html.js';
+import { useChangers } from '/console/shell/changers.js';
 import { Demo } from '/console/shell/demo.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
@@ -24,13 +25,10 @@ export function ActivityPage({ place }) {
   const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&history=true&${query}`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
   const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
-  const people = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
+  const changers = useChangers();
   const platforms = useLoaded('/owner/platforms', 60_000).answer?.platforms ?? [];
   const older = useOlder(path);
-  const names = new Map([
-    ...people.map(({ id, email }) => /** @type {const} */ ([id, email])),
-    ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name])),
-  ]);
+  const names = new Map([...changers, ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name]))]);
   const rows = answer && entriesOf([...answer.rows, ...older.rows]);
   const next = older.asked ? older.next : answer?.next;
   return html`

@@ -3,7 +3,8 @@
 import { ask } from '/console/api.js';
 import { Changes, sumOf } from '/console/governance/changes.js';
 import { html, useState } from '/console/html.js';
-import { useOwners, whoMade } from '/console/policy/versions.js';
+import { whoMade } from '/console/policy/versions.js';
+import { useChangers } from '/console/shell/changers.js';
 import { Failed } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
 import { Link } from '/console/shell/router.js';
@@ -17,7 +18,7 @@ const EVERY_MS = 30_000;
 /** `goBack`: hears the file that goes back. @param {{ goBack: (text: string) => void }} props */
 export function Applies({ goBack }) {
   const { answer, error, reload } = useLoaded('/owner/governance/applies', EVERY_MS);
-  const owners = useOwners();
+  const owners = useChangers();
   const applies = answer?.applies;
   return html`<section class="stack" aria-labelledby="applies-head">
     <h2 id="applies-head">What was applied</h2>

@@ -6,12 +6,13 @@ import { html, useEffect, useState } from '/console/html.js';
 import { DiffView } from '/console/policy/diff-view.js';
 import { differences, merged } from '/console/policy/differ.js';
 import { cardsOf } from '/console/policy/draft.js';
-import { loadVersions, useOwners, whoMade } from '/console/policy/versions.js';
+import { loadVersions, whoMade } from '/console/policy/versions.js';
+import { useChangers } from '/console/shell/changers.js';
 
 /** @param {{ inForce: Subject, draft: Draft, change: (to: Partial<Draft>) => void, drop: () => void }} props */
 export function Conflict({ inForce, draft, change, drop }) {
   const [made, setMade] = useState(/** @type {RulesVersion | undefined} */ (undefined));
-  const owners = useOwners();
+  const owners = useChangers();
   useEffect(() => {
     loadVersions(inForce).then(
       ({ versions }) => setMade(versions.find(({ version }) => version === inForce.version)),

@@ -6,11 +6,11 @@ import { HOW } from '/console/activity/words.js';
 import { asError, ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { DiffView } from '/console/policy/diff-view.js';
+import { useChangers } from '/console/shell/changers.js';
 import { Failed } from '/console/shell/empty.js';
 import { openTo } from '/console/shell/fields.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
-import { useLoaded } from '/console/shell/use-loaded.js';
 import { visibleLine } from '/console/visible.js';
 
 const PAGE = 10;
@@ -23,17 +23,17 @@ export async function loadVersions({ kind, id }, before = null) {
   return await ask('GET', /** @type {'/owner/guardrails/versions'} */ (path));
 }
 
-/** Names of owners by their id. */
-export function useOwners() {
-  const owners = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
-  return new Map(owners.map(({ id, email }) => [id, email]));
-}
-
 /** @param {Pick<RulesVersion, 'made_by'>} version @param {ReadonlyMap<string, string>} owners */
 export function whoMade({ made_by: made }, owners) {
   if (!made) return 'nobody on record';
   if (made.how === 'start') return 'the configuration at the start';
-  const who = owners.get(made.by) ?? (made.by === 'operator' ? 'the operator' : 'an owner who is gone');
+  const who =
+    owners.get(made.by) ??
+    (made.by === 'operator'
+      ? 'the operator'
+      : made.how === 'pipeline'
+        ? 'a pipeline that is gone'
+        : 'an owner who is gone');
   return HOW[made.how] ? `${visibleLine(who)}, ${HOW[made.how]}` : visibleLine(who);
 }
 
@@ -42,7 +42,7 @@ export function Versions({ subject }) {
   const [versions, setVersions] = useState(/** @type {RulesVersion[]} */ ([]));
   const [next, setNext] = useState(/** @type {number | null} */ (null));
   const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
-  const owners = useOwners();
+  const owners = useChangers();
   const load = async (/** @type {number | null} */ before) => {
     setError(undefined);
     try {

@@ -7,6 +7,7 @@ import { Other } from '/console/receipt/other.js';
 import { rowHash } from '/console/receipt/row-hash.js';
 import { Limits, Verdict } from '/console/receipt/verdict.js';
 import { canVerify, receiptIn, verifyReceipt } from '/console/receipt/verify.js';
+import { useChangers } from '/console/shell/changers.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
@@ -59,11 +60,8 @@ export function ReceiptPage({ place }) {
 
 function useNames() {
   const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
-  const people = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
-  return new Map([
-    ...people.map(({ id, email }) => /** @type {const} */ ([id, email])),
-    ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name])),
-  ]);
+  const changers = useChangers();
+  return new Map([...changers, ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name]))]);
 }
 
 /** The receipt of a row on record, and whether that row is still the one. @param {string} id @returns {Promise<Looked>} */

@@ -36,13 +36,14 @@ function Review({ onDone }) {
   const { answer, error, reload } = useLoaded('/owner/restored', EVERY_MS);
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!answer?.restored) return html`<${Loading} />`;
-  const { restored, agents, owners, passkeys, static_keys: keys, person_tokens: tokens } = answer;
+  const { restored, agents, owners, pipelines, passkeys, static_keys: keys, person_tokens: tokens } = answer;
   return html`
     <p>${restored.backup_made_at ? html`The backup is of <strong>${exactly(restored.backup_made_at)}</strong>. ` : 'When the copy was made is not known. '}What happened after it is not known here:
-      agents that were suspended or revoked since are as they were, and so are grants, owners and passkeys that were taken away.</p>
+      agents that were suspended or revoked since are as they were, and so are grants, owners, pipelines and passkeys that were taken away.</p>
     <p class="quiet">${endedWords(restored.ended)}</p>
     <${List} title="Agents" id="restored-agents" items=${agents} row=${agentRow} />
     <${List} title="Owners" id="restored-owners" items=${owners} row=${ownerRow} />
+    <${List} title="Pipelines" id="restored-pipelines" items=${pipelines} row=${pipelineRow} />
     <${List} title="Passkeys" id="restored-passkeys" items=${passkeys} row=${passkeyRow} />
     <${List} title="Static keys" id="restored-keys" items=${keys} row=${keyRow} />
     <${List} title="Tokens of people" id="restored-tokens" items=${tokens} row=${tokenRow} />
@@ -97,6 +98,8 @@ const agentRow = (
 `;
 const ownerRow = (/** @type {RestoredReview['owners'][number]} */ { email, role }) =>
   html`<p><span class="theirs">${visibleLine(email)}</span> <span class="quiet small">${role}</span></p>`;
+const pipelineRow = (/** @type {RestoredReview['pipelines'][number]} */ { name, role, issuer, subject }) =>
+  html`<p><span class="theirs">${name}</span> <span class="quiet small theirs">${role}, ${visibleLine(subject)} of ${visibleLine(issuer)}</span></p>`;
 const passkeyRow = (
   /** @type {RestoredReview['passkeys'][number]} */ { owner, device_name, status, last_used_at, counter_unknown },
 ) =>

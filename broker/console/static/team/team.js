@@ -9,6 +9,7 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 import { AddMember } from '/console/team/add-member.js';
 import { LinkFor, RemoveMember, RoleOf } from '/console/team/dialogs.js';
 import { HandOver } from '/console/team/hand-over.js';
+import { Pipelines } from '/console/team/pipelines.js';
 import { MAY } from '/console/team/words.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -43,6 +44,7 @@ export function TeamPage() {
         </ul>`
       }
       ${may && html`<${AddMember} members=${members ?? []} provider=${options?.method === 'oidc' ? options.provider : undefined} added=${reload} />`}
+      <${Pipelines} may=${may} />
     </div>
     ${doing && Ask && html`<${Ask} member=${doing.member} members=${members ?? []} onClose=${() => setDoing(undefined)} onDone=${reload} />`}
   `;

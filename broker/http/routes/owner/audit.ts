@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { sentencesOfRows } from '../../../approvals/row-sentences.ts';
 import { receiptOf } from '../../../audit/receipt.ts';
-import { agentNames, historiesOf, ownerAddresses } from '../../../audit/row-reading.ts';
+import { agentNames, changerNames, historiesOf } from '../../../audit/row-reading.ts';
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
 import type { Broker } from '../../../broker.ts';
 import { matchedInWords } from '../../../facts/matched-rules.ts';
@@ -110,7 +110,7 @@ async function* exported(groups: ReturnType<typeof exportRows>) {
 
 async function* table(broker: Pick<Broker, 'store'>, organisationId: string, groups: ReturnType<typeof exportRows>) {
   yield AUDIT_CSV_HEAD;
-  const owners = await ownerAddresses(broker, organisationId);
+  const owners = await changerNames(broker, organisationId);
   for await (const rows of groups) {
     const agents = await agentNames(broker, organisationId, rows);
     yield rows.map((row) => auditCsvLine(row, { agents, owners })).join('');

@@ -13,7 +13,7 @@ import { Secret } from '../../../crypto/secret.ts';
 import { isEntitled } from '../../../entitlement.ts';
 import { Refusal } from '../../errors.ts';
 import { MadeBy } from '../../given-rules.ts';
-import { howOf } from '../../owner-change.ts';
+import { changingBy } from '../../owner-change.ts';
 import { json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -103,7 +103,7 @@ const AppliedShown = Planned.extend({
 export const governancePlan = route({
   method: 'POST',
   path: '/owner/governance/plan',
-  auth: 'owner',
+  auth: 'owner_or_pipeline',
   role: 'viewer',
   capability: 'owner.governance.plan',
   summary: 'What a governance file would change; for admins also of secrets.',
@@ -134,7 +134,7 @@ export const governancePlan = route({
 export const governanceApply = route({
   method: 'POST',
   path: '/owner/governance/apply',
-  auth: 'owner',
+  auth: 'owner_or_pipeline',
   role: 'admin',
   capability: 'owner.governance.apply',
   summary: 'Makes what a governance file says, in one transaction.',
@@ -143,10 +143,10 @@ export const governanceApply = route({
   answers: { 200: { description: 'The changes that were made.', schema: AppliedShown } },
   errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { who, body, services, correlationId } = context;
-    const by = { owner: who.owner, how: howOf(context), correlationId };
+    const { who, body, services } = context;
     const applied = await reading(body, (governance, values) =>
-      applyGovernance(services, by, governance, values, {
+      applyGovernance(services, changingBy(context), governance, values, {
+        ...(who.kind === 'pipeline' && { detail: who.detail }),
         plannedFor: body.governance_version,
         keepsSecrets: body.keep_secrets,
       }),
@@ -174,7 +174,7 @@ export const governanceApply = route({
 export const governanceExport = route({
   method: 'GET',
   path: '/owner/governance',
-  auth: 'owner',
+  auth: 'owner_or_pipeline',
   role: 'viewer',
   capability: 'owner.governance.export',
   summary: 'The present state as a governance file; secrets by their names only.',

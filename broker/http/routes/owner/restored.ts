@@ -30,6 +30,9 @@ const ReviewShown = z
       }),
     ),
     owners: z.array(z.object({ id: z.guid(), email: z.string(), role: z.string() })),
+    pipelines: z.array(
+      z.object({ id: z.guid(), name: z.string(), role: z.string(), issuer: z.string(), subject: z.string() }),
+    ),
     passkeys: z.array(
       z.object({
         id: z.guid(),
@@ -79,6 +82,7 @@ function shown(review: Reviewed): Omit<z.output<typeof ReviewShown>, 'restored'>
       })),
     })),
     owners: review.owners,
+    pipelines: review.pipelines,
     passkeys: review.passkeys.map(({ owner_email: owner, created_at, last_used_at, restored_counter, ...passkey }) => ({
       ...passkey,
       owner,

@@ -1,0 +1,35 @@
+/** Connects to the broker as a pipeline: with a token that the platform of the job issues for it. */
+import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from '../connection.ts';
+import { CommandFailed } from '../failure.ts';
+
+/** `audience`: as `pipeline add` printed it, the address of the broker and the id of the pipeline. Throws CommandFailed. */
+export async function connectAsPipeline(audience: string, options: ConnectionOptions): Promise<BrokerConnection> {
+  const [, url] = /^(https?:\/\/.+)\/pipelines\/[0-9a-f-]{36}$/.exec(audience) ?? [];
+  if (url === undefined)
+    throw new CommandFailed(
+      'The pipeline (--pipeline, or AGENT_BROKER_PIPELINE) is an address that ends with /pipelines/ and an id, as "pipeline add" prints it.',
+    );
+  const ownerToken = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN ?? (await fromGitHub(audience));
+  return await connectAsOwner({ url: options.url ?? url, ownerToken });
+}
+
+/** Of the job that runs (https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token"). */
+async function fromGitHub(audience: string): Promise<string> {
+  const { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: token } = process.env;
+  if (url === undefined || token === undefined)
+    throw new CommandFailed(
+      'There is no token of this pipeline. On GitHub Actions, give the job "permissions: id-token: write"; elsewhere, put its token into AGENT_BROKER_OWNER_TOKEN.',
+    );
+  const asked = new URL(url);
+  asked.searchParams.set('audience', audience);
+  const response = await fetch(asked, {
+    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+    signal: AbortSignal.timeout(30_000),
+  }).catch(() => undefined);
+  const answer: unknown = response?.ok ? await response.json().catch(() => undefined) : undefined;
+  if (typeof answer === 'object' && answer !== null && 'value' in answer && typeof answer.value === 'string')
+    return answer.value;
+  throw new CommandFailed(
+    `GitHub Actions gave no token for this job (${response === undefined ? 'no answer' : `status ${response.status}`}).`,
+  );
+}
