@@ -1,5 +1,7 @@
 /** The people of an organisation and the settings of approvals, in a real browser: with the mouse and with the keyboard alone. */
 import { describe, expect, test } from 'vitest';
+import { recordChange } from '../../broker/audit/record-change.ts';
+import { findPipeline, notePipelineUse } from '../../broker/store/pipelines.ts';
 import { expectAccessible } from '../world/accessible.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE, says } from '../world/console.ts';
@@ -16,6 +18,36 @@ describe.skipIf(withoutChromium)(
       page.until(
         `document.querySelector('${selector}')?.innerText.replace(/\\s+/g, ' ').includes(${JSON.stringify(words)})`,
       );
+
+    test('pipelines are listed with whose tokens they trust, and removed; what one applied names it, and later says that it is gone', async () => {
+      const organisation = await world.organisation();
+      const subject = 'repo:acme/governance:ref:refs/heads/main';
+      const issuer = 'https://token.actions.githubusercontent.com';
+      const made = await organisation.ask('POST', '/owner/pipelines', { name: 'main', role: 'admin', issuer, subject });
+      const { store, clock } = world.running.broker;
+      const pipeline = (await findPipeline(store.db, made.body.id))!;
+      const by = { owner: pipeline, how: 'pipeline', correlationId: crypto.randomUUID() } as const;
+      await recordChange(world.running.services, by, { reason: 'governance_applied' }, (db) =>
+        notePipelineUse(db, pipeline, clock()),
+      );
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.click('nav a[href="/console/activity"]');
+      await has(page, 'main', 'the pipeline main');
+      await page.click('nav a[href="/console/team"]');
+      await has(page, '[data-pipeline="main"]', `Plans, applies and exports as ${subject} of ${issuer} Used last`);
+      await expectAccessible(page, 'the team, with pipelines');
+      await page.resize(PHONE, 'phone');
+      await expectAccessible(page, 'the team, with pipelines, on a phone');
+      await page.resize(DESKTOP);
+      await page.click('[data-pipeline="main"] [data-verb="remove"]');
+      await page.click('#remove-pipeline');
+      await says(page, 'The pipeline main is removed.');
+      await page.until(`document.querySelector('[data-pipeline]') === null`);
+      expect((await organisation.ask('GET', '/owner/pipelines')).body.pipelines).toEqual([]);
+      await page.click('nav a[href="/console/activity"]');
+      await has(page, 'main', 'a pipeline that is gone');
+      expect(page.complaints).toEqual([]);
+    });
 
     test('with the mouse: adds somebody, makes a link that signs in once and is on record, and removes', async () => {
       const organisation = await world.organisation();

@@ -230,5 +230,6 @@ export function whoOf(flags, names) {
   const { by, decided_by, how } = changeOf(flags);
   const other = how === undefined ? undefined : OTHERS[how];
   const who = by ?? decided_by;
-  return other ?? (who && visibleLine(names.get(who) ?? (who === 'operator' ? 'the operator' : who)));
+  const unnamed = who === 'operator' ? 'the operator' : how === 'pipeline' ? 'a pipeline that is gone' : who;
+  return other ?? (who && visibleLine(names.get(who) ?? unnamed ?? who));
 }
