@@ -4,6 +4,8 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { exportJWK } from 'jose';
+import Provider from 'oidc-provider';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { OWNER_ROUTES } from '../../broker/http/owner-routes.ts';
@@ -13,6 +15,7 @@ import { runCommand } from '../world/command.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { fresh, shared } from '../world/given.ts';
 import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
+import { newRsaPair } from '../world/rsa.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld } from '../world/world.ts';
@@ -23,9 +26,42 @@ const FILE = 'policies:\n  careful: { rules: [{ effect: allow, methods: [GET] }]
 describe.each(STORES)(`pipelines on %s${postgresNote}`, (store) => {
   const issuer = shared(() => startLyingProvider());
   const other = shared(() => startLyingProvider());
+  const real = shared(async () => {
+    const server = createServer((request, response) => answer(request, response));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    afterFile(() => void server.close());
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const provider = new Provider(origin, {
+      clients: [
+        {
+          client_id: 'ci',
+          client_secret: 'secret-of-the-job',
+          grant_types: ['client_credentials'],
+          redirect_uris: [],
+          response_types: [],
+        },
+      ],
+      features: {
+        clientCredentials: { enabled: true },
+        resourceIndicators: {
+          enabled: true,
+          getResourceServerInfo: () => ({
+            scope: 'governance',
+            accessTokenFormat: 'jwt',
+            jwt: { sign: { alg: 'RS256' } },
+          }),
+        },
+      },
+      // The broker's clock goes ahead of its own in these tests.
+      ttl: { ClientCredentials: 86_400 },
+      jwks: { keys: [{ ...(await exportJWK(newRsaPair().privateKey)), use: 'sig', alg: 'RS256', kid: 'k1' }] },
+    });
+    const answer = provider.callback();
+    return { issuer: origin };
+  });
   const world = shared(() =>
     startWorld(store, {
-      AGENT_BROKER_ALLOW_PRIVATE: [issuer, other].map((one) => new URL(one.issuer).host).join(),
+      AGENT_BROKER_ALLOW_PRIVATE: [issuer, other, real].map((one) => new URL(one.issuer).host).join(),
     }),
   );
   const organisation = fresh(() => world.organisation());
@@ -249,6 +285,25 @@ describe.each(STORES)(`pipelines on %s${postgresNote}`, (store) => {
     const { audience } = await added({ issuer: 'https://kubernetes.default.svc', jwks_uri: `${issuer.issuer}/jwks` });
     const token = await tokenFor(audience, { iss: 'https://kubernetes.default.svc' });
     expect((await plan(token)).status).toBe(200);
+  });
+
+  test('a JWT access token of a real provider, by client credentials for the pipeline as its resource (RFC 8707)', async () => {
+    const { audience } = await added({ issuer: real.issuer, subject: 'ci' });
+    const granted = await send(`${real.issuer}/token`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${btoa('ci:secret-of-the-job')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: new URLSearchParams({
+        grant_type: 'client_credentials',
+        resource: audience,
+        scope: 'governance',
+      }).toString(),
+    });
+    expect(granted.status, granted.text).toBe(200);
+    const planned = await plan(granted.body.access_token);
+    expect(planned.status, planned.text).toBe(200);
   });
 
   test('in a restored store it waits for the review, which lists it', async () => {
