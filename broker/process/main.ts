@@ -155,6 +155,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     open.pusher = startPusher(broker);
     open.local = writeRunFile(config, listener.localUrl, services);
     listener.serve(makeApp(services, servedRoutes(options.consoleBundle)));
+    broker.rateCounts.begin();
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
     let stopping: Promise<void> | undefined;
     const stop = () => {

@@ -18,6 +18,8 @@ export type Counted = { count: number; leftMs: number };
 export type SharedCounter = {
   /** Adds uses, each of another key. A key without a window begins one of `windowMs`. Answers in the same order. */
   add(uses: readonly Use[], windowMs: number): Promise<Counted[]>;
+  /** Rejects when it cannot be reached; absent where that would be known otherwise. */
+  check?(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -31,6 +33,8 @@ export type Taken = { allowed: boolean; left: number; leftMs: number };
 export type WindowCounts = {
   /** Counts `count` uses of a key, if `limit` permits them; 0 tells what is left. Rejects never. */
   take(key: string, limit: number, count: number): Taken | Promise<Taken>;
+  /** Asks the shared counter, in the background, whether it answers, so that the log says it before something is to be counted. */
+  begin(): void;
   /** Reports what was not reported yet, and closes the shared counter. */
   stop(): Promise<void>;
 };
@@ -199,6 +203,7 @@ export function windowCounts(windowMs: number, shared?: Shared): WindowCounts {
       else reportSoon(shared);
       return answer(count, fits);
     },
+    begin: () => void shared?.counter.check?.().then(shared.watch.worked, shared.watch.failed),
     stop: async () => {
       stopped = true;
       clearInterval(forget);

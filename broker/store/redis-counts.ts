@@ -47,18 +47,29 @@ export function redisCounter(url: string, prefix: string): SharedCounter {
     });
     return made;
   };
+  // Why it failed is in `lost`; it is tried again in the background.
+  const connected = (): Promise<void> => {
+    connecting ??= client.connect().catch(() => {});
+    return connecting;
+  };
+  // Without the error itself: that of a refused password holds the password.
+  const fault = (error: unknown): Error =>
+    new Error(`Redis: ${lost ?? (error instanceof Error ? error.message : 'no answer')}`);
   return {
+    check: async () => {
+      await connected();
+      await client.ping().catch((error) => {
+        throw fault(error);
+      });
+    },
     add: async (uses, windowMs) => {
-      // Why it failed is in `lost`; it is tried again in the background.
-      connecting ??= client.connect().catch(() => {});
-      await connecting;
+      await connected();
       const limiter = limiterOf(windowMs);
       try {
         const counted = await Promise.all(uses.map(({ key, count }) => limiter.penalty(key, count)));
         return counted.map(({ consumedPoints, msBeforeNext }) => ({ count: consumedPoints, leftMs: msBeforeNext }));
       } catch (error) {
-        // Without the error itself: that of a refused password holds the password.
-        throw new Error(`Redis: ${lost ?? (error instanceof Error ? error.message : 'no answer')}`);
+        throw fault(error);
       }
     },
     close: async () => {

@@ -188,6 +188,25 @@ describe.runIf(STORES.includes('postgres') && redis)(
       expect(await query(world.environment, 'select * from rate_counts')).toEqual([]);
     });
 
+    test.each<[string, Partial<URL>]>([
+      ['whose port nobody listens at', { port: '9' }],
+      ['that takes another password', { password: 'another-password' }],
+    ])('one %s is told of at the start, before anything is to be counted', async (_what, change) => {
+      const url = Object.assign(new URL(server.url), change);
+      const environment = { ...world.environment, RATE_LIMIT_URL: url.href, AGENT_BROKER_DATA: newFolder() };
+      const process = spawnBroker({
+        ...environment,
+        PORT: `${await freePort()}`,
+        BASE_URL: world.running.baseUrl,
+        LOG_LEVEL: 'warn',
+        AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+      });
+      onTestFinished(() => process.signal('SIGKILL'));
+      expect(await process.serve(), process.output().stderr).toBeDefined();
+      await expect.poll(() => process.output().stderr).toContain('each process counts for itself');
+      expect(process.output().stderr).not.toMatch(/another-password/);
+    });
+
     test('stopped or gone it holds nobody up: each replica counts for itself, until it is back', async () => {
       server.pause();
       expect(await calls(2 * LIMIT + 24)).toBeLessThanOrEqual(2 * LIMIT + AHEAD);
