@@ -73,8 +73,11 @@ export type Made = {
   kept: string[];
 };
 
-/** What only the agent's own commands are to see. */
-const OWN = /^AGENT_BROKER_/i;
+/**
+ * What only the agent's own commands are to see, and what a job of GitHub Actions gets its identity with: a command that has it could be the pipeline
+ * that applies governance files.
+ */
+const OWN = /^(?:AGENT_BROKER_|ACTIONS_ID_TOKEN_REQUEST_)/i;
 const LIKE_A_CREDENTIAL = /(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_|$)/i;
 
 /** The environment of the command, from that of whoever starts it. Strict: without anything else that is named like a credential. */

@@ -183,6 +183,8 @@ describe('a command that is run', () => {
       AGENT_BROKER_PROFILE: profile,
       AGENT_BROKER_PRIVATE_KEY: own,
       AGENT_BROKER_OWNER_TOKEN: 'owner-token-of-the-parent',
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'identity-of-the-parent',
+      ACTIONS_ID_TOKEN_REQUEST_URL: 'https://ci.example/of-the-parent',
       OPENAI_API_KEY: 'sk-real-of-the-parent',
       OPENAI_ADMIN_KEY: 'sk-admin-of-the-parent',
       STRIPE_API_KEY: 'sk_live_not_granted',
