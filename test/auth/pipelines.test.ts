@@ -141,6 +141,19 @@ describe.each(STORES)(`pipelines on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('GET', '/owner/policies')).text).not.toContain('careful');
   });
 
+  test('it is not given the bootstrap token of an agent that it makes, which an owner makes then', async () => {
+    const { audience } = await added();
+    const text = `agents: { triage: { owner: '${organisation.owner.email}' } }`;
+    const applied = await ask(await tokenFor(audience), 'POST', '/owner/governance/apply', { text });
+    expect(applied.status, applied.text).toBe(200);
+    expect(applied.body.bootstrap_tokens).toEqual([]);
+    expect(applied.body.warnings).toContainEqual(expect.stringContaining('agents.triage: has no key yet'));
+    expect(applied.text).not.toContain('abt_');
+    const [agent] = (await organisation.ask('GET', '/owner/agents')).body.agents;
+    const made = await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, {});
+    expect(made.body.bootstrap_token, made.text).toMatch(/^abt_/);
+  });
+
   test.each<[string, (audience: string) => Promise<string>, RegExp]>([
     [
       'of another job, whose subject it is told',

@@ -96,7 +96,7 @@ const PlannedShown = Planned.extend({
 const AppliedShown = Planned.extend({
   bootstrap_tokens: z
     .array(z.object({ agent: z.string(), agent_id: z.string(), token: z.string(), expires_at: z.iso.datetime() }))
-    .describe('with which new agents bring their keys; shown once'),
+    .describe('with which new agents bring their keys; shown once, and to a pipeline never'),
 }).meta({ id: 'GovernanceApplied' });
 
 /** POST /owner/governance/plan */
@@ -130,6 +130,9 @@ export const governancePlan = route({
   },
 });
 
+const keyless = (agent: string): string =>
+  `agents.${agent}: has no key yet. An owner makes the token with which it brings one: agent-broker agent bootstrap ${agent}. A pipeline is not given it.`;
+
 /** POST /owner/governance/apply */
 export const governanceApply = route({
   method: 'POST',
@@ -157,10 +160,13 @@ export const governanceApply = route({
         'Something else is in force than when the plan was made; plan again. Nothing was changed.',
       );
     if (!applied.ok) return refuse(applied.problems);
+    // Whoever has a token becomes the agent, and the log of a job is read by many.
+    const unseen = who.kind === 'pipeline' ? applied.bootstrapTokens : [];
+    const shown = who.kind === 'pipeline' ? [] : applied.bootstrapTokens;
     return await longJson(200, {
       changes: applied.plan.changes,
-      warnings: applied.plan.warnings.map(formatProblem),
-      bootstrap_tokens: applied.bootstrapTokens.map(({ agent, agentId, token, expiresAt }) => ({
+      warnings: [...applied.plan.warnings.map(formatProblem), ...unseen.map(({ agent }) => keyless(agent))],
+      bootstrap_tokens: shown.map(({ agent, agentId, token, expiresAt }) => ({
         agent,
         agent_id: agentId,
         token: token.reveal(),
