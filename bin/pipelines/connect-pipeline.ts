@@ -9,8 +9,22 @@ export async function connectAsPipeline(audience: string, options: ConnectionOpt
     throw new CommandFailed(
       'The pipeline (--pipeline, or AGENT_BROKER_PIPELINE) is an address that ends with /pipelines/ and an id, as "pipeline add" prints it.',
     );
-  const ownerToken = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN ?? (await fromGitHub(audience));
+  const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
+  if (given !== undefined && [audienceIn(given)].flat().join() !== audience)
+    throw new CommandFailed(
+      `The token of this pipeline (--owner-token, or AGENT_BROKER_OWNER_TOKEN) is not issued for ${audience}: have the job ask for that audience (aud), and for no other.`,
+    );
+  const ownerToken = given ?? (await fromGitHub(audience));
   return await connectAsOwner({ url: options.url ?? url, ownerToken });
+}
+
+/** `aud` of a JWT, unverified; undefined: it has none, or is no JWT. */
+function audienceIn(token: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8')).aud;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of the job that runs (https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token"). */

@@ -461,6 +461,14 @@ describe.each(STORES)(`pipelines on %s${postgresNote}`, (store) => {
       const { audience } = await added();
       const without = await run(['plan', file, '--pipeline', audience]);
       expect([without.code, without.stderr]).toEqual([1, expect.stringContaining('id-token: write')]);
+      for (const token of [
+        'no-token',
+        await tokenFor('https://other.example'),
+        await tokenFor([audience, 'https://other.example']),
+      ]) {
+        const other = await run(['plan', file, '--pipeline', audience], { AGENT_BROKER_OWNER_TOKEN: token });
+        expect([other.code, other.stderr]).toEqual([1, expect.stringContaining(`is not issued for ${audience}`)]);
+      }
       const wrong = await run(['plan', file, '--pipeline', world.running.baseUrl], github.env);
       expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('as "pipeline add" prints it')]);
     });
