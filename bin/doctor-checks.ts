@@ -1,25 +1,16 @@
 /** Checks what an agent needs to call the broker, in order; each check says what to do. */
-import { createPrivateKey } from 'node:crypto';
 import { addressWarning } from '../broker/reach.ts';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
+import type { Answer, Check } from './doctor-check.ts';
+import { examineKey, examineKeyItself } from './doctor-key.ts';
 import { PROGRAM } from './program-name.ts';
 import { unusedProxy } from './unused-proxy.ts';
-
-export type Check = {
-  check: 'profile' | 'address' | 'links' | 'clock' | 'key' | 'status' | 'grants';
-  /** `skipped`: not possible because an earlier check failed. */
-  result: 'ok' | 'warning' | 'failed' | 'skipped';
-  detail: string;
-  advice?: string;
-};
 
 const TIMEOUT_MS = 10_000;
 /** Agent tokens are refused beyond this (docs/agents.md, The agent token). */
 const SKEW_REFUSED_MS = 30_000;
 const SKEW_WORTH_TELLING_MS = 5_000;
-
-type Answer = { status: number; headers: Headers; body: Record<string, unknown>; skewMs: number | undefined };
 
 /** A request as the agent sends it. Throws what `fetch` throws. */
 async function ask(url: string, token?: string): Promise<Answer> {
@@ -143,44 +134,6 @@ function examineClock(skewMs: number | undefined): Check {
   return apart < SKEW_REFUSED_MS
     ? { check: 'clock', result: 'warning', detail, advice: `${advice} From 30 s on, tokens are refused.` }
     : { check: 'clock', result: 'failed', detail, advice: `${advice} Tokens are refused beyond 30 s.` };
-}
-
-const NEW_KEY = `Let an owner run "${PROGRAM} agent bootstrap --rotate" for a token, and bind a new key with it: ${PROGRAM} agent create NAME --invite abt_…`;
-
-/** Checks the private key itself. */
-function examineKeyItself({ privateKey }: Profile): Check | undefined {
-  const failed = (detail: string): Check => ({ check: 'key', result: 'failed', detail, advice: NEW_KEY });
-  if (!privateKey.includes('-----BEGIN PRIVATE KEY-----'))
-    return failed('the private key is not in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----)');
-  try {
-    const key = createPrivateKey(privateKey);
-    const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
-    if (key.asymmetricKeyType !== 'rsa') return failed(`the private key is no RSA key but ${key.asymmetricKeyType}`);
-    if (bits < 2048) return failed(`the RSA key has ${bits} bits; 2048 are needed`);
-    return undefined;
-  } catch {
-    return failed('the private key is damaged');
-  }
-}
-
-/** Checks a token that was signed with the key at the broker. */
-function examineKey({ agentId }: Profile, me: Answer | undefined): Check {
-  const failed = (detail: string, advice: string): Check => ({ check: 'key', result: 'failed', detail, advice });
-  if (me?.status === 200) return { check: 'key', result: 'ok', detail: `the broker knows ${agentId} by this key` };
-  if (!me || me.status === 429 || me.status >= 500)
-    return failed(
-      `the broker does not answer who ${agentId} is (${me?.status ?? 'no answer'})`,
-      'Try again in a minute.',
-    );
-  if (me.body.error === 'invalid_signature')
-    return failed(
-      `the broker does not know ${agentId} by this key`,
-      `The agent is unknown or deleted, has no key yet, or has another one. ${NEW_KEY}`,
-    );
-  return failed(
-    `the broker refuses the token: ${me.body.detail ?? me.body.error ?? me.status}`,
-    'See what is said of the clock above; then look at agent_id and owner_id in the profile.',
-  );
 }
 
 function examineStatus(me: Answer['body']): Check {

@@ -17,7 +17,7 @@ import { CommandFailed, OutcomeUnknown, WrongUsage } from './failure.ts';
 import type { GrantWords, LimitOptions } from './grant-words.ts';
 import type { ShownGrant } from './grants-in-words.ts';
 
-type Terms = LimitOptions & { policy?: string; grant?: GrantWords[] };
+export type Terms = LimitOptions & { policy?: string; grant?: GrantWords[] };
 export type MakeOptions = ConnectionOptions & Terms & { invite?: string };
 
 export type MadeAgent = {
@@ -191,7 +191,12 @@ export async function makeInvite(
 }
 
 /** Binds by an invite, as invited agents do. A failed invite is revoked: then no key was bound. */
-async function inviteAndBind(broker: BrokerConnection, name: string, invited: Invited, pem: string): Promise<Bound> {
+export async function inviteAndBind(
+  broker: BrokerConnection,
+  name: string,
+  invited: Invited,
+  pem: string,
+): Promise<Bound> {
   const invite = await makeInvite(broker, name, invited);
   try {
     return await bind(broker, String(invite.bind_secret), pem);

@@ -9,12 +9,14 @@ import { makeReplays, type Replays } from './approvals/replay.ts';
 import { makeApprovalChanges } from './audit/changes.ts';
 import { makeReadiness, type Readiness } from './audit/readiness.ts';
 import { makeRecorder } from './audit/record.ts';
-import { type AuthenticateAgent, agentAuthenticator } from './auth/authenticate-agent.ts';
+import { type AuthenticateAgent, agentAuthenticator, type Noticed } from './auth/authenticate-agent.ts';
 import { type AuthenticateMcpClient, mcpClientAuthenticator } from './auth/authenticate-mcp-client.ts';
 import { type AuthenticateOwner, ownerAuthenticator } from './auth/authenticate-owner.ts';
 import { type AuthenticatePipeline, pipelineAuthenticator } from './auth/authenticate-pipeline.ts';
 import { type AuthenticateStaticKey, staticKeyAuthenticator } from './auth/authenticate-static-key.ts';
+import { workloadAuthenticator } from './auth/authenticate-workload.ts';
 import { type IdentityProvider, makeIdentityProvider } from './auth/identity-provider.ts';
+import { issuedTokenVerifier } from './auth/issued-token.ts';
 import { type LocalCredential, makeLocalCredential } from './auth/owner-session.ts';
 import type { Broker } from './broker.ts';
 import { act } from './calls/act.ts';
@@ -45,6 +47,7 @@ import { makeKeysToRelease } from './store/keys-to-release.ts';
 import { setLastUsed } from './store/person-sessions.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
 import { setStaticKeysUsed } from './store/static-keys.ts';
+import { setWorkloadsUsed } from './store/workloads.ts';
 import { issuedTokens } from './token-source/issued-tokens.ts';
 
 export type Services = CallServices & {
@@ -69,6 +72,8 @@ export type Services = CallServices & {
   authenticateStaticKey: AuthenticateStaticKey;
   /** When static keys were used last. */
   staticKeyUses: NotedUses;
+  /** When workloads of agents were used last. */
+  workloadUses: NotedUses;
   authenticateMcpClient: AuthenticateMcpClient;
   /** Where owners sign in; undefined: here, by links. */
   provider: IdentityProvider | undefined;
@@ -91,6 +96,7 @@ export function makeServices(broker: Broker): Services {
   const readers = factsReaders(broker.store);
   const recorder = makeRecorder(broker);
   const changing = { broker, recorder, changes };
+  const workloadUses = notedUses(broker.clock, (ids, at) => setWorkloadsUsed(broker.store.db, ids, at));
   const staticKeyUses = notedUses(broker.clock, (ids, at) => setStaticKeysUsed(broker.store.db, ids, at));
   const calls = {
     ...changing,
@@ -109,11 +115,14 @@ export function makeServices(broker: Broker): Services {
     tokenUses: notedUses(broker.clock, (ids, at) => setLastUsed(broker.store.db, ids, at)),
     issuedTokens: issuedTokens(broker),
   } satisfies CallServices;
-  const authenticateAgent = agentAuthenticator(broker, readers, {
+  const verifyIssued = issuedTokenVerifier(broker);
+  const noticed = {
     breakerOpened: (agent, key) =>
       noteBreaker(changing, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
     endLifetime: (child) => endLifetime(changing, child),
-  });
+  } satisfies Noticed;
+  const authenticateWorkload = workloadAuthenticator(broker, verifyIssued, readers.own, workloadUses);
+  const authenticateAgent = agentAuthenticator(broker, readers, noticed, authenticateWorkload);
   return {
     ...calls,
     signIns: personSignIns(broker),
@@ -129,9 +138,10 @@ export function makeServices(broker: Broker): Services {
     ),
     authenticateAgent,
     authenticateOwner: ownerAuthenticator(broker, provider),
-    authenticatePipeline: pipelineAuthenticator(broker),
+    authenticatePipeline: pipelineAuthenticator(broker, verifyIssued),
     authenticateStaticKey: staticKeyAuthenticator(broker, readers.own, staticKeyUses),
     staticKeyUses,
+    workloadUses,
     authenticateMcpClient: mcpClientAuthenticator(broker, readers.family, mcpResource(broker)),
     provider,
     published: publishedReader(broker.store),

@@ -1,15 +1,10 @@
 /** The agent's profile, for programs on the agent's side: from the environment, or from a file. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import type { AgentKey } from './client/signer.ts';
 
-export type Profile = {
-  /** Address of the broker, without a trailing slash. */
-  url: string;
-  agentId: string;
-  ownerId: string;
-  /** PKCS#8 PEM. */
-  privateKey: string;
-};
+/** `url`: address of the broker, without a trailing slash. */
+export type Profile = { url: string } & AgentKey;
 
 /** The profile is invalid; the message says what is missing and where. */
 export class ProfileError extends Error {}
@@ -18,7 +13,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the profile: AGENT_BROKER_AGENT_ID, AGENT_BROKER_OWNER_ID, AGENT_BROKER_PRIVATE_KEY (PEM, or a file's path) and
- * AGENT_BROKER_URL; or the profile file `file`, AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder.
+ * AGENT_BROKER_URL, of an agent that keeps no key AGENT_BROKER_TOKEN_FILE in place of owner and key; or the profile file `file`, AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder.
  * Throws ProfileError.
  */
 export function readProfile(environment: Environment, file?: string): Profile {
@@ -39,6 +34,7 @@ export function readProfile(environment: Environment, file?: string): Profile {
       agentId: content.agent_id,
       ownerId: content.owner_id,
       privateKey: content.private_key,
+      tokenFile: typeof content.token_file === 'string' ? resolve(dirname(path), content.token_file) : undefined,
     },
     path,
   );
@@ -87,6 +83,7 @@ function fromEnvironment(environment: Environment): Profile {
       agentId: environment.AGENT_BROKER_AGENT_ID,
       ownerId: environment.AGENT_BROKER_OWNER_ID,
       privateKey: pem,
+      tokenFile: environment.AGENT_BROKER_TOKEN_FILE,
     },
     'the environment',
   );
@@ -102,12 +99,16 @@ function readKeyFile(path: string): string {
   }
 }
 
-function complete(found: Record<keyof Profile, unknown>, where: string): Profile {
+type Found = Record<'url' | 'agentId' | 'ownerId' | 'privateKey' | 'tokenFile', unknown>;
+
+function complete({ url, agentId, ownerId, privateKey, tokenFile }: Found, where: string): Profile {
+  if (privateKey !== undefined && tokenFile !== undefined)
+    throw new ProfileError(`In ${where} there is a key and a file with tokens: leave one of them out.`);
+  const found = tokenFile === undefined ? { url, agentId, ownerId, privateKey } : { url, agentId, tokenFile };
   const missing = Object.entries(found).filter(([, value]) => typeof value !== 'string' || value === '');
   if (missing.length > 0)
     throw new ProfileError(`In ${where} this is missing: ${missing.map(([name]) => name).join(', ')}.`);
-  const profile = found as Profile;
-  return { ...profile, url: profile.url.replace(/\/+$/, '') };
+  return { ...(found as Profile), url: String(url).replace(/\/+$/, '') };
 }
 
 /** The file contains the private key, so it must not be readable by others. */

@@ -5,6 +5,7 @@ import { openOwnerApi } from '../owner-api.ts';
 import { canAsk, confirm } from '../terminal/prompt.ts';
 import { addAgentCreateCommand } from './agent-create.ts';
 import { addStaticKeyCommands } from './agent-static-key.ts';
+import { addWorkloadCommands } from './agent-workload.ts';
 
 type Options = ConnectionOptions & { json?: boolean; reason?: string };
 
@@ -50,6 +51,7 @@ export function addAgentCommands(program: Command): void {
     });
 
   addStaticKeyCommands(agent);
+  addWorkloadCommands(agent);
 
   for (const [verb, what] of [
     ['suspend', 'stop an agent until it is resumed'],

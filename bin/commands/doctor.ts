@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import type { Command } from 'commander';
-import type { Check } from '../doctor-checks.ts';
+import type { Check } from '../doctor-check.ts';
 import { WrongUsage } from '../failure.ts';
 import { PROGRAM } from '../program-name.ts';
 

@@ -12,7 +12,7 @@ type Options = ConnectionOptions & { reason?: string; json?: boolean };
 
 export async function printReview(options: Options): Promise<void> {
   const found = await (await openOwnerApi(options)).ask('GET', '/owner/restored');
-  const { restored, agents, owners, pipelines, passkeys, static_keys: keys, person_tokens: tokens } = found;
+  const { restored, agents, owners, pipelines, workloads, passkeys, static_keys: keys, person_tokens: tokens } = found;
   const section = (title: string, columns: { title: string }[], rows: Line[][]): Line[] =>
     rows.length === 0
       ? [line`No ${title}.`, line``]
@@ -45,6 +45,11 @@ export async function printReview(options: Options): Promise<void> {
       'pipelines',
       [{ title: 'PIPELINE' }, { title: 'ROLE' }, { title: 'SUBJECT' }, { title: 'ISSUER' }],
       pipelines.map((one) => [line`${one.name}`, line`${one.role}`, line`${one.subject}`, line`${one.issuer}`]),
+    ),
+    ...section(
+      'workloads',
+      [{ title: 'AGENT' }, { title: 'SUBJECT' }, { title: 'ISSUER' }],
+      workloads.map((one) => [line`${one.agent_id}`, line`${one.subject}`, line`${one.issuer}`]),
     ),
     ...section(
       'passkeys',

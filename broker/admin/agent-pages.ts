@@ -17,7 +17,8 @@ import { findAgentsStopped } from '../store/agents-stopped.ts';
 import { listBreakersOpenAt } from '../store/breakers.ts';
 import { findOwner } from '../store/organisations.ts';
 import { findPolicy } from '../store/policies.ts';
-import type { AgentTable } from '../store/tables/agents.ts';
+import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
+import { findWorkloadOf } from '../store/workloads.ts';
 import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
 import { ChangeRefused } from './refused.ts';
@@ -65,6 +66,7 @@ export type WholeAgent = GlancedAgent & {
   policy_name: string | null;
   /** When its key took the place of another one; null: that never happened. */
   keyReplacedAt: Instant | null;
+  workload: WorkloadTable | undefined;
 };
 
 /** One of them, by its uuid or its agent id. Throws ChangeRefused: there is none, or it was deleted. */
@@ -76,17 +78,19 @@ export async function readAgent(
 ): Promise<WholeAgent> {
   const { db } = broker.store;
   const agent = await loadAgent(db, organisationId, id);
-  const [glanced, owner, policy, replacedAt] = await Promise.all([
+  const [glanced, owner, policy, replacedAt, workload] = await Promise.all([
     glance(broker, organisationId, [agent], now),
     findOwner(db, agent.owner_id),
     agent.policy_id === null ? undefined : findPolicy(db, organisationId, agent.policy_id),
     keyReplacedAt(db, organisationId, agent.id),
+    findWorkloadOf(db, { organisation_id: organisationId, agent_id: agent.id }),
   ]);
   return {
     ...present(glanced[0], 'agent'),
     owner_email: owner?.email ?? null,
     policy_name: policy?.name ?? null,
     keyReplacedAt: replacedAt,
+    workload,
   };
 }
 

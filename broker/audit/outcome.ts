@@ -52,8 +52,8 @@ export type CallRecord = {
   readonly refreshUnavailable: boolean;
   /** For whom it is, on a platform that holds one token per person; undefined: it holds none, or nobody was honoured. */
   readonly caller?: RecordedCaller | undefined;
-  /** Id of the static key that the agent was authenticated by; undefined: it signed its token. */
-  readonly staticKeyId?: string | undefined;
+  /** By what the agent was authenticated, by its id; undefined: it signed its token. */
+  readonly bearer?: { static_key: string } | { workload: string } | undefined;
   /** Why the agent was not given the answer, or not all of it, though the call was allowed when it began. */
   readonly accessEnded?: AccessEnded | undefined;
   /** The trace that it is in; undefined: it is not traced. */

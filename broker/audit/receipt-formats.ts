@@ -15,6 +15,7 @@ type Flags = {
   pushed_refs?: unknown;
   caller?: { verified?: boolean; person_id?: string };
   static_key?: string;
+  workload?: string;
   standing_approval?: unknown;
   trace_id?: string;
 };
@@ -63,6 +64,12 @@ const LATER: readonly LaterFormat[] = [
     format: 7,
     needs: ({ agent_public_id: agent }) => agent === null,
     text: (before) => before.replace(',"sub":null,', ','),
+  },
+  {
+    // The workload by whose token the agent was authenticated: its id, which is no secret.
+    format: 8,
+    needs: (row) => callSays(row, '"workload":"'),
+    text: (before, row) => withMember(before, 'workload', flagsOf(row).workload ?? null),
   },
 ];
 

@@ -211,20 +211,10 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const {
-    agent,
-    approval,
-    droppedHeaders,
-    refreshUnavailable,
-    git,
-    caller,
-    staticKeyId,
-    standing,
-    traceId,
-    accessEnded,
-  } = call;
+  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller, bearer, standing, traceId, accessEnded } =
+    call;
   const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
-  const isOwn = caller === undefined && staticKeyId === undefined && standing === undefined && traceId === undefined;
+  const isOwn = caller === undefined && bearer === undefined && standing === undefined && traceId === undefined;
   if (plain && isOwn && accessEnded === undefined && droppedHeaders.length === 0 && ended === undefined) return null;
   return JSON.stringify({
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
@@ -232,7 +222,7 @@ function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | nu
     ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
     ...(refreshUnavailable && { refresh: 'unavailable' }),
     ...(caller && { caller }),
-    ...(staticKeyId !== undefined && { static_key: staticKeyId }),
+    ...bearer,
     ...(standing && { standing_approval: standing }),
     ...(traceId !== undefined && { trace_id: traceId }),
     ...(git && pushFlags(git)),

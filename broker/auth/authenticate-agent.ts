@@ -7,6 +7,7 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
+import { type AuthenticateWorkload, claimedWorkload } from './authenticate-workload.ts';
 import { claimsChild } from './child-token.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import { type BreakerOpened, countStrikes } from './strikes.ts';
@@ -38,6 +39,7 @@ export function agentAuthenticator(
   broker: Pick<Broker, 'baseUrl' | 'did' | 'clock' | 'store' | 'keys'>,
   facts: ReturnType<typeof factsReaders>,
   { breakerOpened, endLifetime }: Noticed,
+  authenticateWorkload: AuthenticateWorkload,
 ): AuthenticateAgent {
   const readFacts = facts.own;
   const keys = createPublicKeyCache();
@@ -79,7 +81,10 @@ export function agentAuthenticator(
   return async (bearer, platform, source) => {
     if (claimsChild(bearer)) return await authenticateChild(bearer, platform, source);
     const parsed = parseAgentToken(bearer);
-    if (!parsed.ok) return refused(parsed);
+    if (!parsed.ok)
+      return claimedWorkload(broker.baseUrl, bearer) === undefined
+        ? refused(parsed)
+        : await authenticateWorkload(bearer, platform, source);
     const { token } = parsed;
     const { agentId } = token.claims;
     if (typeof platform !== 'string') {

@@ -1,6 +1,7 @@
 /** Authenticates owners by bearer or cookie: a session of this broker, or a token of the identity provider. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { claimedWorkload } from './authenticate-workload.ts';
 import { claimsOf, partOf } from './claimed.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import { invitedOwner } from './invited-owner.ts';
@@ -29,9 +30,11 @@ export function ownerAuthenticator(
  * Whether a token claims to be an owner's: a session of this broker by its type, or a token of the identity provider by its
  * issuer. Unverified; it only selects how the token is authenticated.
  */
-export function isOwnersToken(provider: IdentityProvider | undefined, token: string): boolean {
+export function isOwnersToken(baseUrl: string, provider: IdentityProvider | undefined, token: string): boolean {
   const isSession = signatureLength(token) === ES256_LENGTH && partOf(token, 0).typ === SESSION_TYPE;
-  return isSession || (provider !== undefined && claimedIssuer(token) === provider.issuer);
+  if (isSession || provider === undefined || claimedIssuer(token) !== provider.issuer) return isSession;
+  // It may issue tokens for workloads of agents, too.
+  return claimedWorkload(baseUrl, token) === undefined;
 }
 
 /** Of sessions, in base64url: 64 bytes (RFC 7518 section 3.4). Those of agents are longer, so their header need not be parsed here. */

@@ -16,6 +16,8 @@ export type AgentPrincipal = {
   access?: { authorisationId: string; scopes: ReadonlySet<string> };
   /** Authenticated by a static key, which is good for this connection only. */
   staticKey?: StaticKeyUse;
+  /** Authenticated by a token of its workload, and not by one that it signed. */
+  workload?: { id: string };
 };
 
 /** `connectionLabel`: null when the connection was removed. */

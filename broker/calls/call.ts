@@ -55,7 +55,7 @@ export const idleMsOf = (
 
 /** A call before anything is known but who asks for what; of a malformed one, less than that. */
 export function beginRecord(
-  { agent, sessionId, staticKey }: Pick<AgentPrincipal, 'agent' | 'sessionId' | 'staticKey'>,
+  { agent, sessionId, staticKey, workload }: Pick<AgentPrincipal, 'agent' | 'sessionId' | 'staticKey' | 'workload'>,
   { platform, scope, method, reason }: CallRecord['asked'],
   { auditId, correlationId, now }: { auditId: string; correlationId: string; now: Instant },
   { instanceId }: Pick<Broker, 'instanceId'>,
@@ -82,7 +82,7 @@ export function beginRecord(
     connectionId: null,
     approval: undefined,
     refreshUnavailable: false,
-    staticKeyId: staticKey?.id,
+    bearer: (staticKey && { static_key: staticKey.id }) ?? (workload && { workload: workload.id }),
   };
 }
 

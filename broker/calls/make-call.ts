@@ -33,6 +33,7 @@ type Cleared = {
 
 const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): LentCredential[] => [
   ...(who.staticKey ? [{ kind: 'static_key', id: who.staticKey.id } as const] : []),
+  ...(who.workload ? [{ kind: 'workload', id: who.workload.id } as const] : []),
   ...(who.access ? [{ kind: 'mcp_authorisation', id: who.access.authorisationId } as const] : []),
   ...(connection.personTokens !== undefined ? [{ kind: 'person_tokens', id: connection.personTokens } as const] : []),
 ];

@@ -59,6 +59,7 @@ import type { ownerStandingApprovals, revokeOwnerStandingApproval } from '../htt
 import type { issueOwnerStaticKey, ownerStaticKeys, revokeOwnerStaticKey } from '../http/routes/owner/static-keys.ts';
 import type { ownerStats } from '../http/routes/owner/stats.ts';
 import type { switchAllAgents } from '../http/routes/owner/stop-agents.ts';
+import type * as workloads from '../http/routes/owner/workloads.ts';
 import type {
   passkeyRegisterBegin,
   passkeyRegisterFinish,
@@ -106,6 +107,8 @@ export type Asked = NoticesAsked & {
   'POST /owner/owners': typeof owners.addOwner;
   'POST /owner/owners/{id}/link': typeof owners.linkOfOwner;
   'DELETE /owner/owners/{id}': typeof owners.removeOwner;
+  'POST /owner/agents/{id}/workload': typeof workloads.setOwnerWorkload;
+  'DELETE /owner/agents/{id}/workload': typeof workloads.removeOwnerWorkload;
   'GET /owner/pipelines': typeof pipelines.ownerPipelines;
   'POST /owner/pipelines': typeof pipelines.addOwnerPipeline;
   'DELETE /owner/pipelines/{id}': typeof pipelines.removeOwnerPipeline;

@@ -9,6 +9,7 @@ import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
 import { AgentId, ListedAgent, listedAgentShown } from './owned-agent.ts';
 import { uuid, wholeNumber } from './query.ts';
+import { WorkloadShown, workloadShown } from './workload.ts';
 
 const Activity = z.object({
   last_call_at: z.iso.datetime().nullable().describe('whatever became of it; null: it made none'),
@@ -30,6 +31,9 @@ export const WholeAgentShown = GlancedAgentShown.extend({
     .describe(
       'since when it may have its key: when that replaced another one, else when the agent was made; null: it has none',
     ),
+  workload: WorkloadShown.nullable().describe(
+    'whose tokens are taken for it, besides those that it signs; null: nobody’s',
+  ),
 }).meta({ id: 'WholeAgent' });
 
 export const AgentsTotal = z
@@ -41,13 +45,14 @@ export const glancedAgentShown = (one: GlancedAgent, now: Instant): z.output<typ
   return { ...listedAgentShown(one, now), activity: { last_call_at: instant(last_call_at), ...counts } };
 };
 
-export const wholeAgentShown = (one: WholeAgent, now: Instant): z.output<typeof WholeAgentShown> => {
+export const wholeAgentShown = (baseUrl: string, one: WholeAgent, now: Instant): z.output<typeof WholeAgentShown> => {
   const since = one.agent.key_fingerprint === null ? null : (one.keyReplacedAt ?? one.agent.created_at);
   return {
     ...glancedAgentShown(one, now),
     owner_email: one.owner_email,
     policy_name: one.policy_name,
     key_since: instant(since),
+    workload: one.workload ? workloadShown(baseUrl, one.agent.agent_id, one.workload) : null,
   };
 };
 

@@ -32,7 +32,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.use(guardGit(services.broker.baseUrl));
   app.use(guardProxy(services));
   const limits = makeRateLimits(config.limitFactor, rateCounts, makeRefusalLog(log));
-  const bearers = countRefusedBearers(limits);
+  const bearers = countRefusedBearers(limits, services.broker.baseUrl);
   const handlerOf = (route: Route): RequestHandler => {
     const serve = serveRoute(route, services, limits, bearers);
     const isProblem = route.dialect === 'problem';

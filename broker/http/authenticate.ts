@@ -108,7 +108,7 @@ async function recognise(
   const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
   if (route.auth === 'agent' || route.auth === 'git' || route.auth === 'raw') return await asAgent();
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
-  if (orAgent && !isOwnersToken(services.provider, token)) return await asAgent();
+  if (orAgent && !isOwnersToken(services.broker.baseUrl, services.provider, token)) return await asAgent();
   if (OWNERS.has(route.auth) && claimsPipeline(services.broker.baseUrl, token))
     return route.auth === 'owner_or_pipeline' ? await services.authenticatePipeline(token) : PIPELINE_ELSEWHERE;
   return await services.authenticateOwner(token);

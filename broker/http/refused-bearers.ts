@@ -1,6 +1,8 @@
 /** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
 
 import { claimsStaticKey } from '../auth/authenticate-static-key.ts';
+import { claimedWorkload } from '../auth/authenticate-workload.ts';
+import { claimsOf } from '../auth/claimed.ts';
 import type { AgentPrincipal, AuthRefusal } from '../auth/principal.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
@@ -23,14 +25,14 @@ export type RefusedBearers = {
   ): Promise<AgentPrincipal | AuthRefusal>;
 };
 
-export function countRefusedBearers(limits: RateLimits): RefusedBearers {
+export function countRefusedBearers(limits: RateLimits, baseUrl: string): RefusedBearers {
   /** Addresses that refusals were too many from, and until when, by performance.now(). */
   const spent = recentlyUsed<number>(KEPT);
   const accepted = recentlyUsed<true>(KEPT);
   return {
     check: async (token, source, authenticate) => {
       const left = spent.size > 0 ? (spent.get(source) ?? 0) - performance.now() : 0;
-      if (left > 0 && !claimedBy(token).some((claim) => accepted.get(nameOf(source, claim))))
+      if (left > 0 && !claimedBy(token, baseUrl).some((claim) => accepted.get(nameOf(source, claim))))
         throw new Refusal(
           'rate_limited',
           'Too many failed authentications from this address in the last minute. Fix the tokens, then retry.',
@@ -54,12 +56,8 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
 const nameOf = (source: string, claim: string): string => `${source} ${claim}`;
 
 /** The agent that a token names, and its parent; of a static key its hash. Nothing of it is proven: it only says whom will be asked for. */
-function claimedBy(token: string): string[] {
+function claimedBy(token: string, baseUrl: string): string[] {
   if (claimsStaticKey(token)) return [sha256Hex(token)];
-  try {
-    const claims = JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8'));
-    return [claims.agent_id, claims.parent_agent_id].filter((claim) => typeof claim === 'string');
-  } catch {
-    return [];
-  }
+  const { agent_id, parent_agent_id } = claimsOf(token);
+  return [agent_id, parent_agent_id, claimedWorkload(baseUrl, token)].filter((claim) => typeof claim === 'string');
 }

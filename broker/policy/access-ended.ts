@@ -9,10 +9,10 @@ import { standingChecks } from './standing-checks.ts';
 export type Access = Pick<Ask, 'platformId' | 'scope' | 'connectionId'> & { through: string };
 
 /**
- * What a call came with or goes out with that can be taken away while its agent keeps the grant: a static key, the authorisation of an MCP client,
+ * What a call came with or goes out with that can be taken away while its agent keeps the grant: a static key, a workload, the authorisation of an MCP client,
  * the tokens of the person whom it is for.
  */
-export type LentCredential = { kind: 'static_key' | 'mcp_authorisation' | 'person_tokens'; id: string };
+export type LentCredential = { kind: 'static_key' | 'workload' | 'mcp_authorisation' | 'person_tokens'; id: string };
 type LentEnded = `${LentCredential['kind']}_ended`;
 
 /** Why a call may not go on. `halt`: present when the agent itself is halted. */
@@ -54,6 +54,7 @@ export function accessEnded(given: Facts, access: Access, now: Instant): AccessE
 /** What a person is told of each. */
 const LENT_ENDED: Readonly<Record<LentEnded, string>> = {
   static_key_ended: 'the static key of the call was revoked or has expired',
+  workload_ended: 'the tokens of the workload that made the call are taken no more',
   mcp_authorisation_ended: 'the access of this MCP client was revoked or has expired',
   person_tokens_ended: 'the person whom the call is for has disconnected',
 };

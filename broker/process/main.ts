@@ -144,6 +144,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'deleting audit rows that are kept no longer': (now: number) => purgeAudit(services, now),
       'keeping the partitions of the audit': (now: number) => keepAuditPartitions(broker, now),
       'writing when static keys were used last': () => services.staticKeyUses.write(),
+      'writing when workloads were used last': () => services.workloadUses.write(),
       'writing what agents did': () => services.deeds.write(),
     };
     open.housekeeping = startHousekeeping(broker, more, options.choresMs);
@@ -215,6 +216,7 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('news of held calls', () => services?.changes.close());
   await step('what was used last', () => services?.tokenUses.write());
   await step('which keys were used last', () => services?.staticKeyUses.write());
+  await step('which workloads were used last', () => services?.workloadUses.write());
   await step('what agents did', () => services?.deeds.write());
   await step('how far the store is', async () => {
     if (broker && !broker.storeOutage.isLasting()) await nextGeneration(store, broker.config, log);

@@ -8,6 +8,7 @@ type Find = (db: Db, ids: readonly string[], now: Instant) => Promise<{ id: stri
 
 const FIND: Readonly<Record<Kind, Find>> = {
   static_key: (db, ids, now) => live(db, 'static_keys', ids, now),
+  workload: (db, ids) => db.selectFrom('workloads').select('id').where('id', 'in', ids).execute(),
   mcp_authorisation: (db, ids, now) => live(db, 'mcp_authorisations', ids, now),
   person_tokens: (db, ids) =>
     db.selectFrom('person_tokens').select('id').where('id', 'in', ids).where('standing', '=', 'kept').execute(),

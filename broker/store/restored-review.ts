@@ -1,7 +1,7 @@
 /** What an admin has to look at in a restored store: whoever and whatever may act. */
 
 import type { Db } from './store.ts';
-import type { AgentTable, StaticKeyTable } from './tables/agents.ts';
+import type { AgentTable, StaticKeyTable, WorkloadTable } from './tables/agents.ts';
 import type { PasskeyTable } from './tables/approvals.ts';
 import type { OwnerTable, PipelineTable } from './tables/organisations.ts';
 import type { PersonTokenTable } from './tables/people.ts';
@@ -19,6 +19,7 @@ export type Review = {
   > & {
     owner_email: string | null;
   })[];
+  workloads: (Pick<WorkloadTable, 'id' | 'issuer' | 'subject'> & { agent_public_id: string })[];
   static_keys: (Pick<StaticKeyTable, 'id' | 'label' | 'expires_at'> & { agent_public_id: string })[];
   person_tokens: Pick<
     PersonTokenTable,
@@ -73,6 +74,16 @@ export async function readReview(db: Db, organisationId: string, now: number): P
       .where('k.organisation_id', '=', organisationId)
       .where('k.status', '<>', 'removed')
       .orderBy('k.created_at')
+      .execute(),
+    workloads: await db
+      .selectFrom('workloads as w')
+      .innerJoin('agents as a', (j) =>
+        j.onRef('a.organisation_id', '=', 'w.organisation_id').onRef('a.id', '=', 'w.agent_id'),
+      )
+      .select(['w.id', 'w.issuer', 'w.subject', 'a.agent_id as agent_public_id'])
+      .where('w.organisation_id', '=', organisationId)
+      .where('a.status', 'not in', ['revoked', 'deleted'])
+      .orderBy('a.name')
       .execute(),
     static_keys: await db
       .selectFrom('static_keys as k')

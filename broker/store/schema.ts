@@ -12,6 +12,7 @@ import type {
   McpAuthorisationTable,
   RefusalCountTable,
   StaticKeyTable,
+  WorkloadTable,
 } from './tables/agents.ts';
 import type {
   AgentDeedTable,
@@ -137,6 +138,7 @@ export type Schema = {
   held_joins: HeldJoinTable;
   agent_deeds: AgentDeedTable;
   static_keys: StaticKeyTable;
+  workloads: WorkloadTable;
   standing_approvals: StandingApprovalTable;
   tools: McpToolTable;
   leases: LeaseTable;

@@ -70,6 +70,8 @@ export function signedSend({ url, token, headers = {}, timeoutMs = TIMEOUT_MS, i
       return await exchange(request);
     } catch (error) {
       request.signal?.throwIfAborted();
+      // Of the token: nothing was sent.
+      if ((error as Error).name === 'AgentKeyError') throw error;
       const isCut = error instanceof Cut;
       const code = codeOf(isCut ? error.cause : error);
       throw new BrokerUnreachable(`The broker at ${url} does not answer (${code}).`, {

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { type LyingProvider, startLyingProvider } from '../world/lying-provider.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { startReplica } from '../world/replica.ts';
@@ -50,6 +51,7 @@ async function read(agent: TestAgent, path: string, bearer = agent.token()): Pro
 
 describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { timeout: 30_000 }, (store) => {
   let world: World;
+  let issuer: LyingProvider;
   let address = '';
   /** Streams that the platform answers now, by their paths. */
   const answering = new Map<string, number>();
@@ -68,7 +70,10 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address });
+    issuer = await startLyingProvider();
+    world = await startWorld(store, {
+      AGENT_BROKER_ALLOW_PRIVATE: [address, new URL(issuer.issuer).host].join(),
+    });
     return () => {
       server.closeAllConnections();
       server.close();
@@ -342,6 +347,22 @@ describe.each(STORES)(`an agent that loses its access on %s${postgresNote}`, { t
     }
     await suspend(organisation, agent);
     await Promise.all([three!.ended, signed.ended]);
+  });
+
+  test('the workload of an agent that is taken away: its streams, and not those of the agent itself', async () => {
+    const { organisation, agent } = await demo();
+    const path = `/owner/agents/${agent.agentId}/workload`;
+    const set = await organisation.ask('POST', path, { issuer: issuer.issuer, subject: 'sweeper' });
+    expect(set.status, set.text).toBe(200);
+    const token = await issuer.sign(issuer.honest({ aud: set.body.audience, sub: 'sweeper' }));
+    const theirs = await read(agent, `${STREAM}-workload`, token);
+    const signed = await read(agent, `${STREAM}-signed`);
+    expect((await organisation.ask('DELETE', path)).status).toBe(200);
+    await isCut(organisation, theirs, 'workload_ended');
+    const soFar = signed.text().length;
+    await expect.poll(() => signed.text().length).toBeGreaterThan(soFar);
+    await suspend(organisation, agent);
+    await signed.ended;
   });
 
   test.each([

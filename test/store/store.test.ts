@@ -89,6 +89,7 @@ const MIGRATIONS = [
   '0056-platform-entries',
   '0057-restored-counters',
   '0058-pipelines',
+  '0059-workloads',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -83,6 +83,10 @@ export async function furnish(
   await putNewcomers(world, organisation.owner, name);
   const key = { label: `${name}-static-key`, connection: `${platform}-main` };
   await organisation.ask('POST', `/owner/agents/${agent.agentId}/static-keys`, key);
+  await organisation.ask('POST', `/owner/agents/${agent.agentId}/workload`, {
+    issuer: `https://${name}.cluster.example`,
+    subject: `system:serviceaccount:${name}:agent`,
+  });
   await organisation.ask('POST', '/owner/pipelines', {
     name: `${name}-pipeline`,
     role: 'viewer',

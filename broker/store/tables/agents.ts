@@ -111,3 +111,20 @@ export type DiagnosticTable = {
   context: string | null;
   received_at: number;
 };
+
+/** By whose tokens an agent is authenticated, besides those that it signs. One of an agent. */
+export type WorkloadTable = {
+  organisation_id: string;
+  agent_id: string;
+  /** Another one with each change. */
+  id: string;
+  /** `iss` of the tokens. */
+  issuer: string;
+  /** `sub` of the tokens. */
+  subject: string;
+  /** Where the keys of the issuer are; null: found by discovery. */
+  jwks_uri: string | null;
+  created_at: number;
+  /** To some minutes; null: never. */
+  last_used_at: number | null;
+};

@@ -171,6 +171,7 @@ export function reasonInWords({ reason, flags }, actor) {
 const ENDED = {
   platform_not_connected: 'the connection was disconnected',
   static_key_ended: 'its static key was revoked or has expired',
+  workload_ended: 'the tokens of its workload are taken no more',
   mcp_authorisation_ended: 'the access of the MCP client was revoked or has expired',
   person_tokens_ended: 'the person disconnected',
 };

@@ -46,6 +46,11 @@ export function Facts({ agent, may, changed }) {
         key_since &&
         html`<code>${key_fingerprint}</code> <${Copy} text=${key_fingerprint} what="the fingerprint of the key" /> <span class="quiet">since <${Day} at=${key_since} /></span>`,
     ],
+    [
+      'Workload',
+      agent.workload &&
+        html`${visibleLine(agent.workload.subject)} <span class="quiet">of ${visibleLine(agent.workload.issuer)}, ${agent.workload.last_used_at ? html`used <${Ago} at=${agent.workload.last_used_at} />` : 'never used'}</span>`,
+    ],
     ['Created', html`<${Day} at=${agent.created_at} />`],
     ['Ends', agent.expires_at && exactly(agent.expires_at)],
     ['Last call', activity.last_call_at ? html`<${Ago} at=${activity.last_call_at} />` : 'It has made none yet'],

@@ -36,7 +36,8 @@ function named(id, names) {
  * @param {{ payload: Json, names: Names }} props `names`: of agents and owners by id
  */
 export function ReceiptFacts({ payload, names }) {
-  const { agent, platform, scope, connection, method, path, kind, upstream_status, caller, static_key } = payload;
+  const { agent, platform, scope, connection, method, path, kind, upstream_status, caller, static_key, workload } =
+    payload;
   const call = method ? html`<code>${text(method)} ${text(path)}</code> on ${text(platform)}` : undefined;
   const facts = [
     ['Who', agent ? named(agent, names) : text(payload.sub)],
@@ -60,6 +61,7 @@ export function ReceiptFacts({ payload, names }) {
         objects(payload.pushed_refs).map((one) => html`<div>${text(one.action)} ${code(one.ref)}</div>`),
     ],
     ['Key of the agent', static_key && html`static key ${code(static_key)}, no signature`],
+    ['Key of the agent', workload && html`token of the workload ${code(workload)}, no signature`],
     ['When', moment(payload.iat)],
     ['Session', code(payload.session_id)],
     ['Organisation', code(payload.organisation)],

@@ -36,7 +36,7 @@ function Review({ onDone }) {
   const { answer, error, reload } = useLoaded('/owner/restored', EVERY_MS);
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!answer?.restored) return html`<${Loading} />`;
-  const { restored, agents, owners, pipelines, passkeys, static_keys: keys, person_tokens: tokens } = answer;
+  const { restored, agents, owners, pipelines, workloads, passkeys, static_keys: keys, person_tokens: tokens } = answer;
   return html`
     <p>${restored.backup_made_at ? html`The backup is of <strong>${exactly(restored.backup_made_at)}</strong>. ` : 'When the copy was made is not known. '}What happened after it is not known here:
       agents that were suspended or revoked since are as they were, and so are grants, owners, pipelines and passkeys that were taken away.</p>
@@ -44,6 +44,7 @@ function Review({ onDone }) {
     <${List} title="Agents" id="restored-agents" items=${agents} row=${agentRow} />
     <${List} title="Owners" id="restored-owners" items=${owners} row=${ownerRow} />
     <${List} title="Pipelines" id="restored-pipelines" items=${pipelines} row=${pipelineRow} />
+    <${List} title="Workloads of agents" id="restored-workloads" items=${workloads} row=${workloadRow} />
     <${List} title="Passkeys" id="restored-passkeys" items=${passkeys} row=${passkeyRow} />
     <${List} title="Static keys" id="restored-keys" items=${keys} row=${keyRow} />
     <${List} title="Tokens of people" id="restored-tokens" items=${tokens} row=${tokenRow} />
@@ -100,6 +101,8 @@ const ownerRow = (/** @type {RestoredReview['owners'][number]} */ { email, role 
   html`<p><span class="theirs">${visibleLine(email)}</span> <span class="quiet small">${role}</span></p>`;
 const pipelineRow = (/** @type {RestoredReview['pipelines'][number]} */ { name, role, issuer, subject }) =>
   html`<p><span class="theirs">${name}</span> <span class="quiet small theirs">${role}, ${visibleLine(subject)} of ${visibleLine(issuer)}</span></p>`;
+const workloadRow = (/** @type {RestoredReview['workloads'][number]} */ { agent_id, issuer, subject }) =>
+  html`<p><${Link} to=${pageOf(agent_id)}>${agent_id}<//> <span class="quiet small theirs">${visibleLine(subject)} of ${visibleLine(issuer)}</span></p>`;
 const passkeyRow = (
   /** @type {RestoredReview['passkeys'][number]} */ { owner, device_name, status, last_used_at, counter_unknown },
 ) =>

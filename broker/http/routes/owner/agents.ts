@@ -69,7 +69,7 @@ export const ownerAgent = route({
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
     const now = broker.clock();
-    return json(200, wholeAgentShown(await readAgent(broker, who.organisationId, params.id, now), now));
+    return json(200, wholeAgentShown(broker.baseUrl, await readAgent(broker, who.organisationId, params.id, now), now));
   },
 });
 

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { addPipeline, type ListedPipeline, listPipelines, removePipeline } from '../../../admin/pipelines.ts';
 import { audienceOf } from '../../../auth/authenticate-pipeline.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { IssuerUrl } from '../../../people/caller-issuer.ts';
 import { instant } from '../../instant.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { ISSUED_BY } from '../../workload.ts';
 
 const NewPipeline = z.strictObject({
   name: z
@@ -15,13 +15,7 @@ const NewPipeline = z.strictObject({
     .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'write lower case letters, digits, dots, dashes and underscores, 64 at most')
     .describe('what to call it here and on record'),
   role: z.enum(['admin', 'viewer']).describe('admin: it plans, applies and exports; viewer: it plans and exports'),
-  issuer: IssuerUrl.describe('`iss` of its tokens, such as https://token.actions.githubusercontent.com'),
-  subject: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,255}$/, 'write printable ASCII without spaces, 255 characters at most')
-    .refine((subject) => !subject.includes('*'), 'is compared as it is: * stands for nothing else')
-    .describe('`sub` of its tokens, whole, such as repo:acme/governance:ref:refs/heads/main'),
-  jwks_uri: IssuerUrl.optional().describe('where the keys of the issuer are; found by discovery when it is not given'),
+  ...ISSUED_BY,
 });
 
 const Pipeline = z

@@ -48,6 +48,7 @@ const ReviewShown = z
           ),
       }),
     ),
+    workloads: z.array(z.object({ id: z.guid(), agent_id: z.string(), issuer: z.string(), subject: z.string() })),
     static_keys: z.array(z.object({ id: z.guid(), agent_id: z.string(), label: z.string(), expires_at: time })),
     person_tokens: z.array(
       z.object({
@@ -90,6 +91,7 @@ function shown(review: Reviewed): Omit<z.output<typeof ReviewShown>, 'restored'>
       last_used_at: orNull(last_used_at),
       counter_unknown: restored_counter !== null,
     })),
+    workloads: review.workloads.map(({ agent_public_id: agent_id, ...one }) => ({ ...one, agent_id })),
     static_keys: review.static_keys.map(({ id, agent_public_id, label, expires_at }) => ({
       id,
       agent_id: agent_public_id,

@@ -1,0 +1,60 @@
+/** Agents that keep no key: tokens of their workload are taken for them, through the owner API. */
+import { generateKeyPairSync } from 'node:crypto';
+import type { WholeAgent } from '../../broker/console/answers.ts';
+import { type ConnectionOptions, connectAsOwner, givenUrl, print } from '../connection.ts';
+import { agentIdOf } from '../find-agent.ts';
+import { inviteAndBind, lookUpTerms, type Terms } from '../make-agent.ts';
+import { openOwnerApi } from '../owner-api.ts';
+
+type Options = ConnectionOptions & { json?: boolean };
+export type WorkloadOptions = Options & { issuer: string; subject: string; jwksUri?: string };
+
+const pathOf = (agentId: string) => `/owner/agents/${encodeURIComponent(agentId)}/workload` as const;
+
+const meantBy = ({ issuer, subject, jwksUri }: WorkloadOptions) => ({
+  issuer,
+  subject,
+  ...(jwksUri !== undefined && { jwks_uri: jwksUri }),
+});
+
+export async function setWorkload(given: string, options: WorkloadOptions): Promise<void> {
+  const api = await openOwnerApi(options);
+  const agentId = await agentIdOf(api, given);
+  const workload = await api.ask('POST', pathOf(agentId), meantBy(options));
+  const { agent_id } = await api.ask('GET', `/owner/agents/${encodeURIComponent(agentId)}`);
+  print(options, workload, () => inWords(agent_id, workload, givenUrl(options) ?? api.url));
+}
+
+export async function removeWorkload(given: string, options: Options): Promise<void> {
+  const api = await openOwnerApi(options);
+  const answer = await api.ask('DELETE', pathOf(await agentIdOf(api, given)));
+  print(
+    options,
+    answer,
+    () => 'Its next request with a token of the workload is refused; what it signs is taken as before.',
+  );
+}
+
+/** Makes an agent whose private key nobody has: it is made here, bound, and forgotten. */
+export async function createWithWorkload(name: string, options: WorkloadOptions & Terms): Promise<void> {
+  const broker = await connectAsOwner(options);
+  const grants = await lookUpTerms(broker, name, options);
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string;
+  const { agent_id, owner_id } = await inviteAndBind(broker, name, { policy: options.policy, grants }, pem);
+  const workload = await broker.ask('POST', pathOf(agent_id), meantBy(options));
+  const url = givenUrl(options) ?? broker.url;
+  print(options, { name, agent_id, owner_id, workload }, () =>
+    [`${name} (${agent_id}) has no key that anybody holds.`, inWords(agent_id, workload as Workload, url)].join('\n'),
+  );
+}
+
+type Workload = NonNullable<WholeAgent['workload']>;
+
+const inWords = (agentId: string, { subject, issuer, audience }: Workload, url: string): string =>
+  [
+    `Taken for it are tokens of ${subject} of ${issuer}, issued for the audience`,
+    `  ${audience}`,
+    'Where it runs, with the file in which its platform keeps such a token:',
+    `  AGENT_BROKER_URL=${url} AGENT_BROKER_AGENT_ID=${agentId} AGENT_BROKER_TOKEN_FILE=FILE`,
+  ].join('\n');

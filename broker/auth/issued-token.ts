@@ -1,0 +1,71 @@
+/**
+ * Tokens that a platform issues for one of its jobs or workloads (GitHub Actions, GitLab CI, service accounts of Kubernetes, JWT-SVIDs of SPIFFE), of
+ * which an admin named the issuer and the subject. Their audience is an address of this broker with the id of what they are for.
+ */
+import type { JWTPayload } from 'jose';
+import type { Broker } from '../broker.ts';
+import { claimsOf } from './claimed.ts';
+import { issuerKeys } from './issuer-keys.ts';
+import { SESSION_SECONDS } from './owner-session.ts';
+import type { AuthRefusal, ProviderUnavailable } from './principal.ts';
+import { isPersonsToken } from './provider-identity.ts';
+
+/** `jwks_uri`: where the keys of the issuer are; null: found by discovery. */
+export type Trusted = { issuer: string; subject: string; jwks_uri: string | null };
+
+/** `(token, trusted, what)`: `what` trusts it, such as `pipeline`, undefined when nothing is named by the audience. */
+export type VerifyIssued = (
+  token: string,
+  trusted: Trusted | undefined,
+  what: string,
+) => Promise<{ kind: 'verified'; claims: JWTPayload } | AuthRefusal | ProviderUnavailable>;
+
+/** What follows `prefix` in the unverified `aud`, which has to be the only one; undefined: it is of something else. */
+export function audienceBelow(prefix: string, token: string): string | undefined {
+  const { aud } = claimsOf(token);
+  const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
+  return typeof only === 'string' && only.startsWith(prefix) ? only.slice(prefix.length) : undefined;
+}
+
+/** Printable ASCII alone, as the claims of all such platforms are; undefined: it is none. */
+export const shown = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[\x21-\x7e]{1,255}$/.test(value) ? value : undefined;
+
+/** Makes it. Keys are kept from one token to the next. */
+export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outbound'>): VerifyIssued {
+  const keysOf = issuerKeys(broker);
+  return async (token, trusted, what) => {
+    // Before anything is verified: only issuers that an admin named are asked for keys.
+    if (!trusted || claimsOf(token).iss !== trusted.issuer)
+      return refused('invalid_token', `The audience (aud) of the token names no ${what} that trusts its issuer (iss).`);
+    const { issuer, subject, jwks_uri } = trusted;
+    const keys = await keysOf({ issuer, jwks_uri: jwks_uri ?? undefined });
+    const verified = await keys.verify(token, issuer);
+    if (verified.kind === 'unavailable')
+      return {
+        kind: 'unavailable',
+        detail: `Cannot fetch the signing keys (JWKS) of ${issuer}, which issues the tokens of this ${what}.`,
+      };
+    if (verified.kind === 'refused') return refused(verified.code, REFUSED[verified.code]);
+    const { claims, header } = verified;
+    if (!isPersonsToken(header, claims))
+      return refused('invalid_token', 'The token is of a type that identifies nobody.');
+    if ((claims.iat ?? 0) <= broker.clock() / 1000 - SESSION_SECONDS)
+      return refused('token_expired', `The token is older than 12 hours: let the ${what} get a new one.`);
+    // The subject is the token's own word, verified, and what has to be compared with what an admin wrote.
+    if (claims.sub !== subject)
+      return refused(
+        'invalid_token',
+        `The token is of the subject ${shown(claims.sub) ?? '(not in a form that could be shown)'}, and the ${what} trusts another one.`,
+      );
+    return { kind: 'verified', claims };
+  };
+}
+
+const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
+
+const REFUSED = {
+  invalid_token: 'The token cannot be verified with the keys that its issuer publishes.',
+  invalid_signature: 'The signature of the token does not match the key that its issuer publishes.',
+  token_expired: 'The token has expired: get a new one from its issuer.',
+} as const satisfies Partial<Record<AuthRefusal['code'], string>>;

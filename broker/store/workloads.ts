@@ -1,0 +1,54 @@
+/** Workloads of agents: whose tokens are taken in place of those that an agent signs. */
+import type { Db } from './store.ts';
+import type { WorkloadTable } from './tables/agents.ts';
+
+type AgentRef = Pick<WorkloadTable, 'organisation_id' | 'agent_id'>;
+
+/** Inserts that of an agent, or replaces it. */
+export async function putWorkload(db: Db, workload: WorkloadTable): Promise<void> {
+  const { organisation_id: _organisation, agent_id: _agent, ...rest } = workload;
+  await db
+    .insertInto('workloads')
+    .values(workload)
+    .onConflict((c) => c.columns(['organisation_id', 'agent_id']).doUpdateSet(rest))
+    .execute();
+}
+
+/** That of the agent with this id (`agt_…`), of any organisation; or undefined. */
+export async function findWorkload(db: Db, agentId: string): Promise<WorkloadTable | undefined> {
+  return await db
+    .selectFrom('agents as a')
+    .innerJoin('workloads as w', (j) =>
+      j.onRef('w.organisation_id', '=', 'a.organisation_id').onRef('w.agent_id', '=', 'a.id'),
+    )
+    .selectAll('w')
+    .where('a.agent_id', '=', agentId)
+    .executeTakeFirst();
+}
+
+/** That of an agent, by its uuid; or undefined. */
+export async function findWorkloadOf(
+  db: Db,
+  { organisation_id, agent_id }: AgentRef,
+): Promise<WorkloadTable | undefined> {
+  return await db
+    .selectFrom('workloads')
+    .selectAll()
+    .where('organisation_id', '=', organisation_id)
+    .where('agent_id', '=', agent_id)
+    .executeTakeFirst();
+}
+
+/** Removes that of an agent: its next request is refused. */
+export async function deleteWorkload(db: Db, { organisation_id, agent_id }: AgentRef): Promise<void> {
+  await db
+    .deleteFrom('workloads')
+    .where('organisation_id', '=', organisation_id)
+    .where('agent_id', '=', agent_id)
+    .execute();
+}
+
+/** Writes that these were used at that moment. */
+export async function setWorkloadsUsed(db: Db, ids: readonly string[], at: number): Promise<void> {
+  await db.updateTable('workloads').set({ last_used_at: at }).where('id', 'in', ids).execute();
+}

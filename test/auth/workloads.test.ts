@@ -1,0 +1,264 @@
+/** Agents that keep no key: tokens that their platform issues are taken in place of those that they sign, at every door. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { connectAgent } from '../../mcp/client/connect-agent.ts';
+import { AgentKeyError } from '../../mcp/client/signer.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { runCommand } from '../world/command.ts';
+import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
+import { fresh, shared } from '../world/given.ts';
+import { makeSigner, startLyingProvider } from '../world/lying-provider.ts';
+import { READ } from '../world/requests.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { ALLOW_ALL, startWorld } from '../world/world.ts';
+
+const SUBJECT = 'system:serviceaccount:agents:triage';
+
+describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
+  const issuer = shared(() => startLyingProvider());
+  const other = shared(() => startLyingProvider());
+  const world = shared(() =>
+    // It signs owners in as well.
+    startWorld(store, issuer.settings, {
+      before: async () => ({ allowPrivate: [issuer, other].map((one) => new URL(one.issuer).host) }),
+    }),
+  );
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent({ rules: ALLOW_ALL }));
+  beforeEach(() => {
+    // Keys of before are too old to be used.
+    world.clock.skewMs += 6 * MINUTE_MS;
+    for (const one of [issuer, other]) {
+      one.beHonest();
+      one.clock = () => world.running.broker.clock();
+      one.seen.length = 0;
+    }
+  });
+
+  const path = () => `/owner/agents/${agent.agentId}/workload`;
+  const set = (more: object = {}): Promise<Answer> =>
+    organisation.ask('POST', path(), { issuer: issuer.issuer, subject: SUBJECT, ...more });
+  const audience = async (more: object = {}): Promise<string> => {
+    const answer = await set(more);
+    expect(answer.status, answer.text).toBe(200);
+    return answer.body.audience;
+  };
+  const inSeconds = (seconds: number) => Math.floor(world.running.broker.clock() / 1000) + seconds;
+  const tokenFor = async (aud: unknown, more: object = {}) =>
+    await issuer.sign(issuer.honest({ aud, sub: SUBJECT, ...more }));
+  const ask = (token: string, method: string, to: string, body?: unknown, headers: Record<string, string> = {}) =>
+    send(world.running.baseUrl + to, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  const act = (token: string) => ask(token, 'POST', '/v1/actions', READ);
+  const me = (token: string) => ask(token, 'GET', '/v1/agents/me');
+  const whole = async () => (await organisation.ask('GET', `/owner/agents/${agent.agentId}`)).body;
+
+  test('its token is taken where one that the agent signs is; the row says that it was', async () => {
+    expect((await whole()).workload).toBeNull();
+    const aud = await audience();
+    expect(aud).toBe(`${world.running.baseUrl}/agents/${agent.agentId}`);
+    const token = await tokenFor(aud);
+    const called = await act(token);
+    expect(called.status, called.text).toBe(200);
+    const { workload } = await whole();
+    expect(workload).toMatchObject({ issuer: issuer.issuer, subject: SUBJECT, audience: aud });
+    const { row } = await evidenceOf(world, agent, called.body._meta.audit_id);
+    expect(JSON.parse(row.flags ?? '{}')).toMatchObject({ workload: workload.id });
+    expect((await me(token)).body).toMatchObject({ agent_id: agent.agentId, agent_status: 'active' });
+    expect((await ask(token, 'GET', '/v1/agent/permissions')).status).toBe(200);
+    expect((await ask(token, 'GET', '/proxy/demo-main/items')).status).toBe(200);
+    const inPlace = { 'x-svc-authorization': `Bearer ${token}`, authorization: 'Bearer of-the-client' };
+    expect((await ask('', 'GET', '/proxy/demo-main/items', undefined, inPlace)).status).toBe(200);
+    const git = await send(`${world.running.baseUrl}/git/acme/app/info/refs?service=git-upload-pack`, {
+      headers: { authorization: `Basic ${btoa(`agent:${token}`)}` },
+    });
+    // Whose it is was known: no grant leads to a code host.
+    expect([git.status, git.text]).toEqual([
+      403,
+      expect.stringMatching(/scope_not_granted|no_permission_record|not_connected/),
+    ]);
+    // By a route of agents and owners alike, though the issuer signs owners in, too.
+    const receipt = await ask(token, 'GET', `/v1/audit/${called.body._meta.audit_id}/receipt`);
+    expect(receipt.status, receipt.text).toBe(200);
+    // What the agent signs is taken as before.
+    expect((await agent.act(READ)).status).toBe(200);
+    await world.running.services.workloadUses.write();
+    expect((await whole()).workload.last_used_at).toEqual(expect.any(String));
+  });
+
+  test('it makes children, which end with their parent', async () => {
+    const token = await tokenFor(await audience());
+    const made = await ask(token, 'POST', '/v1/agents/children', {
+      grants: [{ platform: 'demo', scopes: [READ.scope] }],
+    });
+    expect(made.status, made.text).toBe(201);
+    const { bearer_token: bearer } = made.body;
+    expect((await act(bearer)).status).toBe(200);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    expect((await act(bearer)).status).toBe(403);
+  });
+
+  test.each<[string, (aud: string) => Promise<string>, RegExp]>([
+    [
+      'of another subject',
+      (aud) => tokenFor(aud, { sub: 'system:serviceaccount:agents:other' }),
+      /of the subject system:serviceaccount:agents:other, and the agent trusts another/,
+    ],
+    ['that has expired', (aud) => tokenFor(aud, { iat: inSeconds(-400), exp: inSeconds(-300) }), /has expired/],
+    [
+      'that is older than 12 hours',
+      (aud) => tokenFor(aud, { iat: inSeconds(-50_000), exp: inSeconds(900) }),
+      /older than 12 hours/,
+    ],
+    [
+      'of another issuer, which is not asked for keys',
+      async (aud) => other.sign(other.honest({ aud, sub: SUBJECT })),
+      /names no agent that trusts its issuer/,
+    ],
+    [
+      'signed by somebody else with the key id of the issuer',
+      async (aud) =>
+        issuer.sign(issuer.honest({ aud, sub: SUBJECT }), {}, { ...(await makeSigner()), kid: issuer.signer.kid }),
+      /signature of the token does not match/,
+    ],
+    [
+      'for an agent that is none',
+      async () => tokenFor(`${world.running.baseUrl}/agents/agt_${'a'.repeat(20)}`),
+      /names no agent/,
+    ],
+  ])('a token %s is refused', async (_what, make, says) => {
+    const refused = await act(await make(await audience()));
+    expect(refused.status, refused.text).toBe(401);
+    expect(refused.body.detail).toMatch(says);
+    expect(other.seen).toEqual([]);
+  });
+
+  test('a token for the broker, for the agent and others, or for another agent, is none of it', async () => {
+    const aud = await audience();
+    const neighbour = await organisation.agent({ rules: ALLOW_ALL });
+    for (const one of [
+      world.running.baseUrl,
+      [aud, 'https://other.example'],
+      `${world.running.baseUrl}/agents/${neighbour.agentId}`,
+    ])
+      expect((await me(await tokenFor(one))).status, String(one)).toBe(401);
+  });
+
+  test('a suspended agent is halted, a revoked one for ever; tokens that are refused open no breaker of it', async () => {
+    const aud = await audience();
+    const token = await tokenFor(aud);
+    for (let times = 0; times < 12; times++) await act(await tokenFor(aud, { sub: 'another' }));
+    expect((await act(token)).status).toBe(200);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    const halted = await act(token);
+    expect([halted.status, halted.body.reason]).toEqual([403, 'agent_suspended']);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    expect((await act(token)).status).toBe(200);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
+    expect((await act(token)).status).toBe(403);
+    expect((await set()).status).toBe(409);
+  });
+
+  test('another one takes its place, and without one the agent’s own tokens alone are taken; all is on record', async () => {
+    const aud = await audience();
+    const token = await tokenFor(aud);
+    expect((await me(token)).status).toBe(200);
+    await audience({ subject: 'another' });
+    expect((await me(token)).status).toBe(401);
+    expect((await me(await tokenFor(aud, { sub: 'another' }))).status).toBe(200);
+    expect((await organisation.ask('DELETE', path())).body).toEqual({ removed: true });
+    expect((await me(await tokenFor(aud, { sub: 'another' }))).status).toBe(401);
+    expect((await organisation.ask('DELETE', path())).status).toBe(404);
+    expect((await whole()).workload).toBeNull();
+    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    expect(rows.slice(0, 3).map(({ reason }: { reason: string }) => reason)).toEqual([
+      'workload_removed',
+      'workload_set',
+      'workload_set',
+    ]);
+    expect(rows[1]).toMatchObject({
+      agent_id: agent.id,
+      detail: 'another',
+      flags: { change: { issuer: issuer.issuer, subject: 'another' } },
+    });
+  });
+
+  test('while the keys of its issuer cannot be fetched it is told so', async () => {
+    const aud = await audience();
+    issuer.answers.set('/jwks', (_request, response) => void response.writeHead(500).end());
+    const refused = await act(await tokenFor(aud));
+    expect([refused.status, refused.body.detail]).toEqual([401, expect.stringContaining('cannot be fetched just now')]);
+  });
+
+  test('the API of owners takes it nowhere, and a child has none', async () => {
+    const token = await tokenFor(await audience());
+    for (const to of ['/owner/agents', '/owner/governance', '/owner/me'])
+      expect((await ask(token, 'GET', to)).status, to).toBe(401);
+    expectEnvelope(await set({ subject: 'a*' }), 400, 'invalid_request');
+    expectEnvelope(await set({ issuer: 'http://id.example' }), 400, 'invalid_request');
+  });
+
+  describe('on the agent’s side', () => {
+    const folder = newFolder();
+    const file = join(folder, 'token');
+    const run = async (words: string[], env: Record<string, string> = {}) =>
+      await runCommand(words, { cwd: folder, env });
+    const asOwner = () => ({
+      AGENT_BROKER_URL: world.running.baseUrl,
+      AGENT_BROKER_OWNER_TOKEN: mintOwnerSession(world.running.broker, organisation.owner).token,
+    });
+
+    test('an agent is made whose key nobody has, and calls with the token in its file, which is read each time', async () => {
+      const words = ['agent', 'workload', 'create', 'keyless', '--issuer', issuer.issuer, '--subject', SUBJECT];
+      const made = await run([...words, '--grant', `demo=${READ.scope}`, '--json'], asOwner());
+      expect(made.code, made.stderr).toBe(0);
+      const { agent_id: agentId, workload } = JSON.parse(made.stdout);
+      const env = {
+        AGENT_BROKER_URL: world.running.baseUrl,
+        AGENT_BROKER_AGENT_ID: agentId,
+        AGENT_BROKER_TOKEN_FILE: file,
+      };
+      const doctor = await run(['doctor'], env);
+      expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringContaining(`${file}, cannot be read (ENOENT)`)]);
+      writeFileSync(file, `${await tokenFor(workload.audience)}\n`);
+      const good = await run(['doctor'], env);
+      expect(good.stdout, good.stderr).toContain(`the broker knows ${agentId} by this token`);
+      expect((await run(['token'], env)).stdout).toBe(`${await readToken()}\n`);
+      const client = connectAgent({ url: world.running.baseUrl, agentId, tokenFile: file });
+      const outcome = await client.call(READ as never);
+      expect(outcome.kind, JSON.stringify(outcome)).not.toBe('unauthenticated');
+      writeFileSync(file, 'no token');
+      await expect(client.call(READ as never)).rejects.toThrow(AgentKeyError);
+      writeFileSync(file, await tokenFor(workload.audience));
+      expect((await client.call(READ as never)).kind).toBe(outcome.kind);
+    });
+    const readToken = async () => (await import('node:fs')).readFileSync(file, 'utf8').trim();
+
+    test('set and remove, and a profile with the file beside it', async () => {
+      const done = await run(
+        ['agent', 'workload', 'set', agent.agentId, '--issuer', issuer.issuer, '--subject', SUBJECT],
+        asOwner(),
+      );
+      expect(done.stdout, done.stderr).toContain(`AGENT_BROKER_AGENT_ID=${agent.agentId} AGENT_BROKER_TOKEN_FILE=FILE`);
+      const aud = (await whole()).workload.audience;
+      expect(done.stdout).toContain(aud);
+      writeFileSync(file, await tokenFor(aud));
+      const profile = join(folder, 'profile.json');
+      const content = { url: world.running.baseUrl, agent_id: agent.agentId, token_file: 'token' };
+      writeFileSync(profile, JSON.stringify(content), { mode: 0o600 });
+      expect((await run(['doctor', '--profile', profile])).stdout).toContain('by this token');
+      const both = { ...content, owner_id: agent.ownerId, private_key: 'x' };
+      writeFileSync(profile, JSON.stringify(both), { mode: 0o600 });
+      expect((await run(['doctor', '--profile', profile])).stdout).toContain('leave one of them out');
+      const removed = await run(['agent', 'workload', 'remove', agent.agentId], asOwner());
+      expect(removed.stdout).toContain('is refused');
+      expect((await whole()).workload).toBeNull();
+    });
+  });
+});
