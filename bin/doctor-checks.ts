@@ -4,7 +4,6 @@ import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 import type { Answer, Check } from './doctor-check.ts';
 import { examineKey, examineKeyItself } from './doctor-key.ts';
-import { PROGRAM } from './program-name.ts';
 import { unusedProxy } from './unused-proxy.ts';
 
 const TIMEOUT_MS = 10_000;
