@@ -112,7 +112,10 @@ function socketIn(folder: string, isNeeded: boolean): string | undefined {
 function brokerOf(file: string | undefined): Broker {
   try {
     const profile = readProfile(process.env, file);
-    return { url: profile.url, token: agentSigner(profile) };
+    const token = agentSigner(profile);
+    // What is not there now need not be found by the first request of the command.
+    if ('tokenFile' in profile) token();
+    return { url: profile.url, token };
   } catch (error) {
     if (error instanceof ProfileError || error instanceof AgentKeyError) throw new CommandFailed(error.message);
     throw error;

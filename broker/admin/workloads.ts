@@ -34,6 +34,8 @@ export async function setWorkload(
     const now = present(await findAgent(db, organisation_id, agent.id), 'agent');
     if (now.status === 'revoked' || now.status === 'deleted')
       throw new ChangeRefused('conflict', 'This agent is revoked: nothing is taken for it any more.');
+    if (now.status === 'pending' || now.status === 'pending_bind')
+      throw new ChangeRefused('conflict', 'This agent is not active yet: it has a workload once it is.');
     const made = {
       ...meant,
       organisation_id,

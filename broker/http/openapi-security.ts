@@ -11,7 +11,7 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     scheme: 'bearer',
     bearerFormat: 'JWT',
     description:
-      'Signed by the agent with its own key (RS256), 60 seconds long, at most 5 minutes, a fresh one for each request. Claims: `agent_id`, `owner_id`, `iat`, `exp`; `sub`, `aud` and `session_id` may be there.',
+      'Signed by the agent with its own key (RS256), 60 seconds long, at most 5 minutes, a fresh one for each request; or, of an agent that keeps no key, issued for it by its platform. Claims of one that is signed: `agent_id`, `owner_id`, `iat`, `exp`; `sub`, `aud` and `session_id` may be there.',
   },
   childToken: {
     type: 'http',

@@ -9,12 +9,13 @@ import {
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
 import { environmentProxy, IDLE_MS } from '../client/signed-send.ts';
+import { AgentKeyError } from '../client/signer.ts';
 import { type ErrorForm, type Refusal, refuse } from './refusal.ts';
 
 export type Broker = {
   /** Without a trailing slash. */
   url: string;
-  /** Makes a token for one request. */
+  /** Makes a token for one request. Throws AgentKeyError where it is read and not there. */
   token: () => string;
 };
 
@@ -57,7 +58,15 @@ export function forwarding({ url, token }: Broker): { forward: Forward; close: (
   const agent = isTls ? new HttpsAgent(kept) : new HttpAgent(kept);
   const open = isTls ? requestHttps : requestHttp;
   const forward: Forward = (request, response, { path, headers, authorization, back, errors }) => {
-    const sent = ['Host', new URL(url).host, ...passedOn(headers), ...authorization(token())];
+    let shown: readonly string[];
+    try {
+      shown = authorization(token());
+    } catch (error) {
+      if (!(error instanceof AgentKeyError)) throw error;
+      const detail = `${error.message} Nothing was sent.`;
+      return refuse(response, { status: 502, error: 'token_unreadable', detail }, errors);
+    }
+    const sent = ['Host', new URL(url).host, ...passedOn(headers), ...shown];
     relay(request, response, {
       open: (more) => open(`${url}${path}`, { agent, method: request.method, headers: [...sent, ...more] }),
       back,

@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
+import { profileSend } from '../../mcp/stdio/profile-send.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
@@ -189,6 +190,19 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('an agent that is not active yet has none', async () => {
+    const text = `agents: { waiting: { owner: '${organisation.owner.email}' } }`;
+    expect((await organisation.ask('POST', '/owner/governance/apply', { text })).status).toBe(200);
+    const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+    const waiting = agents.find(({ name }: { name: string }) => name === 'waiting');
+    const refused = await organisation.ask('POST', `/owner/agents/${waiting.id}/workload`, {
+      issuer: issuer.issuer,
+      subject: SUBJECT,
+    });
+    expectEnvelope(refused, 409, 'conflict');
+    expect(refused.body.detail).toContain('not active yet');
+  });
+
   test('while the keys of its issuer cannot be fetched it is told so', async () => {
     const aud = await audience();
     issuer.answers.set('/jwks', (_request, response) => void response.writeHead(500).end());
@@ -239,6 +253,47 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
       expect((await client.call(READ as never)).kind).toBe(outcome.kind);
     });
     const readToken = async () => (await import('node:fs')).readFileSync(file, 'utf8').trim();
+
+    test('agent-broker run starts nothing without a token, and tells its command of one that is gone', async () => {
+      const env = {
+        AGENT_BROKER_URL: world.running.baseUrl,
+        AGENT_BROKER_AGENT_ID: agent.agentId,
+        AGENT_BROKER_TOKEN_FILE: join(folder, 'of-run'),
+      };
+      const curl =
+        'curl -sS -H "Authorization: Bearer $AGENT_BROKER_RUN_KEY" "$AGENT_BROKER_RUN_URL/proxy/demo-main/items"';
+      const script = `${curl}; echo; echo gone > of-run; ${curl}; echo "\${AGENT_BROKER_TOKEN_FILE:-unset}"`;
+      const none = await run(['run', '--', 'sh', '-c', 'echo started'], env);
+      expect([none.code, none.stdout, none.stderr]).toEqual([
+        1,
+        '',
+        expect.stringContaining('cannot be read (ENOENT)'),
+      ]);
+      writeFileSync(env.AGENT_BROKER_TOKEN_FILE, await tokenFor(await audience()));
+      const ran = await run(['run', '--', 'sh', '-c', script], env);
+      const [first, second, variable] = ran.stdout.trim().split('\n');
+      expect(JSON.parse(first!), ran.stderr).toMatchObject({ method: 'GET' });
+      expect(JSON.parse(second!)).toMatchObject({
+        error: 'token_unreadable',
+        detail: expect.stringContaining('Nothing was sent.'),
+      });
+      expect(variable).toBe('unset');
+    });
+
+    test('the tools of agent-broker mcp say that there is no token, and go on when there is', async () => {
+      const tokenFile = join(folder, 'of-mcp');
+      const told: string[] = [];
+      const profile = { url: world.running.baseUrl, agentId: agent.agentId, tokenFile };
+      const request = profileSend(
+        () => profile,
+        (text) => void told.push(text),
+      );
+      const me = () => request({ method: 'GET', path: '/v1/agents/me' });
+      await expect(me()).rejects.toMatchObject({ code: 'no_profile', maybeSent: false });
+      expect(told).toEqual([expect.stringContaining('cannot be read (ENOENT)')]);
+      writeFileSync(tokenFile, await tokenFor(await audience()));
+      expect((await me()).status).toBe(200);
+    });
 
     test('set and remove, and a profile with the file beside it', async () => {
       const done = await run(
