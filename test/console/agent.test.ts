@@ -52,6 +52,8 @@ describe.skipIf(withoutChromium)(
     });
 
     test('a name leads to the page of the agent: who it is, its grants, what waits, what it did', async () => {
+      const workload = { issuer: 'https://cluster.example', subject: 'system:serviceaccount:agents:triage' };
+      await organisation.ask('POST', `/owner/agents/${triage.agentId}/workload`, workload);
       await go('/console/agents');
       await page.click(`[data-agent="${triage.agentId}"] .name a`);
       await page.until(`location.pathname === '/console/agents/${triage.agentId}'`);
@@ -59,6 +61,7 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('nav [aria-current]').innerText`)).toBe('Agents');
       await has('.facts', `Owner ${organisation.owner.email}`);
       await has('.facts', '3 · 1 refused · 1 held');
+      await has('.facts', 'Workload system:serviceaccount:agents:triage of https://cluster.example, never used');
       const beside = `(({ children: [name, value] }) => name.getBoundingClientRect().top === value.getBoundingClientRect().top)`;
       expect(await page.value(`${beside}(document.querySelector('.facts'))`), 'a value stands beside its name').toBe(
         true,
@@ -68,7 +71,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'does not let this page copy: select the text');
       await has('#grants', 'demo:read');
       await has('#grants', 'last call there');
-      await page.until(`document.querySelectorAll('#activity .row').length === 3`);
+      await page.until(`document.querySelectorAll('#activity .row').length === 4`);
       await page.click('#all-activity');
       await page.until(`location.search === '?agent=${triage.agentId}'`);
     });
