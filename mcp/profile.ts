@@ -13,7 +13,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the profile: AGENT_BROKER_AGENT_ID, AGENT_BROKER_OWNER_ID, AGENT_BROKER_PRIVATE_KEY (PEM, or a file's path) and
- * AGENT_BROKER_URL, of an agent that keeps no key AGENT_BROKER_TOKEN_FILE in place of owner and key; or the profile file `file`, AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder.
+ * AGENT_BROKER_URL, of an agent that keeps no key AGENT_BROKER_TOKEN_FILE in place of owner and key; or the profile file `file`,
+ * AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder.
  * Throws ProfileError.
  */
 export function readProfile(environment: Environment, file?: string): Profile {
@@ -24,8 +25,8 @@ export function readProfile(environment: Environment, file?: string): Profile {
       `There is no agent profile at ${path}. Name one with --profile or AGENT_BROKER_PROFILE, or set AGENT_BROKER_AGENT_ID, ` +
         'AGENT_BROKER_OWNER_ID and AGENT_BROKER_PRIVATE_KEY.',
     );
-  refuseOpenFile(path);
   const content = readJson(path);
+  if (content.token_file === undefined) refuseOpenFile(path);
   if (content.private_key !== undefined && content.agent_id === undefined && content.owner_id === undefined)
     throw new ProfileError(unfinishedProfile(path));
   return complete(

@@ -42,7 +42,13 @@ export async function createWithWorkload(name: string, options: WorkloadOptions 
   const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string;
   const { agent_id, owner_id } = await inviteAndBind(broker, name, { policy: options.policy, grants }, pem);
-  const workload = await broker.ask('POST', pathOf(agent_id), meantBy(options));
+  const workload = await broker.ask('POST', pathOf(agent_id), meantBy(options)).catch(async (error) => {
+    // Nobody could ever be this agent.
+    await broker
+      .ask('POST', `/owner/agents/${agent_id}/revoke`, { reason: 'its workload was refused' })
+      .catch(() => {});
+    throw error;
+  });
   const url = givenUrl(options) ?? broker.url;
   print(options, { name, agent_id, owner_id, workload }, () =>
     [`${name} (${agent_id}) has no key that anybody holds.`, inWords(agent_id, workload as Workload, url)].join('\n'),

@@ -229,8 +229,9 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
     });
 
     test('an agent is made whose key nobody has, and calls with the token in its file, which is read each time', async () => {
+      await organisation.ask('POST', '/owner/policies', { name: 'reads', rules: [{ effect: 'allow' }] });
       const words = ['agent', 'workload', 'create', 'keyless', '--issuer', issuer.issuer, '--subject', SUBJECT];
-      const made = await run([...words, '--grant', `demo=${READ.scope}`, '--json'], asOwner());
+      const made = await run([...words, '--policy', 'reads', '--grant', `demo=${READ.scope}`, '--json'], asOwner());
       expect(made.code, made.stderr).toBe(0);
       const { agent_id: agentId, workload } = JSON.parse(made.stdout);
       const env = {
@@ -245,14 +246,25 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
       expect(good.stdout, good.stderr).toContain(`the broker knows ${agentId} by this token`);
       expect((await run(['token'], env)).stdout).toBe(`${await readToken()}\n`);
       const client = connectAgent({ url: world.running.baseUrl, agentId, tokenFile: file });
-      const outcome = await client.call(READ as never);
-      expect(outcome.kind, JSON.stringify(outcome)).not.toBe('unauthenticated');
+      const read = { ...READ, method: 'GET' } as const;
+      const outcome = await client.call(read);
+      expect(outcome.kind, JSON.stringify(outcome)).toBe('answered');
       writeFileSync(file, 'no token');
-      await expect(client.call(READ as never)).rejects.toThrow(AgentKeyError);
+      await expect(client.call(read)).rejects.toThrow(AgentKeyError);
       writeFileSync(file, await tokenFor(workload.audience));
-      expect((await client.call(READ as never)).kind).toBe(outcome.kind);
+      expect((await client.call(read)).kind).toBe('answered');
     });
     const readToken = async () => (await import('node:fs')).readFileSync(file, 'utf8').trim();
+
+    test('one whose workload is refused is revoked, and the name can be taken again', async () => {
+      const words = ['agent', 'workload', 'create', 'refused', '--subject', SUBJECT, '--issuer'];
+      const refused = await run([...words, 'http://id.example'], asOwner());
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('must begin with "https://"')]);
+      const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+      const made = agents.filter(({ name }: { name: string }) => name === 'refused');
+      expect(made).toMatchObject([{ status: 'revoked', status_detail: 'its workload was refused' }]);
+      expect((await run([...words, issuer.issuer], asOwner())).stdout).toContain('has no key that anybody holds');
+    });
 
     test('agent-broker run starts nothing without a token, and tells its command of one that is gone', async () => {
       const env = {
@@ -306,7 +318,8 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
       writeFileSync(file, await tokenFor(aud));
       const profile = join(folder, 'profile.json');
       const content = { url: world.running.baseUrl, agent_id: agent.agentId, token_file: 'token' };
-      writeFileSync(profile, JSON.stringify(content), { mode: 0o600 });
+      // Others may read it: it holds no secret.
+      writeFileSync(profile, JSON.stringify(content), { mode: 0o644 });
       expect((await run(['doctor', '--profile', profile])).stdout).toContain('by this token');
       const both = { ...content, owner_id: agent.ownerId, private_key: 'x' };
       writeFileSync(profile, JSON.stringify(both), { mode: 0o600 });
