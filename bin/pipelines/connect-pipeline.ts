@@ -1,4 +1,5 @@
 /** Connects to the broker as a pipeline: with a token that the platform of the job issues for it. */
+import { claimsOf } from '../../broker/auth/claimed.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 
@@ -10,21 +11,12 @@ export async function connectAsPipeline(audience: string, options: ConnectionOpt
       'The pipeline (--pipeline, or AGENT_BROKER_PIPELINE) is an address that ends with /pipelines/ and an id, as "pipeline add" prints it.',
     );
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
-  if (given !== undefined && [audienceIn(given)].flat().join() !== audience)
+  if (given !== undefined && [claimsOf(given).aud].flat().join() !== audience)
     throw new CommandFailed(
       `The token of this pipeline (--owner-token, or AGENT_BROKER_OWNER_TOKEN) is not issued for ${audience}: have the job ask for that audience (aud), and for no other.`,
     );
   const ownerToken = given ?? (await fromGitHub(audience));
   return await connectAsOwner({ url: options.url ?? url, ownerToken });
-}
-
-/** `aud` of a JWT, unverified; undefined: it has none, or is no JWT. */
-function audienceIn(token: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8')).aud;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Of the job that runs (https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token"). */

@@ -5,6 +5,7 @@
 import type { JWTPayload } from 'jose';
 import type { Broker } from '../broker.ts';
 import { storedUuid } from '../crypto/ids.ts';
+import { present } from '../policy/present.ts';
 import { findPipeline, notePipelineUse } from '../store/pipelines.ts';
 import { findRestored } from '../store/restored.ts';
 import type { PipelineTable } from '../store/tables/organisations.ts';
@@ -17,11 +18,11 @@ export type AuthenticatePipeline = (token: string) => Promise<PipelinePrincipal 
  * What stands in `aud` of the tokens of a pipeline. With the id of the pipeline, and not the address of the broker alone: a token is then good
  * in the one organisation that it is meant for, whoever else names the same subject.
  */
-export const audienceOf = (baseUrl: string, id: string): string => `${baseUrl}/pipelines/${id}`;
+export const audienceOfPipeline = (baseUrl: string, id: string): string => `${baseUrl}/pipelines/${id}`;
 
 /** Whether a token claims to be a pipeline's, by its audience. Unverified; it only selects how the token is authenticated. */
 export const claimsPipeline = (baseUrl: string, token: string): boolean =>
-  audienceBelow(audienceOf(baseUrl, ''), token) !== undefined;
+  audienceBelow(audienceOfPipeline(baseUrl, ''), token) !== undefined;
 
 /** Makes it. */
 export function pipelineAuthenticator(
@@ -30,11 +31,12 @@ export function pipelineAuthenticator(
 ): AuthenticatePipeline {
   const { db } = broker.store;
   return async (token) => {
-    const id = storedUuid(audienceBelow(audienceOf(broker.baseUrl, ''), token) ?? '');
+    const id = storedUuid(audienceBelow(audienceOfPipeline(broker.baseUrl, ''), token) ?? '');
     const pipeline = id === '' ? undefined : await findPipeline(db, id);
     const verified = await verify(token, pipeline, 'pipeline');
-    if (verified.kind !== 'verified' || !pipeline) return verified as AuthRefusal | ProviderUnavailable;
-    const { organisation_id: organisationId, role } = pipeline;
+    if (verified.kind !== 'verified') return verified;
+    const trusted = present(pipeline, 'pipeline');
+    const { organisation_id: organisationId, role } = trusted;
     if (await findRestored(db, organisationId))
       return {
         kind: 'refused',
@@ -42,8 +44,8 @@ export function pipelineAuthenticator(
         detail:
           'The store was restored from a backup, in which a pipeline may stand that was removed since. An admin has to end the review first.',
       };
-    await notePipelineUse(db, pipeline, broker.clock());
-    return { kind: 'pipeline', pipeline, organisationId, role, detail: detailOf(pipeline, verified.claims) };
+    await notePipelineUse(db, trusted, broker.clock());
+    return { kind: 'pipeline', pipeline: trusted, organisationId, role, detail: detailOf(trusted, verified.claims) };
   };
 }
 

@@ -8,7 +8,7 @@ import { claimsOf } from './claimed.ts';
 import { issuerKeys } from './issuer-keys.ts';
 import { SESSION_SECONDS } from './owner-session.ts';
 import type { AuthRefusal, ProviderUnavailable } from './principal.ts';
-import { isPersonsToken } from './provider-identity.ts';
+import { mayIdentify } from './provider-identity.ts';
 
 /** `jwks_uri`: where the keys of the issuer are; null: found by discovery. */
 export type Trusted = { issuer: string; subject: string; jwks_uri: string | null };
@@ -27,9 +27,12 @@ export function audienceBelow(prefix: string, token: string): string | undefined
   return typeof only === 'string' && only.startsWith(prefix) ? only.slice(prefix.length) : undefined;
 }
 
-/** Printable ASCII alone, as the claims of all such platforms are; undefined: it is none. */
+/** Of a subject: printable ASCII alone, as the claims of all such platforms are. */
+export const SUBJECT_FORM = /^[\x21-\x7e]{1,255}$/;
+
+/** A claim that may be repeated to a person; undefined: it may not. */
 export const shown = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^[\x21-\x7e]{1,255}$/.test(value) ? value : undefined;
+  typeof value === 'string' && SUBJECT_FORM.test(value) ? value : undefined;
 
 /** Makes it. Keys are kept from one token to the next. */
 export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outbound'>): VerifyIssued {
@@ -48,8 +51,7 @@ export function issuedTokenVerifier(broker: Pick<Broker, 'clock' | 'log' | 'outb
       };
     if (verified.kind === 'refused') return refused(verified.code, REFUSED[verified.code]);
     const { claims, header } = verified;
-    if (!isPersonsToken(header, claims))
-      return refused('invalid_token', 'The token is of a type that identifies nobody.');
+    if (!mayIdentify(header, claims)) return refused('invalid_token', 'The token is of a type that identifies nobody.');
     if ((claims.iat ?? 0) <= broker.clock() / 1000 - SESSION_SECONDS)
       return refused('token_expired', `The token is older than 12 hours: let the ${what} get a new one.`);
     // The subject is the token's own word, verified, and what has to be compared with what an admin wrote.

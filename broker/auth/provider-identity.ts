@@ -9,8 +9,8 @@ import type { ProviderIdentity } from '../store/owner-identities.ts';
 const TYPES = new Set<string | undefined>([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
 const MOST_SUBJECT = 255;
 
-/** Whether a token of this type may identify a person. One with `events` is a security event (RFC 8417 section 2). */
-export function isPersonsToken({ typ }: JWTHeaderParameters, claims: JWTPayload): boolean {
+/** Whether a token of this type may identify somebody. One with `events` is a security event (RFC 8417 section 2). */
+export function mayIdentify({ typ }: JWTHeaderParameters, claims: JWTPayload): boolean {
   return TYPES.has(typeof typ === 'string' ? typ.toLowerCase() : typ) && claims.events === undefined;
 }
 

@@ -6,7 +6,7 @@ import type { Outbound } from '../egress/dispatcher.ts';
 import type { OidcConfig } from '../environment/oidc.ts';
 import { present } from '../policy/present.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
-import { identityOf, isForUs, isPersonsToken, isVerified } from './provider-identity.ts';
+import { identityOf, isForUs, isVerified, mayIdentify } from './provider-identity.ts';
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { logoutFault } from './provider-session.ts';
 import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
@@ -84,7 +84,7 @@ export function providerSteps(
     verifyBearer: async (token) => {
       const verified = await keys.verify(token, issuer);
       if (verified.kind !== 'verified') return verified;
-      if (isPersonsToken(verified.header, verified.claims) && isForUs(verified.claims, us)) return verified;
+      if (mayIdentify(verified.header, verified.claims) && isForUs(verified.claims, us)) return verified;
       return {
         kind: 'refused',
         code: 'invalid_token',
@@ -127,7 +127,7 @@ async function verifiedClaims(
     );
   if (verified.kind === 'refused') throw new ProviderFault(`The ID token of ${host} was refused: ${verified.detail}`);
   const { claims, header } = verified;
-  if (claims.nonce !== expected.nonce || !isPersonsToken(header, claims) || !isForUs(claims, expected))
+  if (claims.nonce !== expected.nonce || !mayIdentify(header, claims) || !isForUs(claims, expected))
     throw new ProviderFault(`The ID token of ${host} has another audience than this broker (aud).`);
   return claims;
 }

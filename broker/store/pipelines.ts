@@ -24,7 +24,7 @@ export async function findPipeline(db: Db, id: string): Promise<PipelineTable | 
 
 type Ref = Pick<PipelineTable, 'organisation_id' | 'id'>;
 
-/** Remembers when a pipeline was last let in. */
+/** Remembers when a pipeline was last authenticated. */
 export async function notePipelineUse(db: Db, { organisation_id, id }: Ref, at: number): Promise<void> {
   await db
     .updateTable('pipelines')

@@ -282,7 +282,7 @@ describe.each(STORES)(`pipelines on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('while the keys of its issuer cannot be fetched it is told so, and let in as soon as they can', async () => {
+  test('while the keys of its issuer cannot be fetched it is told so, and authenticated as soon as they can', async () => {
     const { audience } = await added();
     issuer.answers.set('/jwks', (_request, response) => void response.writeHead(500).end());
     const refused = await plan(await tokenFor(audience));

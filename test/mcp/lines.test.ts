@@ -194,7 +194,7 @@ function toldRequest() {
   return { request, told };
 }
 
-test('whoever waits is told how it goes, at once and again and again, with more seconds each time', async () => {
+test('a client that waits gets progress immediately and then repeatedly, with more seconds each time', async () => {
   const { request, told } = toldRequest();
   let polls = 0;
   const poll = async () => {

@@ -1,13 +1,12 @@
 /** Pipelines that plan and apply governance files with tokens of their own platform. */
 import { z } from 'zod';
 import { addPipeline, type ListedPipeline, listPipelines, removePipeline } from '../../../admin/pipelines.ts';
-import { audienceOf } from '../../../auth/authenticate-pipeline.ts';
+import { audienceOfPipeline } from '../../../auth/authenticate-pipeline.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { instant } from '../../instant.ts';
+import { ISSUED_BY, ISSUED_BY_SHOWN, issuedByShown } from '../../issued-by.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
-import { ISSUED_BY } from '../../workload.ts';
 
 const NewPipeline = z.strictObject({
   name: z
@@ -23,12 +22,7 @@ const Pipeline = z
     id: z.guid(),
     name: z.string(),
     role: z.enum(['admin', 'viewer']),
-    issuer: z.string(),
-    subject: z.string(),
-    jwks_uri: z.string().nullable(),
-    audience: z.url().describe('what has to stand in `aud` of its tokens, alone'),
-    created_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().nullable().describe('null: never'),
+    ...ISSUED_BY_SHOWN,
   })
   .meta({ id: 'Pipeline' });
 
@@ -36,12 +30,7 @@ const shown = (baseUrl: string, one: ListedPipeline): z.output<typeof Pipeline> 
   id: one.id,
   name: one.name,
   role: one.role,
-  issuer: one.issuer,
-  subject: one.subject,
-  jwks_uri: one.jwks_uri,
-  audience: audienceOf(baseUrl, one.id),
-  created_at: new Date(one.created_at).toISOString(),
-  last_used_at: instant(one.last_used_at),
+  ...issuedByShown(one, audienceOfPipeline(baseUrl, one.id)),
 });
 
 /** GET /owner/pipelines */
