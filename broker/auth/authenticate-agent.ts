@@ -9,6 +9,7 @@ import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from '
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
 import { type AuthenticateWorkload, claimedWorkload } from './authenticate-workload.ts';
 import { claimsChild } from './child-token.ts';
+import { claimsOf } from './claimed.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import { type BreakerOpened, countStrikes } from './strikes.ts';
 import { createAgentTokenVerifier } from './verify-agent-token.ts';
@@ -22,6 +23,12 @@ export type AuthenticateAgent = (
   platform: AskedPlatform,
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
+
+/** Whether a bearer claims to be an agent's own: signed by it, of a child, or of its workload. Unverified. */
+export const claimsAgent = (baseUrl: string, bearer: string): boolean =>
+  claimsChild(bearer) ||
+  typeof claimsOf(bearer).agent_id === 'string' ||
+  claimedWorkload(baseUrl, bearer) !== undefined;
 
 /** Callbacks for side effects of authentication. */
 export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };

@@ -25,6 +25,11 @@ export function claimedWorkload(baseUrl: string, token: string): string | undefi
   return agentId !== undefined && AGENT_ID_PATTERN.test(agentId) ? agentId : undefined;
 }
 
+/** Whether an agent that came by a token of its workload still trusts that workload; of any other true. */
+export async function trustsWorkload({ store }: Pick<Broker, 'store'>, who: AgentPrincipal): Promise<boolean> {
+  return who.workload === undefined || (await findWorkload(store.db, who.agent.agent_id))?.id === who.workload.id;
+}
+
 /**
  * Makes it. What an agent trusts is read for each request, so that it is refused at the very next one when that was taken away, on every replica. What
  * halts the agent is decided afterwards, as for its signed tokens. `uses`: notes that it is used.

@@ -1,5 +1,6 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
 import type { Request } from 'express';
+import { claimsAgent } from '../auth/authenticate-agent.ts';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { claimsPipeline } from '../auth/authenticate-pipeline.ts';
 import { claimsStaticKey, STATIC_KEY_ELSEWHERE } from '../auth/authenticate-static-key.ts';
@@ -21,6 +22,8 @@ const PIPELINE_ELSEWHERE: AuthRefusal = {
   detail: 'A pipeline plans, applies and exports governance files, and does nothing else.',
 };
 
+const AGENTS_ALONE: ReadonlySet<Route['auth']> = new Set<Route['auth']>(['agent', 'mcp_client', 'git', 'raw']);
+
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 
 /**
@@ -35,7 +38,6 @@ export async function authenticate(
   source: string,
 ): Promise<Principal | undefined> {
   if (route.auth === 'none' || isStranger(route, request)) return undefined;
-  if (route.auth === 'mcp_client') refusePlainHttp(services.broker);
   const token = tokenOf(route, request, services);
   const who = await recognise(route, { services, bearers }, token, platform, source);
   if (who.kind === 'refused') throw unauthenticated(who, route.auth === 'git' ? 'git' : challengeOf(route, services));
@@ -59,6 +61,9 @@ function tokenOf(route: Route, request: Request, services: Services): string {
   if (route.auth === 'git') return passwordOf(request);
   if (route.auth === 'raw') return rawTokenOf(request);
   const bearer = readBearer(request);
+  // What the authorization server issues is for https alone; agents' own tokens are good where `/v1` is.
+  if (route.auth === 'mcp_client' && !(bearer.kind === 'bearer' && claimsAgent(baseUrl, bearer.token)))
+    refusePlainHttp(services.broker);
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
   const takesCookie = OWNERS.has(route.auth) || route.auth === 'agent_or_owner';
@@ -104,9 +109,10 @@ async function recognise(
     );
   const local = route.auth === 'owner_or_local' ? services.local.matches(token) : undefined;
   if (local) return local;
-  if (route.auth === 'mcp_client') return await services.authenticateMcpClient(token, source);
+  if (route.auth === 'mcp_client' && !claimsAgent(services.broker.baseUrl, token))
+    return await services.authenticateMcpClient(token, source);
   const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
-  if (route.auth === 'agent' || route.auth === 'git' || route.auth === 'raw') return await asAgent();
+  if (AGENTS_ALONE.has(route.auth)) return await asAgent();
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
   if (orAgent && !isOwnersToken(services.broker.baseUrl, services.provider, token)) return await asAgent();
   if (OWNERS.has(route.auth) && claimsPipeline(services.broker.baseUrl, token))

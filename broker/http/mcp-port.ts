@@ -16,6 +16,7 @@ import {
 } from '../../mcp/client/read-answers.ts';
 import type { BrokerReply } from '../../mcp/client/send.ts';
 import type { ToolClient } from '../../mcp/tools/tool-client.ts';
+import { trustsWorkload } from '../auth/authenticate-workload.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { checkAction } from '../calls/perform.ts';
 import { consentStatusReply, settledConsent } from './consent-wait.ts';
@@ -91,6 +92,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
           correlationId: context.correlationId,
           idempotencyKey,
           traceparent: traceparent ?? traceparentOf(outer.headers),
+          sessionMarker: outer.headers['x-svc-session'],
         }),
       );
       return outcomeOf(action, reply);
@@ -142,7 +144,7 @@ async function answerWithin(
   let who: AgentPrincipal | undefined;
   let reply: Reply;
   try {
-    if (!known && !(await outer.stillMay())) throw ended();
+    if (!known && !(await stillMay(outer))) throw ended();
     who = await withFacts(outer, route.facts ?? platform);
     if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
     const asked = { params: nameable(params), query: (query ?? new URLSearchParams()) as URLSearchParams, headers };
@@ -168,10 +170,17 @@ export function brokerReply(reply: Reply): BrokerReply {
   };
 }
 
-/** The agent as it is now, with the facts about this platform. */
+/** Whether what the client came with may still be used. An agent's own token may expire while its tool waits, as it may during a call elsewhere. */
+async function stillMay({ services, who, stillMay: authenticates }: Outer): Promise<boolean> {
+  return who.access ? await authenticates() : await trustsWorkload(services.broker, who);
+}
+
+/** The agent as it is now, with the facts about this platform. Throws Refusal when it is deleted. */
 async function withFacts({ services, who }: Outer, platformId: string): Promise<AgentPrincipal> {
   const rows = await services.facts(who.agent.agent_id, platformId, who.source);
-  return { ...who, rows, agent: rows[0] ?? who.agent };
+  const [agent] = rows;
+  if (!agent || agent.status === 'deleted') throw ended();
+  return { ...who, rows, agent };
 }
 
 async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {

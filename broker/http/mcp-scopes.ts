@@ -10,8 +10,8 @@ import type { McpMessage } from './mcp-messages.ts';
 const CHANGES = new Set<unknown>(['write_platform', 'delete_platform']);
 const TASKS = new Set<unknown>(['tasks/get', 'tasks/update', 'tasks/cancel']);
 
-/** Without it a client is told nothing of what its agent may do, and nothing that was read. */
-export const mayLook = ({ access }: AgentPrincipal): boolean => access?.scopes.has('mcp:read') === true;
+/** Without `mcp:read` a client is told nothing of what its agent may do, and nothing that was read. An agent's own token has every scope. */
+export const mayLook = ({ access }: AgentPrincipal): boolean => access === undefined || access.scopes.has('mcp:read');
 
 /**
  * A 403 that says which scopes it takes, when the messages want more than the client was let do; else undefined. What became of
@@ -22,7 +22,8 @@ export async function insufficientScope(
   who: AgentPrincipal,
   messages: readonly McpMessage[],
 ): Promise<Response | undefined> {
-  const scopes = who.access?.scopes ?? new Set<string>();
+  if (who.access === undefined) return undefined;
+  const { scopes } = who.access;
   const wanted = new Set(messages.map((message) => scopeOf(message, scopes)));
   if (!mayLook(who)) {
     if (await ownsHeldRead(broker, who.agent, heldCallsIn(messages))) wanted.add('mcp:read');

@@ -86,7 +86,7 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
     const ways: Record<Auth, Way[]> = {
       none: [],
       agent: agents,
-      mcp_client: [{ mcpToken: [] }],
+      mcp_client: [{ mcpToken: [] }, ...agents],
       owner,
       agent_or_owner: [...agents, ...owner],
       // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).

@@ -12,7 +12,7 @@ import type { Reply } from './reply.ts';
 
 /**
  * `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or
- * owner. `mcp_client`: an agent with an access token for `/mcp`. `git`: an agent, whose token is the Basic password. `raw`: an agent,
+ * owner. `mcp_client`: an agent with an access token for `/mcp`, or its own. `git`: an agent, whose token is the Basic password. `raw`: an agent,
  * whose token is where a client of the platform sends its key.
  */
 export type Auth =

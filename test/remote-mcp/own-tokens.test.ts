@@ -1,0 +1,174 @@
+/** `/mcp` with an agent's own token, and no authorization server: signed, of a child, or issued for its workload. */
+import { readFileSync } from 'node:fs';
+import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { runFile } from '../../broker/process/run-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { fresh, shared } from '../world/given.ts';
+import { startLyingProvider } from '../world/lying-provider.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { patience } from '../world/patience.ts';
+import { ONE_STORE, postgresNote } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { DEMO_RULES, startWorld } from '../world/world.ts';
+
+const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };
+const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { name: 'x' }, reason: 'to see' };
+const SUBJECT = 'system:serviceaccount:agents:triage';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+type Json = any;
+
+describe.each(ONE_STORE)(`an MCP client with the token of an agent on %s${postgresNote}`, (store) => {
+  const issuer = shared(() => startLyingProvider());
+  const world = shared(() =>
+    startWorld(store, {}, { before: async () => ({ allowPrivate: [new URL(issuer.issuer).host] }) }),
+  );
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent({ rules: DEMO_RULES }));
+
+  /** As agent frameworks do: a header that is made for each request. */
+  async function connect(token: () => string | Promise<string>, options: ClientOptions = {}): Promise<Client> {
+    const client = new Client({ name: 'framework', version: '1' }, options);
+    const withToken: typeof fetch = async (url, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('authorization', `Bearer ${await token()}`);
+      return await fetch(url, { ...init, headers });
+    };
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${world.running.baseUrl}/mcp`), { fetch: withToken }),
+    );
+    onTestFinished(() => client.close());
+    return client;
+  }
+  const tool = async (client: Client, name: string, args: Record<string, unknown>): Promise<Json> =>
+    (await client.callTool({ name, arguments: args }, { timeout: patience(30_000) })).structuredContent;
+  const audienceOf = async (one: TestAgent): Promise<string> => {
+    const asked = { issuer: issuer.issuer, subject: SUBJECT };
+    const answer = await organisation.ask('POST', `/owner/agents/${one.agentId}/workload`, asked);
+    expect(answer.status, answer.text).toBe(200);
+    return answer.body.audience;
+  };
+  const pending = async (): Promise<Json[]> =>
+    (await organisation.ask('GET', '/owner/approvals')).body.approvals.filter((one: Json) => one.status === 'pending');
+  /** The one that waits, once there is one. */
+  const held = async (): Promise<string> => {
+    await expect.poll(async () => (await pending()).length, { timeout: patience(10_000) }).toBe(1);
+    return (await pending())[0].approval_id;
+  };
+
+  test.each<[string, () => Promise<() => string | Promise<string>>, Json]>([
+    ['that it signs for each request', async () => () => agent.token(), {}],
+    [
+      'of a child, which came once',
+      async () => {
+        const child = await childOf(world, organisation, agent);
+        return () => child.bearer;
+      },
+      {},
+    ],
+    [
+      'that its platform issued',
+      async () => {
+        const aud = await audienceOf(agent);
+        return async () => await issuer.sign(issuer.honest({ aud, sub: SUBJECT }));
+      },
+      { workload: expect.any(String) },
+    ],
+  ])('by a token %s: it reads, and writes once a person approved', async (_what, make, flags) => {
+    const client = await connect(await make());
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain('write_platform');
+    const { permissions } = await tool(client, 'list_permissions', {});
+    expect(permissions.platforms[0]).toMatchObject({ platformId: 'demo' });
+    const read = await tool(client, 'read_platform', READ);
+    expect(read).toMatchObject({ status: 'answered', upstream_status: 200 });
+    const { rows } = (await organisation.ask('GET', '/owner/audit?kind=action')).body;
+    expect(rows[0]).toMatchObject({ id: read.audit_id, flags });
+    const before = world.upstream.seen.length;
+    const writing = tool(client, 'write_platform', WRITE);
+    const id = await held();
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    expect(await writing).toMatchObject({ status: 'answered', data: { method: 'POST' } });
+    expect(world.upstream.seen.length).toBe(before + 1);
+  });
+
+  test('a tool that waits goes on when the token has expired meanwhile', async () => {
+    const token = agent.token();
+    const client = await connect(() => token);
+    const writing = tool(client, 'write_platform', WRITE);
+    const id = await held();
+    world.clock.skewMs += 6 * MINUTE_MS;
+    onTestFinished(() => {
+      world.clock.skewMs = 0;
+    });
+    await expect(tool(client, 'read_platform', READ)).rejects.toThrow(/expired/);
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    expect(await writing).toMatchObject({ status: 'answered', data: { method: 'POST' } });
+  });
+
+  test('the waiting tool of an agent that is revoked is told that its call is over', async () => {
+    const client = await connect(() => agent.token());
+    const writing = tool(client, 'write_platform', WRITE);
+    await held();
+    expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {})).status).toBe(200);
+    expect(await writing).toMatchObject({ status: 'expired' });
+  });
+
+  test('without its workload its client listens no longer, and its next request is refused', async () => {
+    const aud = await audienceOf(agent);
+    const client = await connect(async () => await issuer.sign(issuer.honest({ aud, sub: SUBJECT })), {
+      versionNegotiation: { mode: { pin: '2026-07-28' } },
+      listChanged: { tools: { onChanged: () => {} } },
+    });
+    expect((await organisation.ask('DELETE', `/owner/agents/${agent.agentId}/workload`)).status).toBe(200);
+    expect(await client.autoOpenedSubscription!.closed).toBe('graceful');
+    await expect(tool(client, 'read_platform', READ)).rejects.toThrow(/names no agent that trusts its issuer/);
+  });
+
+  test('an agent that is suspended is told so, and so is its child', async () => {
+    const child = await childOf(world, organisation, agent);
+    const [own, of] = [await connect(() => agent.token()), await connect(() => child.bearer)];
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'a look' });
+    expect(await tool(own, 'read_platform', READ)).toMatchObject({ status: 'halted', code: 'agent_suspended' });
+    expect(await tool(of, 'read_platform', READ)).toMatchObject({ status: 'refused', code: 'agent_suspended' });
+  });
+
+  test('what is wrong with a token is said; whoever has none is sent to the authorization server', async () => {
+    const { baseUrl } = world.running;
+    const forged = await callMcp(baseUrl, `${agent.token().slice(0, -20)}${'A'.repeat(20)}`);
+    expect([forged.status, forged.body.error]).toEqual([401, 'invalid_signature']);
+    const past = Math.floor(Date.now() / 1000) - 600;
+    const expired = await callMcp(baseUrl, agent.token({ iat: past, exp: past + 60 }));
+    expect([expired.status, expired.body.error]).toEqual([401, 'token_expired']);
+    const none = await callMcp(baseUrl, undefined);
+    expect([none.status, none.headers.get('www-authenticate')]).toEqual([
+      401,
+      expect.stringContaining('resource_metadata='),
+    ]);
+    const foreign = await callMcp(baseUrl, 'no.token.ofours');
+    expect([foreign.status, foreign.body.detail]).toEqual([401, expect.stringContaining('not an access token')]);
+    // An access token is for `/mcp` alone, as before.
+    const { access_token: access } = await new OAuthClient(world).tokens(browserOf(world, organisation.owner));
+    expect((await callMcp(baseUrl, access)).status).toBe(200);
+  });
+
+  test('X-Svc-Session names the session of a child', async () => {
+    const child = await childOf(world, organisation, agent);
+    const message = { method: 'tools/call', params: { name: 'read_platform', arguments: READ } };
+    const answer = await callMcp(world.running.baseUrl, child.bearer, message, { 'x-svc-session': 'run-17' });
+    expect(answer.status, answer.text).toBe(200);
+    const { rows } = (await organisation.ask('GET', '/owner/audit?kind=action')).body;
+    expect(rows[0]).toMatchObject({ session_id: 'run-17', agent_id: child.id });
+  });
+});
+
+test('over plain http, where access tokens are refused, an agent’s own are taken as on /v1', async () => {
+  const world = await startWorld('sqlite', { BASE_URL: 'http://broker.example' });
+  const organisation = await world.demoOrganisation();
+  const agent = await organisation.agent({ rules: DEMO_RULES });
+  const { url: at } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
+  expect((await callMcp(at, undefined)).status).toBe(403);
+  expect((await callMcp(at, agent.token())).status).toBe(200);
+});
