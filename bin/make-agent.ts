@@ -183,12 +183,17 @@ export async function makeInvite(
 ): Promise<Record<string, unknown>> {
   return await broker.ask('POST', '/owner/invites', {
     agent_name: name,
-    ...(policy !== undefined && { policy }),
-    ...(grants.length > 0 && {
-      grants: grants.map(({ platform: _, presets: __, hasRepositories: ___, ...grant }) => grant),
-    }),
+    ...termsOf({ policy, grants }),
   });
 }
+
+/** As the owner API takes them of a new agent. */
+export const termsOf = ({ policy, grants }: Invited) => ({
+  ...(policy !== undefined && { policy }),
+  ...(grants.length > 0 && {
+    grants: grants.map(({ platform: _, presets: __, hasRepositories: ___, ...grant }) => grant),
+  }),
+});
 
 /** Binds by an invite, as invited agents do. A failed invite is revoked: then no key was bound. */
 export async function inviteAndBind(

@@ -20,8 +20,9 @@ const BINDING = ['agent_bound', 'agent_invited', 'registration_key_claimed'];
 export async function showAgent(given: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, given);
-  const [{ agents }, { policies }, { grants }, names, [last], waiting, keySince] = await Promise.all([
+  const [{ agents }, { workload }, { policies }, { grants }, names, [last], waiting, keySince] = await Promise.all([
     api.ask('GET', '/owner/agents'),
+    api.ask('GET', `/owner/agents/${agent.agent_id}`),
     api.ask('GET', '/owner/policies'),
     api.ask('GET', `/owner/agents/${agent.agent_id}/grants`),
     readNames(api),
@@ -32,7 +33,17 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
   const children = agents.filter(({ parent_agent_id }) => parent_agent_id === agent.agent_id);
   const policy = policies.find(({ id }) => id === agent.policy_id)?.name ?? null;
   const owner = names.get(agent.owner_id) ?? agent.owner_id;
-  const whole = { ...agent, owner, policy, key_since: keySince, grants, last_call: last ?? null, waiting, children };
+  const whole = {
+    ...agent,
+    owner,
+    policy,
+    key_since: keySince,
+    workload,
+    grants,
+    last_call: last ?? null,
+    waiting,
+    children,
+  };
   const width = terminalWidth();
   printResult(options, whole, () => [
     line`${styled('bold', agent.name)}  ${agent.agent_id}`,
@@ -41,6 +52,8 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
     ...(agent.parent_agent_id ? fact('Parent', agent.parent_agent_id, width) : []),
     ...(agent.expires_at ? fact('Until', localTime(agent.expires_at), width) : []),
     ...fact('Key', keyOf(agent.key_fingerprint, keySince), width),
+    ...(workload ? fact('Workload', `${workload.subject} of ${workload.issuer}`, width) : []),
+    ...(workload ? fact('Audience', workload.audience, width) : []),
     ...fact('Policy', policy ?? (agent.parent_agent_id ? 'that of its parent' : 'none: nothing is allowed'), width),
     ...grantFacts(grants, width),
     ...waiting.flatMap(({ short, what }, i) => fact(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
@@ -71,7 +84,7 @@ function statusOf(agent: Agent): string {
 }
 
 function keyOf(fingerprint: string | null, since: string | null): string {
-  if (fingerprint === null) return 'none yet';
+  if (fingerprint === null) return 'none';
   return `${fingerprint}${since ? `, for ${inWords(Math.max(0, Date.now() - Date.parse(since)))}` : ''}`;
 }
 

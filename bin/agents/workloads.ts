@@ -1,9 +1,8 @@
 /** Agents that keep no key: tokens of their workload are taken for them, through the owner API. */
-import { generateKeyPairSync } from 'node:crypto';
 import type { WholeAgent } from '../../broker/console/answers.ts';
 import { type ConnectionOptions, connectAsOwner, givenUrl, print } from '../connection.ts';
 import { agentIdOf } from '../find-agent.ts';
-import { inviteAndBind, lookUpTerms, type Terms } from '../make-agent.ts';
+import { lookUpTerms, type Terms, termsOf } from '../make-agent.ts';
 import { openOwnerApi } from '../owner-api.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
@@ -35,23 +34,16 @@ export async function removeWorkload(given: string, options: Options): Promise<v
   );
 }
 
-/** Makes an agent whose private key nobody has: it is made here, bound, and forgotten. */
+/** Makes an agent that has no key. */
 export async function createWithWorkload(name: string, options: WorkloadOptions & Terms): Promise<void> {
   const broker = await connectAsOwner(options);
   const grants = await lookUpTerms(broker, name, options);
-  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string;
-  const { agent_id, owner_id } = await inviteAndBind(broker, name, { policy: options.policy, grants }, pem);
-  const workload = await broker.ask('POST', pathOf(agent_id), meantBy(options)).catch(async (error) => {
-    // Nobody could ever be this agent.
-    await broker
-      .ask('POST', `/owner/agents/${agent_id}/revoke`, { reason: 'its workload was refused' })
-      .catch(() => {});
-    throw error;
-  });
+  const asked = { name, ...termsOf({ policy: options.policy, grants }), workload: meantBy(options) };
+  const made = await broker.ask('POST', '/owner/agents', asked);
+  const { agent_id, owner_id, workload } = made as { agent_id: string; owner_id: string; workload: Workload };
   const url = givenUrl(options) ?? broker.url;
   print(options, { name, agent_id, owner_id, workload }, () =>
-    [`${name} (${agent_id}) has no key that anybody holds.`, inWords(agent_id, workload as Workload, url)].join('\n'),
+    [`${name} (${agent_id}) has no key.`, inWords(agent_id, workload, url)].join('\n'),
   );
 }
 

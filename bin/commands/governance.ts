@@ -10,6 +10,7 @@ type Options = ConnectionOptions & { pipeline?: string; json?: boolean; withoutS
 type Answer = {
   changes: Change[];
   warnings: string[];
+  workloads?: { agent: string; agent_id: string; audience: string }[];
   bootstrap_tokens?: { agent: string; agent_id: string; token: string; expires_at: string }[];
 };
 
@@ -76,13 +77,19 @@ async function send(what: 'plan' | 'apply', file: string, options: Options): Pro
 
 const SIGNS = { create: '+', update: '~', delete: '-' } as const;
 
-function describe({ changes, warnings, bootstrap_tokens: tokens = [] }: Answer, verb: string, none: string): string {
+function describe(
+  { changes, warnings, workloads = [], bootstrap_tokens: tokens = [] }: Answer,
+  verb: string,
+  none: string,
+): string {
   const lines = warnings.map((warning) => `warning: ${warning}`);
   for (const { action, kind, name, details } of changes) {
     lines.push(`${SIGNS[action]} ${kind} ${name}`);
     for (const detail of details) lines.push(`    ${detail}`);
   }
   lines.push(changes.length === 0 ? none : `${changes.length} change${changes.length === 1 ? '' : 's'} ${verb}.`);
+  for (const { agent, audience } of workloads)
+    lines.push('', `Tokens of the workload of ${agent} are issued for the audience`, `  ${audience}`);
   for (const { agent, token, expires_at } of tokens)
     lines.push('', `Bootstrap token of ${agent}, shown once, good until ${expires_at}:`, `  ${token}`);
   if (tokens.length > 0)

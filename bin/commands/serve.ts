@@ -114,9 +114,14 @@ async function applyFile(services: Services, organisationId: string, file: strin
   });
   if (!applied.ok) return await refuse(applied.problems);
   const { formatProblem } = await import('../../broker/config-file/problems.ts');
+  const { audienceOfAgent } = await import('../../broker/auth/authenticate-workload.ts');
   for (const warning of applied.plan.warnings) process.stderr.write(`warning: ${formatProblem(warning)}\n`);
   for (const { agent, token } of applied.bootstrapTokens)
     process.stdout.write(`Bootstrap token of ${agent} (24 hours, shown once): ${token.reveal()}\n`);
+  for (const { agent, agentId } of applied.trusting)
+    process.stdout.write(
+      `Audience of the workload of ${agent}: ${audienceOfAgent(services.broker.baseUrl, agentId)}\n`,
+    );
 }
 
 const newKeyNotice = (keyFile: string): string =>

@@ -76,12 +76,12 @@ function withKey(broker: Issuer, agent: PublishedIdentity): DidDocument | undefi
   };
 }
 
-/** Who is authenticated by the broker has no key to show: the broker answers for it, and a child's parent does too. */
+/** Who is authenticated by the broker, or by tokens of its workload alone, has no key to show: the broker answers for it, and a child's parent does too. */
 function keyless(
   broker: Issuer,
-  { agent_id, agent_type, parent_agent_id }: PublishedIdentity,
+  { agent_id, agent_type, parent_agent_id, workload_id }: PublishedIdentity,
 ): DidDocument | undefined {
-  if (agent_type !== 'mcp_client' && agent_type !== 'child') return undefined;
+  if (agent_type !== 'mcp_client' && agent_type !== 'child' && workload_id === null) return undefined;
   const did = didOfAgent(broker, agent_id);
   return {
     '@context': CONTEXT,

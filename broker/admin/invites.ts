@@ -6,8 +6,6 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
-import { loadManifests } from '../facts/stored-manifests.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
@@ -21,14 +19,12 @@ import {
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { InviteTable } from '../store/tables/registrations.ts';
 import { refuseSharedKey } from './bind.ts';
-import { checkRecipients, describeGranted, type GrantedOn, limitsAnyRepos, readGranted } from './granted-terms.ts';
-import { choosePolicy, knownScopes, makeAgent, newIds, refuseTakenName, refuseUnknownScopes } from './new-agent.ts';
+import { describeGranted, type GrantedOn, readGranted } from './granted-terms.ts';
+import { checkNewAgent, knownScopes, makeAgent, type NewAgent, newIds, refuseTakenName } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How long an invite can be used. */
 const INVITE_MS = 7 * 24 * 3_600_000;
-
-export type Inviting = { name: string; policy?: string; grants: readonly GrantedOn[] };
 
 /** An invite without its secret, with its status and its grants as values. */
 export type ReadInvite = ReturnType<typeof readInvite>;
@@ -55,19 +51,14 @@ export async function listInvites(
 export async function createInvite(
   services: Changing & Uses<'config'>,
   by: ChangingOwner,
-  { name, policy: policyName, grants }: Inviting,
+  inviting: NewAgent,
 ): Promise<{ invite: ReadInvite; secret: Secret }> {
+  const { name, grants } = inviting;
   const now = services.broker.clock();
   const { id: owner_id, organisation_id } = by.owner;
   const { token: secret, hash } = mintToken('invite');
   const invite = await recordInTurn(services, by, { reason: 'invite_created', detail: name }, async (db, note) => {
-    const policy = await choosePolicy(db, organisation_id, policyName);
-    await refuseTakenName(db, organisation_id, name, 'Choose another name.');
-    const { out } = await knownScopes(db, organisation_id, grants);
-    refuseUnknownScopes(out);
-    checkRecipients(grants, await loadManifests(db, organisation_id));
-    if (limitsAnyRepos(grants) && !isEntitled(services.broker, organisation_id, 'repository_constraints'))
-      throw new ChangeRefused('not_on_plan', NOT_ON_PLAN.repository_constraints);
+    const policy = await checkNewAgent(services, db, organisation_id, inviting);
     const made: InviteTable = {
       organisation_id,
       id: uuidv4(),

@@ -150,7 +150,7 @@ async function bear(
   refuseUnknownScopes(splitScopes(grants, isOffered(await loadManifests(db, organisation_id))).out);
   const policy = await choosePolicy(db, organisation_id, wanted);
   const birth = { organisation_id, ...ids, name, owner_id: owner.id, policy_id: policy?.id ?? null };
-  await makeAgent(db, { ...birth, origin: 'owner', status: 'active' }, null, grants, now);
+  await makeAgent(db, { ...birth, origin: 'owner', status: 'active' }, 'mcp_client', grants, now);
 }
 
 /** `(platform id, scope)` → whether an owner may let a client have it: what the manifests name, and nothing else. */

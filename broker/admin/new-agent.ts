@@ -1,7 +1,9 @@
-/** An agent that comes to be by a registration or an invite: its row and its grants. */
+/** An agent that comes to be by a registration, an invite or an admin's word: its row and its grants. */
 
+import type { Uses } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
+import { isEntitled, NOT_ON_PLAN } from '../entitlement.ts';
 import { loadManifests } from '../facts/stored-manifests.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -10,7 +12,8 @@ import { findPolicy } from '../store/policies.ts';
 import type { Db } from '../store/store.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { ScopesOn } from '../store/tables/registrations.ts';
-import { type GrantedOn, termsOf } from './granted-terms.ts';
+import type { PolicyTable } from '../store/tables/rules.ts';
+import { checkRecipients, type GrantedOn, limitsAnyRepos, termsOf } from './granted-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** The same scopes, each platform and each scope once. */
@@ -86,7 +89,7 @@ type OwnKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
 /** A new agent, which is no child. `key`: undefined when it has none of its own, or not yet. */
 export const agentRow = (
   birth: Birth,
-  agent_type: 'key' | 'mcp_client',
+  agent_type: AgentTable['agent_type'],
   key: OwnKey | undefined,
   now: Instant,
 ): AgentTable => ({
@@ -104,18 +107,40 @@ export const agentRow = (
   labels: null,
 });
 
+/** What an agent is to be, as an admin says it. */
+export type NewAgent = { name: string; policy?: string; grants: readonly GrantedOn[] };
+
+/** The policy that it will be under. Throws ChangeRefused when there can be no such agent. */
+export async function checkNewAgent(
+  { broker }: Uses<'config'>,
+  db: Db,
+  organisationId: string,
+  { name, policy: policyName, grants }: NewAgent,
+): Promise<PolicyTable | undefined> {
+  const policy = await choosePolicy(db, organisationId, policyName);
+  await refuseTakenName(db, organisationId, name, 'Choose another name.');
+  const { out } = await knownScopes(db, organisationId, grants);
+  refuseUnknownScopes(out);
+  checkRecipients(grants, await loadManifests(db, organisationId));
+  if (limitsAnyRepos(grants) && !isEntitled(broker, organisationId, 'repository_constraints'))
+    throw new ChangeRefused('not_on_plan', NOT_ON_PLAN.repository_constraints);
+  return policy;
+}
+
 /**
- * Makes an agent with its key and its grants. To be called in a transaction. `key`: null for an MCP client, which the broker
- * itself recognises.
+ * Makes an agent with its key and its grants. To be called in a transaction. `mcp_client` stands for a key where the broker itself recognises
+ * it, `workload` where its platform's tokens are to be taken for it.
  */
 export async function makeAgent(
   db: Db,
   birth: Birth,
-  key: OwnKey | null,
+  identity: OwnKey | 'mcp_client' | 'workload',
   grants: readonly GrantedOn[],
   now: Instant,
 ): Promise<void> {
-  await putAgent(db, agentRow(birth, key === null ? 'mcp_client' : 'key', key ?? undefined, now));
+  const key = typeof identity === 'string' ? undefined : identity;
+  const type = identity === 'mcp_client' ? identity : identity === 'workload' ? null : 'key';
+  await putAgent(db, agentRow(birth, type, key, now));
   for (const granted of grants)
     await putGrant(db, {
       organisation_id: birth.organisation_id,

@@ -1,11 +1,18 @@
 /** Workloads of agents: by whose tokens an agent is authenticated that keeps no key of its own. */
 import { type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
-import { findAgent } from '../store/agents.ts';
-import type { WorkloadTable } from '../store/tables/agents.ts';
+import { findAgent, updateAgent } from '../store/agents.ts';
+import { endOneTimeTokens } from '../store/governance.ts';
+import type { Db } from '../store/store.ts';
+import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { deleteWorkload, findWorkloadOf, putWorkload } from '../store/workloads.ts';
+import { setAgentStatus } from './change-agent-status.ts';
 import { loadAgent } from './find-agent.ts';
+import { describeGranted } from './granted-terms.ts';
+import { checkNewAgent, makeAgent, type NewAgent, newIds } from './new-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 export type SetWorkload = Pick<WorkloadTable, 'issuer' | 'subject' | 'jwks_uri'>;
@@ -34,21 +41,75 @@ export async function setWorkload(
     const now = present(await findAgent(db, organisation_id, agent.id), 'agent');
     if (now.status === 'revoked' || now.status === 'deleted')
       throw new ChangeRefused('conflict', 'This agent is revoked: nothing is taken for it any more.');
-    if (now.status === 'pending' || now.status === 'pending_bind')
-      throw new ChangeRefused('conflict', 'This agent is not active yet: it has a workload once it is.');
-    const made = {
-      ...meant,
-      organisation_id,
-      agent_id: agent.id,
-      id: uuidv4(),
-      created_at: clock(),
-      last_used_at: null,
-    };
-    await putWorkload(db, made);
+    if (now.status === 'pending')
+      throw new ChangeRefused('conflict', 'This agent has not collected its key yet: it has a workload once it has.');
+    const made = newWorkload(agent, meant, 'owner', clock());
+    await giveWorkload(db, now, made, clock());
     note({ workload: made.id, issuer: made.issuer, subject: made.subject });
     return made;
   });
   return { agentId: agent.agent_id, workload };
+}
+
+/**
+ * Makes an active agent that has no key: tokens of its workload are taken for it alone. Throws ChangeRefused; AuditUnavailable, and then there is none.
+ */
+export async function createWithWorkload(
+  services: Changing & Uses<'config'>,
+  by: ChangingOwner,
+  made: NewAgent,
+  meant: SetWorkload,
+): Promise<{ agent: AgentTable; workload: ReadWorkload }> {
+  const { id: owner_id, organisation_id } = by.owner;
+  const { name, grants } = made;
+  const ids = newIds();
+  const change = { reason: 'agent_created', agent: ids, detail: name };
+  return await recordInTurn(services, by, change, async (db, note) => {
+    const now = services.broker.clock();
+    const policy = await checkNewAgent(services, db, organisation_id, made);
+    const birth = { organisation_id, ...ids, name, owner_id, policy_id: policy?.id ?? null } as const;
+    await makeAgent(db, { ...birth, origin: 'owner', status: 'active' }, 'workload', grants, now);
+    const workload = newWorkload({ organisation_id, id: ids.id }, meant, 'owner', now);
+    await putWorkload(db, workload);
+    note({
+      workload: workload.id,
+      issuer: meant.issuer,
+      subject: meant.subject,
+      policy: birth.policy_id,
+      granted: describeGranted(grants),
+    });
+    return { agent: present(await findAgent(db, organisation_id, ids.id), 'agent'), workload };
+  });
+}
+
+/** One that was not used yet. */
+export const newWorkload = (
+  { organisation_id, id: agent_id }: Pick<AgentTable, 'organisation_id' | 'id'>,
+  { issuer, subject, jwks_uri }: SetWorkload,
+  origin: WorkloadTable['origin'],
+  created_at: Instant,
+): WorkloadTable => ({
+  organisation_id,
+  agent_id,
+  id: uuidv4(),
+  issuer,
+  subject,
+  jwks_uri,
+  created_at,
+  last_used_at: null,
+  origin,
+});
+
+/**
+ * In a transaction: stores the workload of an agent. One that waits for a key waits no more: it is active, and the tokens with which it could bring one
+ * are used up.
+ */
+export async function giveWorkload(db: Db, agent: AgentTable, workload: WorkloadTable, now: Instant): Promise<void> {
+  await putWorkload(db, workload);
+  if (agent.public_key_pem !== null) return;
+  await updateAgent(db, agent.organisation_id, agent.id, { agent_type: null });
+  await setAgentStatus(db, agent, { from: ['pending_bind'], to: 'active', cause: null, detail: null }, now);
+  await endOneTimeTokens(db, { organisationId: agent.organisation_id, kind: 'bootstrap', subject: agent.id }, now);
 }
 
 /** The agent is authenticated by its key alone. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */

@@ -12,6 +12,7 @@ import { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { Retention } from '../policy/retention.ts';
 import { SinkInFile, SinkName } from './audit-sinks.ts';
 import { ChannelInFile, ChannelName } from './channels.ts';
+import { ISSUED_BY } from './issued-by.ts';
 import { name, spacedName } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';
 import { GrantTerms } from './terms.ts';
@@ -162,6 +163,12 @@ const PublicKey = z
     'RSA public key of the agent (PEM). Without one, `apply` prints a token with which the agent brings its own.',
   );
 
+const Workload = z
+  .strictObject(ISSUED_BY)
+  .describe(
+    'Whose tokens are taken for the agent in place of those that it signs, as of a service account. With one and without a key it needs no token to bring one. What a file gave goes when the file says it no more.',
+  );
+
 const Agent = z
   .strictObject({
     owner: Email.optional().describe("The owner who answers for the agent. Default: the organisation's first admin."),
@@ -171,6 +178,7 @@ const Agent = z
     ),
     suspended,
     public_key: PublicKey.optional(),
+    workload: Workload.optional(),
     grants: recordOf(PlatformId, Grants).optional().describe('What it may do, by platform. Default: nothing.'),
   })
   .describe('An agent that this file decides about.');

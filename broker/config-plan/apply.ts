@@ -17,7 +17,7 @@ import type { Vault } from '../vault.ts';
 import { keptFile } from './applies.ts';
 import { exportPresent } from './export.ts';
 import { finish, governanceVersion, planOn, UnknownOrganisation } from './plan.ts';
-import type { BootstrapToken, Made, Plan, Planning } from './planning.ts';
+import type { AgentName, BootstrapToken, Made, Plan, Planning } from './planning.ts';
 import { writeTogether } from './write-together.ts';
 
 export type ApplyResult =
@@ -25,6 +25,8 @@ export type ApplyResult =
       ok: true;
       plan: Plan;
       bootstrapTokens: BootstrapToken[];
+      /** Agents that got a workload. */
+      trusting: AgentName[];
       /** Held calls and access requests that ended with their agents: to be announced. */
       ended: Made['ended'];
       /** See `Made`. */
@@ -146,6 +148,7 @@ async function plan(
     result: {
       ...result,
       bootstrapTokens: [],
+      trusting: [],
       ended: [],
       former: [],
       adopted: planning.adopted.length,
@@ -173,6 +176,7 @@ async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, toge
   ];
   const agents = [
     await prepareNewRows(store, 'agents', newRows.agents, rest),
+    await prepareNewRows(store, 'workloads', newRows.workloads, rest),
     await prepareNewRows(store, 'one_time_tokens', minted, rest),
     await prepareNewRows(store, 'grants', newRows.grants, rest),
     await prepareNewRows(store, 'grants', together.changedGrants, rest, { replaces: true }),
@@ -188,8 +192,8 @@ const fileBefore = async (db: Db, { planning: { present, now } }: Good): Promise
   await keptFile(await exportPresent(db, present, now));
 
 async function make(db: Db, planned: Good, rows: Rows, fileBefore: Uint8Array | null): Promise<ApplyResult> {
-  const { steps, stepsOfAgents, organisationId, adopted } = planned.planning;
-  const made: Made = { tokens: [], ended: [], former: [] };
+  const { steps, stepsOfAgents, organisationId, adopted, newRows } = planned.planning;
+  const made: Made = { tokens: [], trusting: [...newRows.trusting], ended: [], former: [] };
   const rest = pacer();
   const makeSteps = async (some: typeof steps) => {
     for (const step of some) {
@@ -205,6 +209,7 @@ async function make(db: Db, planned: Good, rows: Rows, fileBefore: Uint8Array | 
     await adoptAgents(db, organisationId, adopted);
   });
   await makeSteps(steps.slice(stepsOfAgents));
-  const { ended, former } = made;
-  return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended, former, fileBefore };
+  const { ended, former, trusting } = made;
+  const bootstrapTokens = [...rows.tokens, ...made.tokens];
+  return { ...planned.result, bootstrapTokens, trusting, ended, former, fileBefore };
 }

@@ -5,7 +5,7 @@ import type { Path } from '../config-file/problems.ts';
 import { GovernanceDocument, type GovernanceDocumentInput } from '../config-file/schema.ts';
 import type { Instant } from '../policy/facts.ts';
 import { readConstraints, readLabels, readScopes } from '../store/stored-terms.ts';
-import type { AgentTable } from '../store/tables/agents.ts';
+import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
 import type { Present } from './present.ts';
 
@@ -64,6 +64,7 @@ function exportAgent(
   if (policy === undefined) remarks.push(`${said} is under no policy; applying this puts it under "default".`);
   const labels = readLabels(agent.labels, agent.id);
   const grants = exportGrants(present, agent, said, notes, now);
+  const workload = present.workloads.get(agent.id);
   // Elsewhere nobody could ever collect it.
   const waits = agent.status === 'pending';
   if (waits) remarks.push(`${said} has not collected its key yet, and is here without one.`);
@@ -77,9 +78,16 @@ function exportAgent(
     ...(labels.length > 0 && { labels }),
     ...(agent.status === 'suspended' && { suspended: true as const }),
     ...(agent.public_key_pem !== null && !waits && { public_key: { pem: agent.public_key_pem } }),
+    ...(workload && { workload: exportWorkload(workload) }),
     ...(Object.keys(grants).length > 0 && { grants }),
   };
 }
+
+const exportWorkload = ({ issuer, subject, jwks_uri }: WorkloadTable) => ({
+  issuer,
+  subject,
+  ...(jwks_uri !== null && { jwks_uri }),
+});
 
 function exportGrants(
   present: Present,

@@ -5,6 +5,7 @@ import type { AgentEntry } from '../config-file/schema.ts';
 import { inOrder, storedLabels } from '../policy/labels.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { AgentKey } from './plan-keys.ts';
+import { planWorkload } from './plan-workloads.ts';
 import { addNew, type Planning } from './planning.ts';
 
 /** Says of a suspended agent that the file suspended it. */
@@ -15,13 +16,14 @@ export type Meant = { ownerId: string; policyId: string; key: AgentKey | undefin
 
 export function newAgent(
   planning: Planning,
-  { suspended, labels = [] }: AgentEntry,
+  { suspended, labels = [], workload }: AgentEntry,
   name: string,
   { ownerId, policyId, key }: Meant,
 ): AgentTable {
-  const status = suspended ? 'suspended' : key ? 'active' : 'pending_bind';
+  const status = suspended ? 'suspended' : key || workload ? 'active' : 'pending_bind';
   const meant = { name, owner_id: ownerId, policy_id: policyId, origin: 'governance', status } as const;
-  const row = agentRow({ organisation_id: planning.organisationId, ...newIds(), ...meant }, 'key', key, planning.now);
+  const birth = { organisation_id: planning.organisationId, ...newIds(), ...meant };
+  const row = agentRow(birth, workload && !key ? null : 'key', key, planning.now);
   const labelled = { ...row, labels: storedLabels(labels) };
   return suspended ? { ...labelled, status_cause: 'owner_manual', status_detail: SUSPENDED_DETAIL } : labelled;
 }
@@ -36,10 +38,11 @@ export function planCreation(
   const details = [
     `owner: ${entry.owner ?? planning.firstAdmin?.email}`,
     `policy: ${policyName}`,
-    key ? `public key: ${key.fingerprint}` : 'public key: none yet; a bootstrap token is printed',
+    `public key: ${key ? key.fingerprint : entry.workload ? 'none; its workload has tokens' : 'none yet; a bootstrap token is printed'}`,
     ...(entry.suspended ? ['status: suspended'] : []),
     ...(entry.labels?.length ? [`labels: ${inOrder(entry.labels).join(', ')}`] : []),
   ];
   addNew(planning, { action: 'create', kind: 'agent', name: agent.name, details }, 'agents', agent);
-  if (!key) planning.newRows.keyless.push(agent);
+  planWorkload(planning, agent, entry, { isNew: true });
+  if (!key && !entry.workload) planning.newRows.keyless.push(agent);
 }

@@ -13,6 +13,7 @@ import type { AgentTable } from '../store/tables/agents.ts';
 import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
+import { keepsWorkload, planWorkload } from './plan-workloads.ts';
 import { addConflict, addProblem, addStep, addTogether, type Planning } from './planning.ts';
 import { REMOVED_DETAIL } from './write-together.ts';
 
@@ -81,9 +82,14 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
     if (known) keep(planning, known);
     return;
   }
-  if (entry.suspended && known?.status === 'pending') {
-    const message = 'it has not collected its key yet, and can be suspended only when it has.';
-    addProblem(planning, ['agents', name, 'suspended'], message);
+  const wants = known?.status === 'pending' && (entry.suspended ? 'suspended' : entry.workload && 'workload');
+  if (wants) {
+    const will = wants === 'suspended' ? 'be suspended' : 'have a workload';
+    addProblem(
+      planning,
+      ['agents', name, wants],
+      `it has not collected its key yet, and can ${will} only when it has.`,
+    );
     return;
   }
   const agent = known ?? newAgent(planning, entry, name, { ownerId, policyId, key });
@@ -91,22 +97,20 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
   if (!known) planCreation(planning, agent, entry, policyName, key);
   else {
     if (known.origin !== 'governance') adopt(planning, known);
+    planWorkload(planning, known, entry);
     planUpdate(planning, known, entry, { ownerId, policyId, key });
     if (key && key.fingerprint !== known.key_fingerprint) planKey(planning, known, key);
   }
   planGrants(planning, agent, entry.grants, known !== undefined);
 }
 
-function planUpdate(
-  planning: Planning,
-  known: AgentTable,
-  { suspended, labels }: AgentEntry,
-  { ownerId, policyId, key }: Meant,
-): void {
+function planUpdate(planning: Planning, known: AgentTable, entry: AgentEntry, { ownerId, policyId, key }: Meant): void {
   const { now } = planning;
+  const { suspended, labels } = entry;
   const returns = known.status === 'revoked';
   // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
-  const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client';
+  const hasWorkload = keepsWorkload(planning, known, entry);
+  const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client' && !hasWorkload;
   // Only ever suspended: to resume it is an owner's decision.
   const to = suspended ? 'suspended' : returns ? (waits ? 'pending_bind' : 'active') : known.status;
   const details = [
@@ -131,7 +135,14 @@ function planUpdate(
     const because = suspended
       ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
       : { cause: null, detail: null };
-    if (!(await setAgentStatus(db, known, { from: [known.status], to, ...because }, now)))
+    if (
+      !(await setAgentStatus(
+        db,
+        known,
+        { from: hasWorkload ? [known.status, 'active'] : [known.status], to, ...because },
+        now,
+      ))
+    )
       throw changedMeanwhile(known);
     if (returns && waits && !key) await mint(db, known, made, now);
   });

@@ -116,7 +116,7 @@ export async function planOn(
     mayLimitRepos,
     atStart,
     steps: [],
-    newRows: { policies: [], policy_versions: [], agents: [], keyless: [], grants: [] },
+    newRows: { policies: [], policy_versions: [], agents: [], keyless: [], workloads: [], trusting: [], grants: [] },
     together: { revoked: [], removedGrants: [], changedGrants: [], reassigned: new Map() },
     stepsOfAgents: 0,
     problems: [],

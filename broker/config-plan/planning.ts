@@ -9,7 +9,7 @@ import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { EndedRequest } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
-import type { AgentTable } from '../store/tables/agents.ts';
+import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import type { GrantTable, PolicyTable, PolicyVersionTable } from '../store/tables/rules.ts';
 import type { Vault } from '../vault.ts';
 import type { Present } from './present.ts';
@@ -25,6 +25,7 @@ export const CHANGE_KINDS = [
   'guardrails',
   'agent',
   'key',
+  'workload',
   'grant',
 ] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
@@ -39,12 +40,17 @@ export const rankOf = ({ kind }: Change): number =>
 export type Plan = { changes: Change[]; warnings: Problem[] };
 
 /** A token with which a new agent brings its key (`abt_…`); it is shown once. */
-export type BootstrapToken = { agent: string; agentId: string; token: Secret; expiresAt: Instant };
+export type BootstrapToken = AgentName & { token: Secret; expiresAt: Instant };
+
+/** An agent, by what people call it and by its id (`agt_…`). */
+export type AgentName = { agent: string; agentId: string };
 
 /** What the steps made. */
 export type Made = {
   /** The store cannot tell them again. */
   tokens: BootstrapToken[];
+  /** Agents that got a workload: the audience of its tokens names them. */
+  trusting: AgentName[];
   /** What agents that were revoked had waited for: to be announced. */
   ended: EndedRequest[];
   /** Connections that were removed, or have another credential now: to be ended at their authorization servers. */
@@ -61,6 +67,9 @@ export type NewRowsOf = {
   agents: AgentTable[];
   /** Those of the agents that wait for a key, for which a bootstrap token is made. */
   keyless: AgentTable[];
+  workloads: WorkloadTable[];
+  /** Those of the agents that have one. */
+  trusting: AgentName[];
   grants: GrantTable[];
 };
 

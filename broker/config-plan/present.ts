@@ -17,12 +17,13 @@ import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
 import type { Db } from '../store/store.ts';
 import { readStoredRules } from '../store/stored-json.ts';
-import type { AgentTable } from '../store/tables/agents.ts';
+import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import type { ConnectionTable } from '../store/tables/connections.ts';
 import type { NoticeChannelTable } from '../store/tables/notices.ts';
 import type { OrganisationTable, OwnerTable } from '../store/tables/organisations.ts';
 import type { PlatformSecretTable } from '../store/tables/platforms.ts';
 import type { GrantTable } from '../store/tables/rules.ts';
+import { listWorkloadsAfter } from '../store/workloads.ts';
 
 export type Present = {
   organisation: OrganisationTable;
@@ -37,6 +38,8 @@ export type Present = {
   formerKeys: ReadonlySet<string>;
   /** By the agent's uuid; an organisation may have very many. */
   grants: ReadonlyMap<string, readonly GrantTable[]>;
+  /** By the agent's uuid. */
+  workloads: ReadonlyMap<string, WorkloadTable>;
   platforms: ReadonlyMap<string, Manifest>;
   /** Ids of the platforms that are suspended. */
   suspendedPlatforms: ReadonlySet<string>;
@@ -91,6 +94,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
   const grants = await inPages((page) => reading(listGrantsAfter(db, id, page)));
   grants.sort((a, b) => byText(a.platform_id, b.platform_id) || byCreation(a, b));
   await rest();
+  const workloads = await inPages((page) => reading(listWorkloadsAfter(db, id, page)));
   const formerKeys = await reading(listFormerKeys(db, id));
   const agentsByKey = new Map<string, AgentTable>();
   for (const agent of agents.toReversed()) {
@@ -112,6 +116,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     agentsByKey,
     formerKeys: new Set(formerKeys.map(({ fingerprint }) => fingerprint)),
     grants: grantsByAgent,
+    workloads: new Map(workloads.map((workload) => [workload.agent_id, workload])),
     platforms: new Map(platforms.map((platform) => [platform.platform_id, readManifest(platform)])),
     suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
     connections: await listConnections(db, id),

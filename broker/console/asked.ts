@@ -107,6 +107,7 @@ export type Asked = NoticesAsked & {
   'POST /owner/owners': typeof owners.addOwner;
   'POST /owner/owners/{id}/link': typeof owners.linkOfOwner;
   'DELETE /owner/owners/{id}': typeof owners.removeOwner;
+  'POST /owner/agents': typeof workloads.createOwnerAgent;
   'POST /owner/agents/{id}/workload': typeof workloads.setOwnerWorkload;
   'DELETE /owner/agents/{id}/workload': typeof workloads.removeOwnerWorkload;
   'GET /owner/pipelines': typeof pipelines.ownerPipelines;

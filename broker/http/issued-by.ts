@@ -1,22 +1,7 @@
-/** Whose tokens a pipeline, or the workload of an agent, brings: as owners write and see it. */
+/** Whose tokens a pipeline, or the workload of an agent, brings: as owners see it. */
 import { z } from 'zod';
-import { SUBJECT_FORM, type Trusted } from '../auth/issued-token.ts';
-import { IssuerUrl } from '../people/caller-issuer.ts';
+import type { Trusted } from '../auth/issued-token.ts';
 import { instant } from './instant.ts';
-
-/** In bodies. */
-export const ISSUED_BY = {
-  issuer: IssuerUrl.meta({
-    format: 'uri',
-    description: '`iss` of its tokens, such as https://token.actions.githubusercontent.com',
-  }),
-  subject: z
-    .string()
-    .regex(SUBJECT_FORM, 'write printable ASCII without spaces, 255 characters at most')
-    .refine((subject) => !subject.includes('*'), 'is compared as it is: * stands for nothing else')
-    .describe('`sub` of its tokens, whole, such as system:serviceaccount:agents:triage'),
-  jwks_uri: IssuerUrl.optional().describe('where the keys of the issuer are; found by discovery when it is not given'),
-};
 
 /** In answers. */
 export const ISSUED_BY_SHOWN = {

@@ -77,7 +77,7 @@ import { ownerStandingApprovals, revokeOwnerStandingApproval } from './routes/ow
 import { issueOwnerStaticKey, ownerStaticKeys, revokeOwnerStaticKey } from './routes/owner/static-keys.ts';
 import { ownerStats } from './routes/owner/stats.ts';
 import { switchAllAgents } from './routes/owner/stop-agents.ts';
-import { removeOwnerWorkload, setOwnerWorkload } from './routes/owner/workloads.ts';
+import { createOwnerAgent, removeOwnerWorkload, setOwnerWorkload } from './routes/owner/workloads.ts';
 
 export const OWNER_ROUTES: readonly Route[] = [
   ownerMe,
@@ -119,6 +119,7 @@ export const OWNER_ROUTES: readonly Route[] = [
   ownerRegistration,
   ...decideRegistrations,
   bootstrapToken,
+  createOwnerAgent,
   setOwnerWorkload,
   removeOwnerWorkload,
   ownerStaticKeys,

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import type { ReadWorkload } from '../admin/workloads.ts';
 import { audienceOfAgent } from '../auth/authenticate-workload.ts';
-import { ISSUED_BY, ISSUED_BY_SHOWN, issuedByShown } from './issued-by.ts';
+import { ISSUED_BY } from '../config-file/issued-by.ts';
+import { ISSUED_BY_SHOWN, issuedByShown } from './issued-by.ts';
 
 export const NewWorkload = z.strictObject(ISSUED_BY);
 

@@ -72,6 +72,8 @@ export async function bindKey(
     .set((eb) => ({
       public_key_pem: key.pem,
       key_fingerprint: key.fingerprint,
+      // Of an agent that had none.
+      agent_type: 'key',
       status: eb
         .case()
         .when('status', 'in', ['pending', 'pending_bind'])

@@ -113,7 +113,7 @@ export async function updateAgent(
   db: Db,
   organisationId: string,
   id: AgentRef['id'],
-  change: Partial<Pick<AgentTable, 'name' | 'owner_id' | 'policy_id' | 'labels'>>,
+  change: Partial<Pick<AgentTable, 'name' | 'agent_type' | 'owner_id' | 'policy_id' | 'labels'>>,
 ): Promise<void> {
   await db
     .updateTable('agents')
@@ -149,6 +149,9 @@ export type StatusMove = {
   detail: string | null;
 };
 
+/** Who signs, and was suspended before a key was bound, waits for it still when resumed. */
+const activeOnceBound = sql<AgentStatus>`case when agent_type = 'key' and public_key_pem is null then 'pending_bind' else 'active' end`;
+
 /**
  * Moves an agent from one of the statuses `from` to another, in one guarded statement. Answers whether it moved; false
  * means that it was in another status, or that there is none.
@@ -171,7 +174,12 @@ export async function moveAgents(
 ): Promise<number> {
   const moved = await db
     .updateTable('agents')
-    .set({ status: move.to, status_since: now, status_cause: move.cause, status_detail: move.detail })
+    .set({
+      status: move.to === 'active' ? activeOnceBound : move.to,
+      status_since: now,
+      status_cause: move.cause,
+      status_detail: move.detail,
+    })
     .where('organisation_id', '=', organisationId)
     .where('id', 'in', [id].flat())
     .where('status', 'in', move.from)

@@ -51,6 +51,7 @@ import { platformEntries } from './migrations/0056-platform-entries.ts';
 import { restoredCounters } from './migrations/0057-restored-counters.ts';
 import { pipelines } from './migrations/0058-pipelines.ts';
 import { workloads } from './migrations/0059-workloads.ts';
+import { workloadsInFiles } from './migrations/0060-workloads-in-files.ts';
 import { refuseTransactionPooler } from './pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
@@ -118,6 +119,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0057-restored-counters': { readableBy: '0.1.0', up: restoredCounters },
   '0058-pipelines': { readableBy: '0.1.0', up: pipelines },
   '0059-workloads': { readableBy: '0.1.0', up: workloads },
+  '0060-workloads-in-files': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => workloadsInFiles(db, dialect) },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

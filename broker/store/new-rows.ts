@@ -4,7 +4,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { Schema } from './schema.ts';
 import type { Db, Store } from './store.ts';
 
-type Table = 'agents' | 'grants' | 'one_time_tokens' | 'policies' | 'policy_versions';
+type Table = 'agents' | 'workloads' | 'grants' | 'one_time_tokens' | 'policies' | 'policy_versions';
 
 export type NewRows = {
   /** Writes them, in a transaction. */

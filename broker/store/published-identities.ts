@@ -6,7 +6,7 @@ import type { AgentTable } from './tables/agents.ts';
 export type PublishedIdentity = Pick<
   AgentTable,
   'agent_id' | 'agent_type' | 'status' | 'expires_at' | 'public_key_pem' | 'key_fingerprint'
-> & { parent_agent_id: string | null };
+> & { parent_agent_id: string | null; workload_id: string | null };
 
 /**
  * The agent of this `agt_` id; undefined when there is none, when it is still pending, or when its organisation does not
@@ -19,6 +19,9 @@ export async function findPublishedIdentity(db: Db, agentId: string): Promise<Pu
     .leftJoin('agents as parent', (join) =>
       join.onRef('parent.organisation_id', '=', 'agent.organisation_id').onRef('parent.id', '=', 'agent.parent_id'),
     )
+    .leftJoin('workloads as workload', (join) =>
+      join.onRef('workload.organisation_id', '=', 'agent.organisation_id').onRef('workload.agent_id', '=', 'agent.id'),
+    )
     .select([
       'agent.agent_id',
       'agent.agent_type',
@@ -27,6 +30,7 @@ export async function findPublishedIdentity(db: Db, agentId: string): Promise<Pu
       'agent.public_key_pem',
       'agent.key_fingerprint',
       'parent.agent_id as parent_agent_id',
+      'workload.id as workload_id',
     ])
     .where('agent.agent_id', '=', agentId)
     .where('agent.status', 'not in', ['pending', 'pending_bind'])

@@ -39,6 +39,22 @@ export async function findWorkloadOf(
     .executeTakeFirst();
 }
 
+/** Those of an organisation's agents, by their ids: the next page. */
+export async function listWorkloadsAfter(
+  db: Db,
+  organisationId: string,
+  { after, limit }: { after: string; limit: number },
+): Promise<WorkloadTable[]> {
+  return await db
+    .selectFrom('workloads')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
 /** Removes that of an agent: its next request is refused. */
 export async function deleteWorkload(db: Db, { organisation_id, agent_id }: AgentRef): Promise<void> {
   await db

@@ -290,7 +290,7 @@ describe('two organisations', () => {
   );
 
   test('AP-25 what an agent holds opens nothing of its owner’s: no session, no link, no decision', async () => {
-    const agents = ['none', 'agent', 'agent_or_owner', 'anyone', 'git', 'raw'];
+    const agents = ['none', 'agent', 'agent_or_owner', 'anyone', 'git', 'raw', 'mcp_client'];
     const closed = ROUTES.filter(({ auth }) => !agents.includes(auth));
     for (const route of closed)
       for (const { path, body } of requests(route, alpha.rows).slice(0, 2)) {

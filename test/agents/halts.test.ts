@@ -61,6 +61,18 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
   }
 
   describe('statuses', () => {
+    test('one that a file suspends before it has a key waits for it when it is resumed, and is active with it', async () => {
+      const text = `agents: { quiet: { owner: '${organisation.owner.email}', policy: default, suspended: true } }`;
+      const applied = await organisation.ask('POST', '/owner/governance/apply', { text });
+      expect(applied.status, applied.text).toBe(200);
+      const [{ agent_id: agentId, token }] = applied.body.bootstrap_tokens;
+      expect(await statusOf({ agentId })).toBe('suspended');
+      const resumed = await move({ agentId }, 'resume');
+      expect([resumed.status, resumed.body.status]).toEqual([200, 'pending_bind']);
+      const bound = await post('/v1/agents/bind', { bootstrap_token: token, public_key_pem: makeKeyPair().publicPem });
+      expect([bound.status, bound.body.status]).toEqual([200, 'active']);
+    });
+
     test('nobody, pending, then active: who registered is none until an owner approves and the key is collected', async () => {
       const asked = await post('/v1/register', {
         owner_id: organisation.owner.id,

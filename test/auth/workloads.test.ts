@@ -6,7 +6,7 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { connectAgent } from '../../mcp/client/connect-agent.ts';
 import { AgentKeyError } from '../../mcp/client/signer.ts';
 import { profileSend } from '../../mcp/stdio/profile-send.ts';
-import { type Answer, send } from '../world/agent.ts';
+import { type Answer, makeKeyPair, send } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { fresh, shared } from '../world/given.ts';
@@ -190,17 +190,56 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
     });
   });
 
-  test('an agent that is not active yet has none', async () => {
+  test('an agent that waits for its key is active with one, and waits no more', async () => {
     const text = `agents: { waiting: { owner: '${organisation.owner.email}' } }`;
     expect((await organisation.ask('POST', '/owner/governance/apply', { text })).status).toBe(200);
     const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
     const waiting = agents.find(({ name }: { name: string }) => name === 'waiting');
-    const refused = await organisation.ask('POST', `/owner/agents/${waiting.id}/workload`, {
-      issuer: issuer.issuer,
-      subject: SUBJECT,
+    const asked = { issuer: issuer.issuer, subject: SUBJECT };
+    const answer = await organisation.ask('POST', `/owner/agents/${waiting.id}/workload`, asked);
+    expect(answer.status, answer.text).toBe(200);
+    const token = await tokenFor(answer.body.audience);
+    expect((await me(token)).body).toMatchObject({ agent_id: waiting.agent_id, agent_status: 'active' });
+  });
+
+  test('an agent without a key is known by its DID as others that the broker authenticates, and may be given one', async () => {
+    await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
+    const asked = { issuer: issuer.issuer, subject: SUBJECT };
+    const made = await organisation.ask('POST', '/owner/agents', { name: 'keyless', workload: asked });
+    expect(made.status, made.text).toBe(200);
+    const { agent_id: agentId, workload } = made.body;
+    expect(made.body).toMatchObject({ status: 'active', agent_type: null, key_fingerprint: null });
+    expectEnvelope(
+      await organisation.ask('POST', '/owner/agents', { name: 'keyless', workload: asked }),
+      409,
+      'conflict',
+    );
+    const unknown = { name: 'other', workload: asked, grants: [{ platformId: 'demo', scopes: ['demo:nonsense'] }] };
+    expectEnvelope(await organisation.ask('POST', '/owner/agents', unknown), 400, 'invalid_request');
+    const token = await tokenFor(workload.audience);
+    expect((await me(token)).body).toMatchObject({ agent_id: agentId, agent_type: null, agent_status: 'active' });
+    const document = () => send(`${world.running.baseUrl}/agents/${agentId}/did.json`, {});
+    const { did } = world.running.broker;
+    expect((await document()).body).toMatchObject({ controller: did, authentication: [], assertionMethod: [] });
+    expect((await document()).body).not.toHaveProperty('verificationMethod');
+    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    expect(rows[0]).toMatchObject({
+      reason: 'agent_created',
+      detail: 'keyless',
+      flags: { change: { subject: SUBJECT, workload: workload.id } },
     });
-    expectEnvelope(refused, 409, 'conflict');
-    expect(refused.body.detail).toContain('not active yet');
+
+    const minted = await organisation.ask('POST', `/owner/agents/${agentId}/bootstrap-token`, {});
+    const bind = { bootstrap_token: minted.body.bootstrap_token, public_key_pem: makeKeyPair().publicPem };
+    const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(bind),
+    });
+    expect(bound.status, bound.text).toBe(200);
+    expect((await me(token)).body).toMatchObject({ agent_type: 'key' });
+    expect((await document()).body.verificationMethod).toHaveLength(1);
+    await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: false });
   });
 
   test('while the keys of its issuer cannot be fetched it is told so', async () => {
@@ -228,7 +267,7 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
       AGENT_BROKER_OWNER_TOKEN: mintOwnerSession(world.running.broker, organisation.owner).token,
     });
 
-    test('an agent is made whose key nobody has, and calls with the token in its file, which is read each time', async () => {
+    test('an agent is made that has no key, and calls with the token in its file, which is read each time', async () => {
       await organisation.ask('POST', '/owner/policies', { name: 'reads', rules: [{ effect: 'allow' }] });
       const words = ['agent', 'workload', 'create', 'keyless', '--issuer', issuer.issuer, '--subject', SUBJECT];
       const made = await run([...words, '--policy', 'reads', '--grant', `demo=${READ.scope}`, '--json'], asOwner());
@@ -256,14 +295,15 @@ describe.each(STORES)(`workloads of agents on %s${postgresNote}`, (store) => {
     });
     const readToken = async () => (await import('node:fs')).readFileSync(file, 'utf8').trim();
 
-    test('one whose workload is refused is revoked, and the name can be taken again', async () => {
+    test('with an issuer that is refused no agent is made, and the name can be taken again', async () => {
       const words = ['agent', 'workload', 'create', 'refused', '--subject', SUBJECT, '--issuer'];
       const refused = await run([...words, 'http://id.example'], asOwner());
       expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('must begin with "https://"')]);
+      expect((await run([...words, issuer.issuer], asOwner())).stdout).toContain('has no key.');
       const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
-      const made = agents.filter(({ name }: { name: string }) => name === 'refused');
-      expect(made).toMatchObject([{ status: 'revoked', status_detail: 'its workload was refused' }]);
-      expect((await run([...words, issuer.issuer], asOwner())).stdout).toContain('has no key that anybody holds');
+      expect(agents.filter(({ name }: { name: string }) => name === 'refused')).toMatchObject([
+        { status: 'active', agent_type: null, key_fingerprint: null },
+      ]);
     });
 
     test('agent-broker run starts nothing without a token, and tells its command of one that is gone', async () => {

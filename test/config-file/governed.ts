@@ -7,7 +7,7 @@ import { formatProblem } from '../../broker/config-file/problems.ts';
 import { type ApplyOptions, type ApplyResult, applyFile } from '../../broker/config-plan/apply.ts';
 import { createOrganisation } from '../../broker/config-plan/first-start.ts';
 import { planGovernance } from '../../broker/config-plan/plan.ts';
-import type { BootstrapToken, Change, Plan } from '../../broker/config-plan/planning.ts';
+import type { Change, Plan } from '../../broker/config-plan/planning.ts';
 import { loadPresent, type Present } from '../../broker/config-plan/present.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -91,7 +91,7 @@ export class Governed {
     return result.problems.map(formatProblem);
   }
 
-  async apply(text: string): Promise<{ plan: Plan; bootstrapTokens: BootstrapToken[] }> {
+  async apply(text: string): Promise<Extract<ApplyResult, { ok: true }>> {
     const planned = await this.plan(text);
     const result = await applyGovernance(this.broker, this.id, read(text), this.values, this.now);
     if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));

@@ -4,6 +4,7 @@ import { childOf } from '../world/child.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { mouse } from '../world/hands.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
 describe.skipIf(withoutChromium)(
@@ -74,6 +75,29 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.querySelectorAll('#activity .row').length === 4`);
       await page.click('#all-activity');
       await page.until(`location.search === '?agent=${triage.agentId}'`);
+    });
+
+    test('an admin sets the workload of an agent, is told the audience, and removes it', async () => {
+      const agent = await organisation.agent({ name: 'in-a-cluster' });
+      const { fill } = mouse(page);
+      await go(`/console/agents/${agent.agentId}`);
+      await has('.facts', 'Workload None');
+      await page.click('#change-workload');
+      await fill('#issuer', 'https://cluster.example');
+      await fill('#subject', 'with spaces');
+      await page.click('#save-workload');
+      await has('dialog', 'write printable ASCII without spaces');
+      await fill('#subject', 'system:serviceaccount:agents:here');
+      await page.click('#save-workload');
+      await has('dialog', `${world.running.baseUrl}/agents/${agent.agentId}`);
+      await page.press('Escape');
+      await has('.facts', 'Workload system:serviceaccount:agents:here of https://cluster.example, never used');
+      await page.click('#change-workload');
+      await page.click('#remove-workload');
+      await says(page, 'Tokens of the workload are taken for in-a-cluster no more.');
+      await has('.facts', 'Workload None');
+      const { body } = await organisation.ask('GET', `/owner/agents/${agent.agentId}`);
+      expect(body.workload).toBeNull();
     });
 
     test('it is suspended and resumed there; who is no admin reads why not', async () => {

@@ -90,6 +90,7 @@ const MIGRATIONS = [
   '0057-restored-counters',
   '0058-pipelines',
   '0059-workloads',
+  '0060-workloads-in-files',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -9,6 +9,7 @@ export type AgentTable = {
   agent_id: string;
   name: string;
   owner_id: string;
+  /** null: it has no key of its own, and tokens of its workload are taken for it. */
   agent_type: 'key' | 'child' | 'mcp_client' | null;
   status: AgentStatus;
   status_since: number | null;
@@ -127,4 +128,6 @@ export type WorkloadTable = {
   created_at: number;
   /** To some minutes; null: never. */
   last_used_at: number | null;
+  /** Who set it: a governance file takes away only what a file gave. */
+  origin: 'governance' | 'owner';
 };

@@ -4,6 +4,7 @@
 import { KeyDialog } from '/console/agent/key-dialog.js';
 import { LabelsDialog } from '/console/agent/labels-dialog.js';
 import { PolicyDialog } from '/console/agent/policy-dialog.js';
+import { WorkloadDialog } from '/console/agent/workload-dialog.js';
 import { callsInWords } from '/console/agents/words.js';
 import { html, useState } from '/console/html.js';
 import { AgentLabels, pageOf } from '/console/shell/agent-name.js';
@@ -21,10 +22,11 @@ const KINDS = {
 
 /** @param {{ agent: WholeAgent, may: boolean, changed: () => void }} props */
 export function Facts({ agent, may, changed }) {
-  const [asking, ask] = useState(/** @type {'policy' | 'key' | 'labels' | undefined} */ (undefined));
+  const [asking, ask] = useState(/** @type {'policy' | 'key' | 'labels' | 'workload' | undefined} */ (undefined));
   const mayPolicy = may && !agent.parent_agent_id && agent.status !== 'revoked';
   // The tokens of a child and of an MCP client are the broker’s.
-  const mayKey = may && agent.agent_type === 'key' && agent.status !== 'revoked';
+  const bringsKey = agent.agent_type === 'key' || agent.agent_type === null;
+  const mayKey = may && bringsKey && agent.status !== 'revoked';
   const { agent_type, parent_agent_id, owner_email, policy_name, key_fingerprint, key_since, activity } = agent;
   const facts = [
     ['Owner', owner_email && visibleLine(owner_email)],
@@ -42,14 +44,15 @@ export function Facts({ agent, may, changed }) {
     ['Kind', agent_type && KINDS[agent_type]],
     [
       'Key',
-      key_fingerprint &&
-        key_since &&
-        html`<code>${key_fingerprint}</code> <${Copy} text=${key_fingerprint} what="the fingerprint of the key" /> <span class="quiet">since <${Day} at=${key_since} /></span>`,
+      key_fingerprint && key_since
+        ? html`<code>${key_fingerprint}</code> <${Copy} text=${key_fingerprint} what="the fingerprint of the key" /> <span class="quiet">since <${Day} at=${key_since} /></span>`
+        : bringsKey && 'None',
     ],
     [
       'Workload',
-      agent.workload &&
-        html`${visibleLine(agent.workload.subject)} <span class="quiet">of ${visibleLine(agent.workload.issuer)}, ${agent.workload.last_used_at ? html`used <${Ago} at=${agent.workload.last_used_at} />` : 'never used'}</span>`,
+      agent.workload
+        ? html`${visibleLine(agent.workload.subject)} <span class="quiet">of ${visibleLine(agent.workload.issuer)}, ${agent.workload.last_used_at ? html`used <${Ago} at=${agent.workload.last_used_at} />` : 'never used'}</span>`
+        : mayKey && 'None',
     ],
     ['Created', html`<${Day} at=${agent.created_at} />`],
     ['Ends', agent.expires_at && exactly(agent.expires_at)],
@@ -58,10 +61,11 @@ export function Facts({ agent, may, changed }) {
   ];
   return html`
     <dl class="facts sheet part-like">
-    ${facts.map(([title, value]) => value && html`<dt>${title}</dt><dd class="theirs">${value}${title === 'Policy' && mayPolicy && html` <button type="button" class="compact copy" id="change-policy" onClick=${() => ask('policy')}>Change…</button>`}${title === 'Labels' && may && html` <button type="button" class="compact copy" id="change-labels" onClick=${() => ask('labels')}>Change…</button>`}${title === 'Key' && mayKey && html` <button type="button" class="compact copy" id="new-key" onClick=${() => ask('key')}>New key…</button>`}</dd>`)}
+    ${facts.map(([title, value]) => value && html`<dt>${title}</dt><dd class="theirs">${value}${title === 'Policy' && mayPolicy && html` <button type="button" class="compact copy" id="change-policy" onClick=${() => ask('policy')}>Change…</button>`}${title === 'Labels' && may && html` <button type="button" class="compact copy" id="change-labels" onClick=${() => ask('labels')}>Change…</button>`}${title === 'Key' && mayKey && html` <button type="button" class="compact copy" id="new-key" onClick=${() => ask('key')}>New key…</button>`}${title === 'Workload' && mayKey && html` <button type="button" class="compact copy" id="change-workload" onClick=${() => ask('workload')}>Change…</button>`}</dd>`)}
   </dl>
     ${asking === 'policy' && html`<${PolicyDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
     ${asking === 'labels' && html`<${LabelsDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
+    ${asking === 'workload' && html`<${WorkloadDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
     ${asking === 'key' && html`<${KeyDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
   `;
 }

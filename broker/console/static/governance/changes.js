@@ -23,6 +23,7 @@ const KINDS = {
   guardrails: 'the guardrails',
   agent: 'the agent',
   key: 'the key of the agent',
+  workload: 'the workload of the agent',
   grant: 'the grant',
 };
 

@@ -176,7 +176,7 @@ function Plan({ plan: { changes, warnings, needs_values: lacks }, may, role, app
 }
 
 /** @param {{ applied: GovernanceApplied }} props */
-function Applied({ applied: { changes, warnings, bootstrap_tokens: tokens } }) {
+function Applied({ applied: { changes, warnings, workloads, bootstrap_tokens: tokens } }) {
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => heading.current?.focus(), []);
   return html`<section class="sheet stack" aria-labelledby="applied-head" id="applied">
@@ -186,6 +186,11 @@ function Applied({ applied: { changes, warnings, bootstrap_tokens: tokens } }) {
       tokens.length > 0 &&
       html`<p>These agents bring their key with a token, which is shown this once and is good for a day:</p>
         ${tokens.map(({ agent, agent_id, token }) => html`<div key=${agent_id} data-token-of=${agent}><p><strong class="theirs">${visibleLine(agent)}</strong> <code>${agent_id}</code></p><${Command} text=${token} /></div>`)}`
+    }
+    ${
+      workloads.length > 0 &&
+      html`<p>Tokens of the workloads of these agents are issued for this audience alone:</p>
+        ${workloads.map(({ agent, agent_id, audience }) => html`<div key=${agent_id}><p><strong class="theirs">${visibleLine(agent)}</strong></p><${Command} text=${audience} /></div>`)}`
     }
     <p class="quiet small">It is on record in the activity, with the list of changes.</p>
   </section>`;

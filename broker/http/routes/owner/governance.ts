@@ -7,12 +7,12 @@ import { listApplies, MAX_FILE_CHARACTERS, readFileBefore } from '../../../confi
 import { applyGovernance } from '../../../config-plan/apply-recorded.ts';
 import { exportGovernance } from '../../../config-plan/export.ts';
 import { planGovernance } from '../../../config-plan/plan.ts';
-import { CHANGE_KINDS } from '../../../config-plan/planning.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { isEntitled } from '../../../entitlement.ts';
 import { Refusal } from '../../errors.ts';
 import { MadeBy } from '../../given-rules.ts';
+import { AppliedShown, appliedShown, ChangeShown, PlannedShown } from '../../governance-shown.ts';
 import { changingBy } from '../../owner-change.ts';
 import { json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -72,33 +72,6 @@ async function reading<Result>(
   });
 }
 
-const ChangeShown = z
-  .object({
-    action: z.enum(['create', 'update', 'delete']),
-    kind: z.enum(CHANGE_KINDS),
-    name: z.string(),
-    details: z.array(z.string()).describe('lines such as "role: viewer → admin"; never a secret'),
-  })
-  .meta({ id: 'GovernanceChange' });
-const Planned = z
-  .object({ changes: z.array(ChangeShown), warnings: z.array(z.string()) })
-  .meta({ id: 'GovernancePlan' });
-const PlannedShown = Planned.extend({
-  governance_version: z
-    .string()
-    .describe('of what is in force now: given to apply, that changes nothing when something else is in force by then'),
-  needs_values: z
-    .array(z.string())
-    .describe(
-      'with `keep_secrets`, what the file names, was not given and is not stored: apply takes the values of these',
-    ),
-}).meta({ id: 'GovernancePlanShown' });
-const AppliedShown = Planned.extend({
-  bootstrap_tokens: z
-    .array(z.object({ agent: z.string(), agent_id: z.string(), token: z.string(), expires_at: z.iso.datetime() }))
-    .describe('with which new agents bring their keys; shown once, and to a pipeline never'),
-}).meta({ id: 'GovernanceApplied' });
-
 /** POST /owner/governance/plan */
 export const governancePlan = route({
   method: 'POST',
@@ -130,9 +103,6 @@ export const governancePlan = route({
   },
 });
 
-const keyless = (agent: string): string =>
-  `agents.${agent}: has no key yet. An owner makes the token with which it brings one: agent-broker agent bootstrap ${agent}. A pipeline is not given it.`;
-
 /** POST /owner/governance/apply */
 export const governanceApply = route({
   method: 'POST',
@@ -160,19 +130,7 @@ export const governanceApply = route({
         'Something else is in force than when the plan was made; plan again. Nothing was changed.',
       );
     if (!applied.ok) return refuse(applied.problems);
-    // Whoever has a token becomes the agent, and the log of a job is read by many.
-    const unseen = who.kind === 'pipeline' ? applied.bootstrapTokens : [];
-    const shown = who.kind === 'pipeline' ? [] : applied.bootstrapTokens;
-    return await longJson(200, {
-      changes: applied.plan.changes,
-      warnings: [...applied.plan.warnings.map(formatProblem), ...unseen.map(({ agent }) => keyless(agent))],
-      bootstrap_tokens: shown.map(({ agent, agentId, token, expiresAt }) => ({
-        agent,
-        agent_id: agentId,
-        token: token.reveal(),
-        expires_at: new Date(expiresAt).toISOString(),
-      })),
-    });
+    return await longJson(200, appliedShown(services.broker.baseUrl, who.kind, applied));
   },
 });
 

@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { addPipeline, type ListedPipeline, listPipelines, removePipeline } from '../../../admin/pipelines.ts';
 import { audienceOfPipeline } from '../../../auth/authenticate-pipeline.ts';
+import { ISSUED_BY } from '../../../config-file/issued-by.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
-import { ISSUED_BY, ISSUED_BY_SHOWN, issuedByShown } from '../../issued-by.ts';
+import { ISSUED_BY_SHOWN, issuedByShown } from '../../issued-by.ts';
 import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';

@@ -1,11 +1,44 @@
 /** Workloads of agents: by whose tokens an agent is authenticated that keeps no key of its own. */
 import { z } from 'zod';
-import { removeWorkload, setWorkload } from '../../../admin/workloads.ts';
-import { AgentId } from '../../owned-agent.ts';
+import { createWithWorkload, removeWorkload, setWorkload } from '../../../admin/workloads.ts';
+import { Granted } from '../../granting.ts';
+import { Agent, AgentId, agentShown } from '../../owned-agent.ts';
 import { changingOwner } from '../../owner-change.ts';
+import { AgentName } from '../../registering.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { NewWorkload, WorkloadShown, workloadShown } from '../../workload.ts';
+
+/** POST /owner/agents: the agent is under whoever makes it. One with a key of its own comes by an invite, or registers. */
+export const createOwnerAgent = route({
+  method: 'POST',
+  path: '/owner/agents',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.agents.create',
+  summary: 'Makes an agent that keeps no key: tokens of its workload are taken for it.',
+  body: z.strictObject({
+    name: AgentName,
+    policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
+    grants: Granted.optional().describe('what it may do; nothing when left out'),
+    workload: NewWorkload,
+  }),
+  answers: {
+    200: { description: 'The agent.', schema: Agent.extend({ workload: WorkloadShown }).meta({ id: 'NewAgent' }) },
+  },
+  errors: ['invalid_request', 'not_on_plan', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, body } = context;
+    const { name, policy, grants = [] } = body;
+    const meant = { ...body.workload, jwks_uri: body.workload.jwks_uri ?? null };
+    const made = { name, grants, ...(policy !== undefined && { policy }) };
+    const { agent, workload } = await createWithWorkload(services, changingOwner(context), made, meant);
+    return json(200, {
+      ...agentShown(agent),
+      workload: workloadShown(services.broker.baseUrl, agent.agent_id, workload),
+    });
+  },
+});
 
 const PATH = '/owner/agents/{id}/workload';
 

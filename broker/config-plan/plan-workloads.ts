@@ -1,0 +1,73 @@
+/** Workloads of agents: by whose tokens an agent is authenticated that keeps no key. */
+
+import { giveWorkload, newWorkload } from '../admin/workloads.ts';
+import { difference } from '../config-file/differences.ts';
+import type { AgentEntry } from '../config-file/schema.ts';
+import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
+import { deleteWorkload } from '../store/workloads.ts';
+import { addConflict, addNew, addStep, type Planning } from './planning.ts';
+
+type Said = Pick<WorkloadTable, 'issuer' | 'subject' | 'jwks_uri'>;
+
+const saidOf = ({ workload }: AgentEntry): Said | undefined =>
+  workload && { issuer: workload.issuer, subject: workload.subject, jwks_uri: workload.jwks_uri ?? null };
+
+const FIELDS = ['issuer', 'subject', 'jwks_uri'] as const satisfies (keyof Said)[];
+
+/** Whether the agent has a workload once the file is applied: the one that the file says, or one that an owner set. */
+export const keepsWorkload = ({ present }: Planning, known: AgentTable, { workload }: AgentEntry): boolean =>
+  workload !== undefined || present.workloads.get(known.id)?.origin === 'owner';
+
+/**
+ * What the file says takes the place of what is there. What it says no more is taken away where a file gave it; what an owner set stays.
+ *
+ * @param isNew whether the agent's row is written with this plan
+ */
+export function planWorkload(
+  planning: Planning,
+  agent: AgentTable,
+  entry: AgentEntry,
+  { isNew = false }: { isNew?: boolean } = {},
+): void {
+  const { now, present } = planning;
+  const said = saidOf(entry);
+  const before = isNew ? undefined : present.workloads.get(agent.id);
+  if (said === undefined) {
+    if (before?.origin === 'governance') planRemoval(planning, agent, before, entry);
+    return;
+  }
+  if (agent.agent_type === 'mcp_client') {
+    const why = 'an agent of this name is there already, and the broker answers for it: it takes no workload.';
+    const refused = 'Use another name here, or revoke it.';
+    addConflict(planning, ['agents', agent.name, 'workload'], { why, refused, left: `It has none. ${refused}` });
+    return;
+  }
+  const details = FIELDS.flatMap((field) => difference(field, before?.[field], said[field]));
+  if (details.length === 0) return;
+  if (agent.status === 'pending_bind' && !entry.suspended)
+    details.push(...difference('status', agent.status, 'active'));
+  const change = { action: before ? 'update' : 'create', kind: 'workload', name: agent.name, details } as const;
+  const row = newWorkload(agent, said, 'governance', now);
+  const audience = { agent: agent.name, agentId: agent.agent_id };
+  if (isNew) {
+    addNew(planning, change, 'workloads', row);
+    planning.newRows.trusting.push(audience);
+    return;
+  }
+  addStep(planning, change, async (db, made) => {
+    await giveWorkload(db, agent, row, now);
+    made.trusting.push(audience);
+  });
+}
+
+function planRemoval(planning: Planning, agent: AgentTable, before: WorkloadTable, entry: AgentEntry): void {
+  const details = FIELDS.flatMap((field) => difference(field, before[field], undefined));
+  addStep(planning, { action: 'delete', kind: 'workload', name: agent.name, details }, (db) =>
+    deleteWorkload(db, { organisation_id: agent.organisation_id, agent_id: agent.id }),
+  );
+  if (agent.public_key_pem === null && entry.public_key === undefined)
+    planning.warnings.push({
+      path: ['agents', agent.name],
+      message: `has neither a key nor a workload then, and nothing authenticates it. An owner makes the token with which it brings a key: agent-broker agent bootstrap ${agent.name}.`,
+    });
+}
