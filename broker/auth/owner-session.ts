@@ -1,6 +1,7 @@
 /** The local issuer: sessions of owners, as ES256 JWTs signed by the broker itself. */
 import type { IncomingMessage } from 'node:http';
-import type { Broker } from '../broker.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import { isToken, mintToken } from '../crypto/one-time-token.ts';
@@ -15,12 +16,15 @@ import { readSessionCookie } from './session-cookie.ts';
 export const SESSION_TYPE = 'svc-owner+jwt';
 export const SESSION_SECONDS = LONGEST_SESSION_MS / 1000;
 
-/** Issues a session for this owner, by a session at the identity provider or without. Returns the JWT and its expiry (seconds since the epoch). */
+/** A session that was issued. `expiresAt`: seconds since the epoch. */
+type Minted = { token: string; id: string; expiresAt: number };
+
+/** Issues a session for this owner, by a session at the identity provider or without. */
 export function mintOwnerSession(
   broker: Pick<Broker, 'baseUrl' | 'clock' | 'keys'>,
   owner: OwnerTable,
   provider?: ProviderSession,
-): { token: string; expiresAt: number } {
+): Minted {
   const now = broker.clock();
   const iat = Math.floor(now / 1000);
   const claims = {
@@ -37,27 +41,51 @@ export function mintOwnerSession(
   };
   return {
     token: signCompact(broker.keys.signer('session', now), { typ: SESSION_TYPE }, claims),
+    id: claims.jti,
     expiresAt: claims.exp,
   };
 }
 
+/** How an owner proved who it is, and from which address. `replaces`: the session that the browser had (`sessionInBrowser`). */
+type SigningIn = {
+  by: 'link' | 'passkey' | 'provider';
+  from: string;
+  correlationId: string;
+  replaces: EndedSessionTable | null | undefined;
+  provider?: ProviderSession;
+};
+
 /**
- * Issues a session for an owner who signed in with a browser, notes when, and ends the session that this browser had, if any.
- * `replaces`: see `sessionInBrowser`.
+ * Issues a session for an owner who signed in with a browser, and ends the session that this browser had, if any. On record.
+ *
+ * @throws AuditUnavailable, and then nobody is signed in
  */
 export async function beginSession(
-  broker: Pick<Broker, 'baseUrl' | 'clock' | 'store' | 'keys'>,
+  services: Changing & Uses<'baseUrl' | 'keys'>,
   owner: OwnerTable,
-  { replaces, provider }: { replaces: EndedSessionTable | null | undefined; provider?: ProviderSession },
-): Promise<{ token: string; expiresAt: number }> {
-  if (replaces) await endSession(broker.store.db, replaces);
-  await noteSignIn(broker.store.db, owner, broker.clock());
-  return mintOwnerSession(broker, owner, provider);
+  { by, from, correlationId, replaces, provider }: SigningIn,
+): Promise<Minted> {
+  const { broker } = services;
+  const session = mintOwnerSession(broker, owner, provider);
+  const change = { reason: 'owner_signed_in', detail: `from ${from}` };
+  await recordChange(services, { owner, how: 'console', correlationId }, change, async (tx, note) => {
+    if (replaces) await endSession(tx, replaces);
+    await noteSignIn(tx, owner, broker.clock());
+    note({ session: session.id, sign_in: by });
+  });
+  return session;
 }
 
-/** Ends a session wherever it is used, so that a copy of it is refused too, at once and on every replica. */
-export const signOut = ({ store }: Pick<Broker, 'store'>, who: OwnerPrincipal): Promise<void> =>
-  endSession(store.db, endedForm(who));
+/**
+ * Ends a session wherever it is used, so that a copy of it is refused too, at once and on every replica. On record.
+ *
+ * @throws AuditUnavailable, and then it goes on
+ */
+export const signOut = (services: Changing, who: OwnerPrincipal, by: Omit<ChangingOwner, 'owner'>): Promise<void> =>
+  recordChange(services, { ...by, owner: who.owner }, { reason: 'owner_signed_out' }, async (tx, note) => {
+    await endSession(tx, endedForm(who));
+    note({ session: who.session.id });
+  });
 
 const endedForm = ({ organisationId, session }: OwnerPrincipal): EndedSessionTable => ({
   organisation_id: organisationId,

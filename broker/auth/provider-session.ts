@@ -1,6 +1,6 @@
 /** Sessions at the identity provider, by which sessions here end when they do (OpenID Connect Back-Channel Logout 1.0). */
 import type { JWTPayload } from 'jose';
-import type { Broker } from '../broker.ts';
+import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import {
   endPersonsSessions,
@@ -8,6 +8,10 @@ import {
   endUnnamedSessions,
   type ProviderSession,
 } from '../store/ended-sessions.ts';
+import { listOwnersOfSubject } from '../store/owner-identities.ts';
+import type { Db } from '../store/store.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
+import { rollback } from '../store/transaction.ts';
 import { FUTURE_SECONDS, type VerifiedToken } from './provider-keys.ts';
 
 /** Section 2.4. */
@@ -46,22 +50,39 @@ export function logoutFault(
 }
 
 /**
- * Ends what the person of a logout token began by that session, or by any where it names none, and where it names a session alone what anybody
- * began by that one. Returns how many organisations that is new in.
+ * Ends what the person of a logout token began by that session, or by any where it names none, on record in each organisation of the person; and where
+ * it names a session alone what anybody began by that one, of whom nothing tells who it is. Returns how many organisations that is new in.
+ *
+ * @throws AuditUnavailable, and then it is to be sent again
  */
 export async function endSessionsOf(
-  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  services: Changing,
   issuer: string,
   claims: JWTPayload,
+  correlationId: string,
 ): Promise<number> {
+  const { store, clock } = services.broker;
   const { person, session } = providerSessionOf(issuer, claims);
   const subject = claims.sub === undefined ? undefined : `${issuer} ${claims.sub}`;
   const now = clock();
   // Whoever signs in again afterwards stays signed in, also when the same token is sent once more. The provider's clock may differ.
   const until = Math.min(now, ((claims.iat ?? 0) + FUTURE_SECONDS) * 1000);
-  if (session === undefined)
-    return subject === undefined ? 0 : await endPersonsSessions(store.db, subject, person, until);
-  // Some providers name a session when it ends and not when it begins.
-  if (subject !== undefined) await endUnnamedSessions(store.db, subject, person, until);
-  return await endProviderSession(store.db, subject === undefined ? { issuer } : { subject }, session, now);
+  if (subject === undefined)
+    return session === undefined ? 0 : await endProviderSession(store.db, { issuer }, session, now);
+  const end = (db: Db, owner: OwnerTable): Promise<number> =>
+    session === undefined ? endPersonsSessions(db, owner, person, until) : endProviderSession(db, owner, session, now);
+  let count = 0;
+  for (const owner of await listOwnersOfSubject(store.db, subject)) {
+    // Some providers name a session when it ends and not when it begins.
+    if (session !== undefined) await endUnnamedSessions(store.db, owner, person, until);
+    const by = byBroker(owner.organisation_id, correlationId);
+    const change = { reason: 'owner_sessions_ended', detail: owner.email };
+    const ended = await recordChange(services, by, change, async (tx, note) => {
+      if ((await end(tx, owner)) === 0) return rollback('ended before');
+      note({ owner: owner.id });
+      return true;
+    });
+    if (ended === true) count += 1;
+  }
+  return count;
 }

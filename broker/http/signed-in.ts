@@ -14,11 +14,13 @@ export const SignedInSession = z.object({
 
 /** Begins a session of this owner instead of the one that the browser had. It comes as a cookie only: no script has it to lose. */
 export async function signedIn(
-  { services: { broker }, request }: Pick<Context, 'services' | 'request'>,
+  { services, request, source, correlationId }: Pick<Context, 'services' | 'request' | 'source' | 'correlationId'>,
   owner: OwnerTable,
+  by: 'link' | 'passkey',
 ): Promise<Reply> {
+  const { broker } = services;
   const replaces = await sessionInBrowser(broker, request);
-  const session = await beginSession(broker, owner, { replaces });
+  const session = await beginSession(services, owner, { by, from: source, correlationId, replaces });
   return json(
     200,
     { email: owner.email, role: owner.role, expires_at: new Date(session.expiresAt * 1000).toISOString() },

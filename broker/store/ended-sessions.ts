@@ -74,30 +74,35 @@ export async function endSession(db: Db, session: EndedSessionTable): Promise<vo
     .execute();
 }
 
-/** Owners whose sessions end: one person, `subject` as in `owners.oidc_subject`, or everybody whom the issuer identifies. */
-type OwnerScope = { subject: string } | { issuer: string };
+/** Owners whose sessions end: one person in an organisation, or everybody whom the issuer identifies. */
+type OwnerScope = Pick<OwnerTable, 'organisation_id' | 'id'> | { issuer: string };
 
 /**
- * Ends what was begun here by a session at the identity provider, in every organisation. A session has its name once at an issuer, so that ending it
- * where nobody began anything by it changes nothing. Returns in how many organisations
- * it is newly recorded as ended.
+ * Ends what was begun here by a session at the identity provider. A session has its name once at an issuer, so that ending it in organisations
+ * where nobody began anything by it changes nothing. Returns in how many organisations it is newly recorded as ended.
  */
 export const endProviderSession = (db: Db, scope: OwnerScope, session: string, now: number): Promise<number> =>
-  markEnded(db, scope, session, now + LONGEST_SESSION_MS);
+  markEnded(db, scope, session, now + LONGEST_SESSION_MS, { forGood: true });
 
 /** Ends what a person began until then, by any session at the identity provider. Returns how many organisations that is new in. */
-export const endPersonsSessions = (db: Db, subject: string, person: string, until: number): Promise<number> =>
-  markEnded(db, { subject }, person, until + LONGEST_SESSION_MS);
+export const endPersonsSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
+  markEnded(db, owner, person, until + LONGEST_SESSION_MS);
 
 /**
  * Ends what a person began here until then by sessions at the identity provider that it did not name: one of these has ended, and nothing tells which.
  * Bearers of the provider are not among them: they expire by themselves, and belong to programs.
  */
-export const endUnnamedSessions = async (db: Db, subject: string, person: string, until: number): Promise<void> => {
-  await markEnded(db, { subject }, unnamed(person), until + LONGEST_SESSION_MS);
-};
+export const endUnnamedSessions = (db: Db, owner: OwnerScope, person: string, until: number): Promise<number> =>
+  markEnded(db, owner, unnamed(person), until + LONGEST_SESSION_MS);
 
-async function markEnded(db: Db, scope: OwnerScope, name: string, expiresAt: number): Promise<number> {
+/** `forGood`: whenever it began, so that a later row would say nothing more. */
+async function markEnded(
+  db: Db,
+  scope: OwnerScope,
+  name: string,
+  expiresAt: number,
+  { forGood = false }: { forGood?: boolean } = {},
+): Promise<number> {
   const ended = await db
     .insertInto('ended_sessions')
     .columns(['organisation_id', 'session_id', 'expires_at'])
@@ -107,8 +112,8 @@ async function markEnded(db: Db, scope: OwnerScope, name: string, expiresAt: num
         .select(['organisation_id', sql`cast(${name} as text)`.as('name'), sql`cast(${expiresAt} as bigint)`.as('end')])
         .distinct()
         .where((eb) =>
-          'subject' in scope
-            ? eb('oidc_subject', '=', scope.subject)
+          'id' in scope
+            ? eb.and([eb('organisation_id', '=', scope.organisation_id), eb('id', '=', scope.id)])
             : // No pattern of `like`, whose wildcards an issuer may have.
               eb(
                 eb.fn('substr', ['oidc_subject', eb.lit(1), eb.lit(scope.issuer.length + 1)]),
@@ -117,12 +122,11 @@ async function markEnded(db: Db, scope: OwnerScope, name: string, expiresAt: num
               ),
         ),
     )
-    .onConflict((c) =>
-      c
-        .columns(['organisation_id', 'session_id'])
-        .doUpdateSet({ expires_at: expiresAt })
-        .where('ended_sessions.expires_at', '<', expiresAt),
-    )
+    .onConflict((c) => {
+      const known = c.columns(['organisation_id', 'session_id']);
+      if (forGood) return known.doNothing();
+      return known.doUpdateSet({ expires_at: expiresAt }).where('ended_sessions.expires_at', '<', expiresAt);
+    })
     .executeTakeFirst();
   return Number(ended.numInsertedOrUpdatedRows ?? 0);
 }

@@ -70,3 +70,8 @@ export async function pinIdentity(
     .returningAll()
     .executeTakeFirst();
 }
+
+/** The owners whom an identity provider knows as `subject` (`owners.oidc_subject`), one in each organisation at most. */
+export async function listOwnersOfSubject(db: Db, subject: string): Promise<OwnerTable[]> {
+  return await db.selectFrom('owners').selectAll().where('oidc_subject', '=', subject).execute();
+}

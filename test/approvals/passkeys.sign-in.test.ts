@@ -61,6 +61,11 @@ describe.each(ONE_STORE)(`signing in by passkey on %s${postgresNote}`, (store) =
       const [passkey] = await own(colleague);
       expect(passkey).toMatchObject({ last_used_at: expect.any(String), discoverable: true });
       expect((await findOwner(db(), colleague.id))?.last_sign_in_at).toBeGreaterThan(Date.now() - MINUTE_MS);
+      const [{ reason, flags }] = (await organisation.ask('GET', '/owner/audit')).body.rows;
+      expect([reason, flags.change]).toEqual([
+        'owner_signed_in',
+        { session: expect.any(String), sign_in: 'passkey', by: colleague.id, how: 'console' },
+      ]);
     },
   );
 

@@ -85,6 +85,24 @@ describe.each(ONE_STORE)(`logout tokens on %s${postgresNote}`, (store) => {
     const answer = await sent(honest({ sid: one }));
     expect([answer.status, answer.text, answer.headers.get('cache-control')]).toEqual([200, '', 'no-store']);
     expect([await here(), await there(), await other()]).toEqual([401, 401, 200]);
+    for (const [at, signedInTimes] of [2, 1].entries()) {
+      const { rows } = (await organisations[at]!.ask('GET', '/owner/audit')).body;
+      const mine = rows.slice(0, signedInTimes + 1);
+      expect(mine.map(({ reason }: { reason: string }) => reason)).toEqual([
+        'owner_sessions_ended',
+        ...Array(signedInTimes).fill('owner_signed_in'),
+      ]);
+      const owner = mine[1].flags.change.by;
+      expect(mine[0]).toMatchObject({ detail: ann.email, flags: { change: { by: 'broker', owner } } });
+      expect(mine[1]).toMatchObject({
+        detail: expect.stringMatching(/^from /),
+        flags: { change: { sign_in: 'provider' } },
+      });
+    }
+    // What had ended is not ended again.
+    await sent(honest({ sid: one }));
+    const [newest, before] = (await organisations[1]!.ask('GET', '/owner/audit')).body.rows;
+    expect([newest.reason, before.reason]).toEqual(['owner_sessions_ended', 'owner_signed_in']);
   });
 
   test('that name the person alone end all that was begun until then; the same token once more ends nothing of later', async () => {

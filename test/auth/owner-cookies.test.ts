@@ -1,5 +1,6 @@
 /** What a browser sends by itself proves nothing: cookies, where they go, and requests that come from elsewhere. */
 import { readFileSync } from 'node:fs';
+import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
@@ -26,6 +27,35 @@ describe('a session in a browser', () => {
     });
   const suspend = (headers: Record<string, string>) => ask('POST', `/owner/agents/${agent.id}/suspend`, headers);
   const isActive = async () => (await agent.get('/v1/agents/me')).body.agent_status === 'active';
+
+  test('a sign-in by a link, and its end, are on record: who, how, from which address, and the session', async () => {
+    const { url } = await signInLink(world.running.broker, organisation.owner);
+    const token = new URL(url).hash.slice(1);
+    const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+      send(world.running.baseUrl + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-svc-csrf': '1', ...headers },
+        body: JSON.stringify(body),
+      });
+    const answer = await post('/owner/sign-in', { token });
+    expect(answer.status, answer.text).toBe(200);
+    const mine = answer.headers.getSetCookie()[0]!.split(';')[0]!;
+    expect((await post('/owner/sign-out', {}, { cookie: mine })).status).toBe(200);
+    expect((await post('/owner/sign-in', { token })).status).toBe(410);
+    const [out, signedIn] = (await organisation.ask('GET', '/owner/audit')).body.rows;
+    const by = { by: organisation.owner.id, how: 'console' };
+    const session = decodeJwt(mine.slice('svc_owner='.length)).jti;
+    expect(signedIn).toMatchObject({
+      reason: 'owner_signed_in',
+      detail: expect.stringMatching(/^from (127\.0\.0\.1|::1)/),
+    });
+    expect(signedIn.flags.change).toEqual({ ...by, session, sign_in: 'link' });
+    expect([out.reason, out.flags.change]).toEqual(['owner_signed_out', { ...by, session }]);
+    // The address stands in no receipt (specification, Receipt).
+    const receipt = await organisation.ask('GET', `/v1/audit/${signedIn.id}/receipt`);
+    expect(decodeJwt(receipt.body.receipt)).toMatchObject({ change: { sign_in: 'link', session } });
+    expect(JSON.stringify(decodeJwt(receipt.body.receipt))).not.toMatch(/127\.0\.0\.1|::1/);
+  });
 
   const FOREIGN: [string, Record<string, string>][] = [
     ['the Origin of another site', { origin: 'https://evil.test' }],

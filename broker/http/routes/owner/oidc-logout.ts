@@ -16,8 +16,16 @@ export const oidcLogout = route({
   capability: 'owner.oidc.logout',
   summary: "Takes the identity provider's logout token, as a form, and ends the sessions of its person or session.",
   answers: { 200: { description: 'They are ended, if there were any.', empty: true } },
-  errors: ['invalid_request', 'not_found', 'payload_too_large', 'rate_limited', 'identity_provider_failed'],
-  handle: async ({ services: { broker, provider }, request }) => {
+  errors: [
+    'invalid_request',
+    'not_found',
+    'payload_too_large',
+    'rate_limited',
+    'identity_provider_failed',
+    'audit_unavailable',
+  ],
+  handle: async ({ services, request, correlationId }) => {
+    const { broker, provider } = services;
     if (!provider) throw new Refusal('not_found', 'Owners sign in by links here: no identity provider is configured.');
     const form = new URLSearchParams((await bytesOf(request, MOST_BYTES)).toString('utf8'));
     const [token, more] = form.getAll('logout_token');
@@ -27,7 +35,7 @@ export const oidcLogout = route({
     if (verified.kind === 'unavailable')
       throw new Refusal('identity_provider_failed', `Cannot fetch the signing keys (JWKS) of ${provider.host}.`);
     if (verified.kind === 'refused') throw new Refusal('invalid_request', verified.detail);
-    const organisations = await endSessionsOf(broker, provider.issuer, verified.claims);
+    const organisations = await endSessionsOf(services, provider.issuer, verified.claims, correlationId);
     broker.log.info({ provider: provider.host, organisations }, 'the identity provider ended sessions of an owner');
     return { status: 200, headers: { 'Cache-Control': 'no-store' } };
   },

@@ -83,7 +83,14 @@ export const oidcCallback = route({
   answers: {
     200: { description: 'A page that leads to the console; the session comes as a cookie.', type: 'text/html' },
   },
-  errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited', 'identity_provider_failed'],
+  errors: [
+    'invalid_request',
+    'forbidden',
+    'not_found',
+    'rate_limited',
+    'identity_provider_failed',
+    'audit_unavailable',
+  ],
   handle: async (context) => {
     const { broker } = context.services;
     const { query } = context;
@@ -100,7 +107,10 @@ export const oidcCallback = route({
       if ('problem' in person) throw refusalOf(person);
       const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
       if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
-      const session = await beginSession(broker, found.owner, {
+      const session = await beginSession(context.services, found.owner, {
+        by: 'provider',
+        from: context.source,
+        correlationId: context.correlationId,
         replaces: flow.replaces,
         provider: providerSessionOf(provider.issuer, person.claims),
       });

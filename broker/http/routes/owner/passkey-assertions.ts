@@ -174,7 +174,7 @@ export const finishPasskeyAssertion = route({
     }
     expectLocalSignIn(services);
     const who = await signInByPasskey(services, body.response, { correlationId });
-    if (who.kind === 'signed_in') return await signedIn(context, who.owner);
+    if (who.kind === 'signed_in') return await signedIn(context, who.owner, 'passkey');
     throw assertionRefused(who, 'Sign in with a link, remove it');
   },
 });

@@ -6,6 +6,7 @@ import { mintOwnerSession, signOut } from '../../../auth/owner-session.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { signInLink, useSignInLink } from '../../../auth/sign-in-link.ts';
 import { Refusal } from '../../errors.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { SignedInSession, signedIn } from '../../signed-in.ts';
@@ -83,7 +84,7 @@ export const ownerSignIn = route({
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
   answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: SignedInSession } },
-  errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited'],
+  errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {
     const { broker, provider } = context.services;
     if (provider)
@@ -97,7 +98,7 @@ export const ownerSignIn = route({
         'link_used',
         'This link was used already, or is older than 15 minutes. Make a new one with: npx agent-broker owner link',
       );
-    return await signedIn(context, owner);
+    return await signedIn(context, owner, 'link');
   },
 });
 
@@ -117,9 +118,10 @@ export const ownerSignOut = route({
       schema: z.object({ signed_out: z.literal(true) }),
     },
   },
-  errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who }) => {
-    await signOut(broker, who);
-    return json(200, { signed_out: true }, { 'Set-Cookie': sessionCookie('', 0, broker.baseUrl) });
+  errors: ['invalid_request', 'audit_unavailable'],
+  handle: async (context) => {
+    const { services, who } = context;
+    await signOut(services, who, changingOwner(context));
+    return json(200, { signed_out: true }, { 'Set-Cookie': sessionCookie('', 0, services.broker.baseUrl) });
   },
 });
