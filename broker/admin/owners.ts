@@ -75,7 +75,8 @@ export async function addOwner(
   const email = foldEmail(address);
   const known = (await listStored(store.db, organisationId)).find((owner) => owner.email === email);
   const forgets = forgetsIdentity && known !== undefined && known.oidc_subject !== null;
-  if (known?.role === role && !forgets) return known;
+  // Whoever had the role by groups has it from an admin from then on.
+  if (known?.role === role && known.role_by_groups === 0 && !forgets) return known;
   const reason = known ? 'owner_changed' : 'owner_added';
   return await recordInTurn(services, by, { reason, detail: email }, async (tx, note) => {
     const before = await listStored(tx, organisationId);

@@ -3,6 +3,7 @@
 import type { AuthenticationResponseJSON, PublicKeyCredentialRequestOptionsJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey, statusAt } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
+import { mustSignInAgain } from '../auth/roles-by-groups.ts';
 import type { Broker, Uses } from '../broker.ts';
 import type { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { findSignableApproval, listSigningPasskeys, type SignableApproval, usePasskey } from '../store/passkeys.ts';
@@ -46,17 +47,22 @@ export async function beginSigning(
  * without a session.
  */
 export async function passkeysFor(
-  broker: Pick<Broker, 'store'>,
+  broker: Pick<Broker, 'store' | 'clock'>,
   approvalId: string,
 ): Promise<{ canSign: boolean; deciders: PasskeyDeciders }> {
   const { approval, passkeys } = await signingPasskeys(broker, approvalId);
   return { canSign: passkeys.length > 0, deciders: approval?.passkey_deciders ?? 'default' };
 }
 
-async function signingPasskeys({ store: { db } }: Pick<Broker, 'store'>, approvalId: string) {
-  const approval = await findSignableApproval(db, approvalId);
-  return { approval, passkeys: approval ? await listSigningPasskeys(db, approval) : [] };
+async function signingPasskeys(broker: Pick<Broker, 'store' | 'clock'>, approvalId: string) {
+  const approval = await findSignableApproval(broker.store.db, approvalId);
+  return { approval, passkeys: approval ? await passkeysNow(broker, approval) : [] };
 }
+
+const passkeysNow = async (
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  approval: SignableApproval,
+): Promise<PasskeyTable[]> => (mustSignInAgain(approval, clock()) ? [] : await listSigningPasskeys(store.db, approval));
 
 /**
  * Approves the call of the challenge. The approval and the passkey's counter are updated in one transaction; the replay then
@@ -87,7 +93,7 @@ export async function approveByPasskey(
   });
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified('The challenge is not one for this request.');
-  const passkey = (await listSigningPasskeys(db, approval)).find((one) => one.credential_id === response.id);
+  const passkey = (await passkeysNow(broker, approval)).find((one) => one.credential_id === response.id);
   if (!passkey) return unverified(NO_PASSKEY);
   const requireUserVerification = approval.require_user_verification === 1;
   const asserted = await verifyAssertion(response, passkey, { challenge, rp, requireUserVerification });

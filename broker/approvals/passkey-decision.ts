@@ -3,6 +3,7 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import { evidenceOfPasskey } from '../audit/approval-state.ts';
 import type { Changing } from '../audit/record-change.ts';
+import { mustSignInAgain } from '../auth/roles-by-groups.ts';
 import type { Uses } from '../broker.ts';
 import { passkeyDecidersIn } from '../policy/passkey-deciders.ts';
 import { DECIDING, findSignableApproval, usePasskey } from '../store/passkeys.ts';
@@ -24,7 +25,7 @@ export type DecidedByPasskey =
   /** What was asked for beside the approval cannot be. */
   | Exclude<PreparedStanding, { kind: 'ready' }>
   /** A passkey of somebody who may not decide this. */
-  | { kind: 'forbidden'; why: 'role' | 'not_agents_owner' };
+  | { kind: 'forbidden'; why: 'role' | 'not_agents_owner' | 'sign_in_again' };
 
 /**
  * What is decided, and the note to the agent. `session`: of the owner whose passkey it has to be, for this approval, and for the
@@ -78,6 +79,7 @@ export async function decideByPasskey(
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified(NOT_FOR_THIS);
   if (!DECIDING.includes(owner.role)) return { kind: 'forbidden', why: 'role' };
+  if (!session && mustSignInAgain(owner, broker.clock())) return { kind: 'forbidden', why: 'sign_in_again' };
   const deciders = passkeyDecidersIn(approval.passkey_deciders, elsewhere);
   if (!session && deciders === 'agents_owner' && approval.owner_id !== owner.id)
     return { kind: 'forbidden', why: 'not_agents_owner' };

@@ -1,6 +1,7 @@
 /** Authenticates owners by bearer or cookie: a session of this broker, or a token of the identity provider. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
 import { claimedWorkload } from './authenticate-workload.ts';
 import { claimsOf, partOf } from './claimed.ts';
 import type { IdentityProvider } from './identity-provider.ts';
@@ -9,6 +10,7 @@ import { authenticateSession, SESSION_SECONDS, SESSION_TYPE } from './owner-sess
 import type { AuthRefusal, OwnerPrincipal, ProviderUnavailable } from './principal.ts';
 import { identityOf } from './provider-identity.ts';
 import { providerSessionOf } from './provider-session.ts';
+import { groupsIn, HIGHEST_FIRST, roleOf } from './roles-by-groups.ts';
 
 export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable>;
 
@@ -76,12 +78,27 @@ async function authenticateWithProvider(
     );
   if (found.ended) return refused('token_expired', 'This token was signed out here: sign in again.');
   const { owner } = found;
+  const role = roleByToken(provider, owner, claims);
+  if (role === undefined)
+    return refused('invalid_token', 'The token names no group that gives its person a role here.');
   const expiresAt = Math.min(exp, iat + SESSION_SECONDS);
   return {
     kind: 'owner',
     owner,
     organisationId: owner.organisation_id,
-    role: owner.role,
+    role,
     session: { id: sessionId, expiresAt: Math.ceil(expiresAt), signIn: 'oidc' },
   };
+}
+
+/** The role of an owner who has it by groups: no higher than the groups of the token give, where it has any. Undefined: they give none. */
+function roleByToken(
+  { groups: by }: IdentityProvider,
+  owner: OwnerTable,
+  claims: Record<string, unknown>,
+): OwnerTable['role'] | undefined {
+  const groups = by && owner.role_by_groups === 1 ? groupsIn(claims, by) : undefined;
+  if (!by || !groups) return owner.role;
+  const now = roleOf(by.roles, groups);
+  return now && HIGHEST_FIRST[Math.max(HIGHEST_FIRST.indexOf(now), HIGHEST_FIRST.indexOf(owner.role))];
 }

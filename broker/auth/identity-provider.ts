@@ -1,5 +1,6 @@
 /** Sign-in of owners at an OpenID Connect provider (specification, Authentication 5). */
 import type { Broker } from '../broker.ts';
+import type { RolesByGroups } from '../environment/oidc.ts';
 import type { EmailRule } from './provider-identity.ts';
 import type { ProviderSteps } from './provider-types.ts';
 
@@ -7,6 +8,7 @@ export type IdentityProvider = ProviderSteps &
   EmailRule & {
     /** For display. */
     host: string;
+    groups: RolesByGroups | undefined;
   };
 
 /**
@@ -28,6 +30,7 @@ export function makeIdentityProvider(
     issuer: oidc.issuer,
     trustEmail: oidc.trustEmail,
     host: new URL(oidc.issuer).host,
+    groups: oidc.groups,
     begin: async (wish) => (await load()).begin(wish),
     finish: async (query, flow) => (await load()).finish(query, flow),
     verifyBearer: async (token) => (await load()).verifyBearer(token),

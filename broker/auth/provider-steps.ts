@@ -10,6 +10,7 @@ import { identityOf, isForUs, isVerified, mayIdentify } from './provider-identit
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { logoutFault } from './provider-session.ts';
 import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
+import { groupsIn } from './roles-by-groups.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
 /** Makes them, with their caches: the discovered configuration, and the keys. `redirectUri`: where the provider sends people back to. */
@@ -72,14 +73,23 @@ export function providerSteps(
           ...us,
         });
         const isTold = claims.email !== undefined && isVerified(oidc, claims) !== undefined;
-        const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
+        const groups = oidc.groups && groupsIn(claims, oidc.groups);
+        const saysAll = isTold && (oidc.groups === undefined || groups !== undefined);
+        const more = saysAll ? claims : await personOf(configuration, tokens.access_token, claims);
+        // Address and whether it is verified come from one place.
+        const person = isTold ? claims : more;
         const identity = identityOf(oidc, claims.sub, person);
         if (!identity)
           throw new ProviderFault(
             `The ID token of the identity provider ${new URL(issuer).host} has no usable subject (sub).`,
           );
         const address = person.email ?? claims.email;
-        return { identity, claims, address: typeof address === 'string' ? address.slice(0, 254) : undefined };
+        return {
+          identity,
+          claims,
+          address: typeof address === 'string' ? address.slice(0, 254) : undefined,
+          groups: groups ?? (oidc.groups && groupsIn(more, oidc.groups)),
+        };
       }),
     verifyBearer: async (token) => {
       const verified = await keys.verify(token, issuer);

@@ -4,8 +4,16 @@ import type { ProviderIdentity } from '../store/owner-identities.ts';
 import type { VerifiedToken } from './provider-keys.ts';
 import type { SignInFlow } from './sign-in-flow.ts';
 
-/** The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token. */
-export type SignedIn = { identity: ProviderIdentity; claims: JWTPayload; address: string | undefined };
+/**
+ * The signed-in person. `address`: the e-mail address, verified or not, for display only. `claims`: of the ID token. `groups`: those that the provider says
+ * the person is in; undefined: it says none, or nobody asked.
+ */
+export type SignedIn = {
+  identity: ProviderIdentity;
+  claims: JWTPayload;
+  address: string | undefined;
+  groups?: readonly string[] | undefined;
+};
 
 /** Sign-in failed. `stale`: the callback belongs to no flow of this browser, or no longer. */
 export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: string };

@@ -57,6 +57,7 @@ export async function exportPresent(db: Db, present: Present, now: Instant): Pro
     retention: organisation.retention === null ? false : settings.retention,
     passkey_deciders: settings.passkey_deciders,
     owners: present.owners
+      .filter(({ role_by_groups }) => role_by_groups === 0)
       .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
       .map(({ email, role }) => ({ email, role })),
     platforms: await exportPlatforms(present, rest),
@@ -136,7 +137,8 @@ function textOf(document: Document): string {
 }
 
 /** What decides and stands in no section of a file. */
-function remarksOnOrganisation({ organisation, platforms }: Present, hasStanding: boolean): string[] {
+function remarksOnOrganisation({ organisation, platforms, owners }: Present, hasStanding: boolean): string[] {
+  const byGroups = owners.filter(({ role_by_groups }) => role_by_groups === 1).length;
   const servers = [...platforms].filter(([, { kind }]) => kind === 'mcp').map(([id]) => id);
   const hours = organisation.approval_ttl_ms / 3_600_000;
   return [
@@ -153,6 +155,9 @@ function remarksOnOrganisation({ organisation, platforms }: Present, hasStanding
     ...(hasStanding
       ? ['Standing approvals are not in this file: elsewhere the calls that they let pass are held.']
       : []),
+    ...(byGroups === 0
+      ? []
+      : [`Owners by groups of the identity provider are not in this file: ${byGroups} here. They stay as they are.`]),
     ...(hours === 24 ? [] : [`Held calls wait ${hours} hours: set that with POST /owner/organisation.`]),
     ...(organisation.require_user_verification === 1
       ? ['Passkeys have to verify the user: set that with POST /owner/organisation.']

@@ -66,12 +66,14 @@ export function planOwners(planning: Planning): void {
       created_at: now,
       oidc_subject: null,
       last_sign_in_at: null,
+      role_by_groups: 0,
     };
     owner.role = role;
     if (!known) future.push(owner);
     if (details.length > 0)
       addStep(planning, { action: known ? 'update' : 'create', kind: 'owner', name: email, details }, async (db) => {
-        await putOwner(db, owner);
+        // Whose role a file says follows no groups from then on.
+        await putOwner(db, { ...owner, role_by_groups: 0 });
       });
   }
   for (const owner of future) planning.ownerIds.set(owner.email, owner.id);

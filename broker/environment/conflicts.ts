@@ -19,8 +19,10 @@ export function contradictions(environment: Readonly<Record<string, string | und
     found.push(
       'OIDC_ISSUER is set without OIDC_CLIENT_ID: register the broker at the provider, and give its client id',
     );
-  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES', 'OIDC_TRUST_EMAIL'])
+  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES', 'OIDC_TRUST_EMAIL', 'OIDC_ROLES'])
     if (has(name) && !has('OIDC_ISSUER')) found.push(`${name} goes with OIDC_ISSUER, which is not set`);
+  for (const name of ['OIDC_GROUPS_CLAIM', 'OIDC_ROLES_ORGANISATION'])
+    if (has(name) && !has('OIDC_ROLES')) found.push(`${name} goes with OIDC_ROLES, which is not set`);
   const nameOf = (address: string) => (URL.canParse(address) ? new URL(address).hostname : undefined);
   const moved = has('PROXY_HOST') ? nameOf(`http://${environment.PROXY_HOST}`) : undefined;
   // Cookies go to every port of a name, and the command line on this machine comes by those of loopback.

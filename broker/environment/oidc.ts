@@ -23,7 +23,49 @@ export const OIDC_VARIABLES = {
     .describe(
       'whether an address of the provider counts that it does not call verified; on: nobody may choose their address there',
     ),
+  OIDC_ROLES: z
+    .string()
+    .transform(readRoles)
+    .optional()
+    .describe('roles of owners by groups of the provider, as JSON: {"admin": ["broker-admins"], "viewer": ["staff"]}'),
+  OIDC_GROUPS_CLAIM: z
+    .string()
+    .min(1)
+    .max(255)
+    .default('groups')
+    .describe('claim in which the provider says the groups'),
+  OIDC_ROLES_ORGANISATION: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('id or name of the organisation whose owners they are; the oldest one when left out'),
 };
+
+const Groups = z.array(z.string().min(1).max(255)).max(100).optional();
+const Roles = z.strictObject({ admin: Groups, approver: Groups, viewer: Groups });
+/** Names of groups at the provider, by the role that each gives. */
+export type Roles = z.output<typeof Roles>;
+/** `claim`: in which they stand. `organisation`: id or name; undefined: the oldest one. */
+export type RolesByGroups = { roles: Roles; claim: string; organisation: string | undefined };
+
+function readRoles(text: string, context: z.RefinementCtx): Roles {
+  const parsed = Roles.safeParse(jsonOf(text));
+  if (parsed.success) return parsed.data;
+  context.addIssue({
+    code: 'custom',
+    message: 'must be JSON with lists of groups by role, such as {"admin": ["broker-admins"], "viewer": ["staff"]}',
+  });
+  return z.NEVER;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 export type OidcConfig = {
   /** Exactly as the provider calls itself. */
@@ -33,6 +75,8 @@ export type OidcConfig = {
   scopes: string;
   /** Whether its addresses count, whether it calls them verified or not. */
   trustEmail: boolean;
+  /** Without it owners are invited one by one. */
+  groups?: RolesByGroups | undefined;
   /** Whether the provider runs on this machine. */
   onLoopback: boolean;
 };
@@ -46,6 +90,11 @@ export function oidcOf(env: z.output<z.ZodObject<typeof OIDC_VARIABLES>>): OidcC
     clientSecret: env.OIDC_CLIENT_SECRET === undefined ? undefined : new Secret(env.OIDC_CLIENT_SECRET),
     scopes: env.OIDC_SCOPES,
     trustEmail: env.OIDC_TRUST_EMAIL === 'on',
+    groups: env.OIDC_ROLES && {
+      roles: env.OIDC_ROLES,
+      claim: env.OIDC_GROUPS_CLAIM,
+      organisation: env.OIDC_ROLES_ORGANISATION,
+    },
     onLoopback: LOOPBACK.test(new URL(env.OIDC_ISSUER).hostname),
   };
 }

@@ -93,4 +93,6 @@ const FORBIDDEN = {
   role: 'Your role is viewer: an approver or an admin decides.',
   not_agents_owner:
     "Without a session only the agent's owner decides by passkey in this organisation (passkey_deciders). Sign in first.",
+  sign_in_again:
+    'Your role comes from groups of the identity provider, which was not asked for 30 days. Sign in to the console there once, and decide then.',
 } as const;

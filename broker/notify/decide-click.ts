@@ -5,6 +5,7 @@ import type { Replays } from '../approvals/replay.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
+import { mustSignInAgain } from '../auth/roles-by-groups.ts';
 import type { Uses } from '../broker.ts';
 import { peopleIn } from '../config-file/chat-channels.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
@@ -59,6 +60,8 @@ async function judge(
   if (!owner) return { ok: false, why: 'Whom the channel takes you for is no owner any more.', held };
   if (!DECIDING.includes(owner.role))
     return { ok: false, why: 'Your role is viewer: an approver or an admin decides.', held };
+  if (mustSignInAgain(owner, broker.clock()))
+    return { ok: false, why: 'Sign in to the console once, and decide then: you did not for 30 days.', held };
   return { ok: true, held, owner, decision: button.decision };
 }
 

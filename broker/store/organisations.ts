@@ -64,12 +64,16 @@ export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTab
   return await db.selectFrom('owners').selectAll().where('email', '=', foldEmail(email)).execute();
 }
 
-/** Inserts an owner, or sets the role of the one with this e-mail address. Returns the owner. */
+/** Inserts an owner, or sets the role of the one with this e-mail address, which follows groups only where that is said again. Returns the owner. */
 export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return await db
     .insertInto('owners')
     .values({ ...owner, email: foldEmail(owner.email) })
-    .onConflict((c) => c.columns(['organisation_id', 'email']).doUpdateSet({ role: owner.role }))
+    .onConflict((c) =>
+      c
+        .columns(['organisation_id', 'email'])
+        .doUpdateSet({ role: owner.role, role_by_groups: owner.role_by_groups ?? 0 }),
+    )
     .returningAll()
     .executeTakeFirstOrThrow();
 }

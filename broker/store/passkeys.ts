@@ -15,7 +15,8 @@ export type SignableApproval = Pick<
   ApprovalTable,
   'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash'
 > &
-  Pick<OrganisationTable, 'require_user_verification' | 'passkey_deciders'> & {
+  Pick<OrganisationTable, 'require_user_verification' | 'passkey_deciders'> &
+  Pick<OwnerTable, 'role_by_groups' | 'last_sign_in_at'> & {
     agent_public_id: string;
     owner_id: string;
     owner_role: OwnerTable['role'];
@@ -34,6 +35,7 @@ export async function findSignableApproval(db: Db, id: string): Promise<Signable
     .innerJoin('organisations as g', 'g.id', 'p.organisation_id')
     .select(['p.organisation_id', 'p.id', 'p.agent_id', 'p.status', 'p.expires_at', 'p.request_hash'])
     .select(['a.agent_id as agent_public_id', 'o.id as owner_id', 'o.role as owner_role'])
+    .select(['o.role_by_groups', 'o.last_sign_in_at'])
     .select(['g.require_user_verification', 'g.passkey_deciders'])
     .where('p.id', '=', id)
     .executeTakeFirst();

@@ -89,7 +89,7 @@ import type {
 
 export type Schema = {
   organisations: WithDefaults<OrganisationTable, DefaultedOrganisationColumns>;
-  owners: WithDefaults<OwnerTable, 'oidc_subject' | 'last_sign_in_at'>;
+  owners: WithDefaults<OwnerTable, 'oidc_subject' | 'last_sign_in_at' | 'role_by_groups'>;
   pipelines: PipelineTable;
   agents: AgentTable & CountedChildren;
   platforms: PlatformTable;

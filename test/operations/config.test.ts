@@ -218,6 +218,22 @@ describe('the environment', () => {
     expect(inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config)).not.toContain('oidc-secret-0123');
   });
 
+  test('roles by groups: lists of names by role as JSON, and nothing else', () => {
+    const roles = { admin: ['broker admins'], viewer: ['staff', 'all'] };
+    const config = readConfig({ ...OIDC, OIDC_ROLES: JSON.stringify(roles) });
+    expect(config.oidc!.groups).toEqual({ roles, claim: 'groups', organisation: undefined });
+    const named = { ...OIDC, OIDC_ROLES: '{}', OIDC_GROUPS_CLAIM: 'roles', OIDC_ROLES_ORGANISATION: 'Acme' };
+    expect(readConfig(named).oidc!.groups).toEqual({ roles: {}, claim: 'roles', organisation: 'Acme' });
+    for (const wrong of ['admins', '[]', '{"admin": "x"}', '{"owner": ["x"]}', '{"admin": [7]}'])
+      expect(complaints({ ...OIDC, OIDC_ROLES: wrong }), wrong).toEqual([
+        expect.stringContaining('must be JSON with lists of groups by role'),
+      ]);
+    expect(complaints({ OIDC_ROLES: '{}' })).toEqual([expect.stringContaining('OIDC_ROLES goes with OIDC_ISSUER')]);
+    expect(complaints({ ...OIDC, OIDC_GROUPS_CLAIM: 'roles' })).toEqual([
+      expect.stringContaining('OIDC_GROUPS_CLAIM goes with OIDC_ROLES'),
+    ]);
+  });
+
   test.each(['http://localhost:8080', 'http://127.0.0.1:9/realm', 'http://[::1]:80', 'http://id.localhost'])(
     'on this machine alone http will do: %s',
     (issuer) => {

@@ -91,6 +91,7 @@ const MIGRATIONS = [
   '0058-pipelines',
   '0059-workloads',
   '0060-workloads-in-files',
+  '0061-roles-by-groups',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -37,6 +37,8 @@ export type OwnerTable = {
   created_at: number;
   /** Issuer and `sub` of the identity provider, a space between them, from the first sign-in on. */
   oidc_subject: string | null;
+  /** 1: the role follows the groups that the identity provider says the person is in. */
+  role_by_groups: number;
   /** When a session was last made by a sign-in link, a passkey or the identity provider. */
   last_sign_in_at: number | null;
 };
@@ -93,7 +95,8 @@ export type DefaultedOrganisationColumns =
 
 export type NewOrganisation = Omit<OrganisationTable, DefaultedOrganisationColumns>;
 
-export type NewOwner = Omit<OwnerTable, 'oidc_subject' | 'last_sign_in_at'>;
+export type NewOwner = Omit<OwnerTable, 'oidc_subject' | 'last_sign_in_at' | 'role_by_groups'> &
+  Partial<Pick<OwnerTable, 'role_by_groups'>>;
 
 /** Owner sessions that were signed out before they ended by themselves. */
 export type EndedSessionTable = { organisation_id: string; session_id: string; expires_at: number };

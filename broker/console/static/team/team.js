@@ -52,13 +52,13 @@ export function TeamPage() {
 
 /** `last`: the only admin. `links`: people sign in by link here. @param {{ member: Member, me: boolean, last: boolean, may: boolean, others: boolean, links: boolean, ask: (what: Doing) => void }} props */
 function Row({ member, me, last, may, others, links, ask }) {
-  const { id, email, role, origin, passkeys } = member;
+  const { id, email, role, origin, role_by_groups: byGroups, passkeys } = member;
   const name = visibleLine(email);
   const of = html`<span class="unseen"> ${name}</span>`;
   return html`<li class="row" data-member=${id} data-role=${role}>
     <div class="what">
       <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${role === 'admin' ? 'accent' : ''}>${role}</span> ${me && html`<span class="badge">You</span>`}</p>
-      <p class="small quiet">${role === 'viewer' ? 'Reads everything, and changes nothing' : MAY[role].replace(/^also/, 'Reads, and')}${origin === 'governance' && ' · named in the governance file'}</p>
+      <p class="small quiet">${role === 'viewer' ? 'Reads everything, and changes nothing' : MAY[role].replace(/^also/, 'Reads, and')}${origin === 'governance' && ' · named in the governance file'}${byGroups && ' · by groups of the identity provider'}</p>
       <p class="small quiet" data-signed-in>${member.last_sign_in_at ? html`Signed in last <${Ago} at=${member.last_sign_in_at} />` : 'Never signed in'}</p>
       ${passkeys && html`<${Passkeys} passkeys=${passkeys} />`}
       ${may && last && html`<p class="small quiet why">The last admin: nobody could change anything without one. Make somebody else an admin first.</p>`}

@@ -4,6 +4,7 @@ import { invitedOwner } from '../../../auth/invited-owner.ts';
 import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
 import { providerSessionOf } from '../../../auth/provider-session.ts';
 import type { NotSignedIn, SignedIn } from '../../../auth/provider-types.ts';
+import { settleRole } from '../../../auth/roles-by-groups.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
 import { errorReply } from '../../envelope.ts';
@@ -105,6 +106,8 @@ export const oidcCallback = route({
         );
       const person = await provider.finish(query, flow);
       if ('problem' in person) throw refusalOf(person);
+      const settled = await settleRole(context.services, person, context.correlationId);
+      if (settled === 'no_role') throw withoutRole(provider, person);
       const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
       if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
       const session = await beginSession(context.services, found.owner, {
@@ -119,6 +122,12 @@ export const oidcCallback = route({
     });
   },
 });
+
+const withoutRole = ({ host }: IdentityProvider, { address }: SignedIn): Refusal =>
+  new Refusal(
+    'forbidden',
+    `${host} signed in ${address ?? 'you'}, and names no group that gives a role here any more. Ask whoever runs the provider for one of them, or an admin of your organisation for a role.`,
+  );
 
 function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn, elsewhere: boolean): Refusal {
   const refused = (detail: string) => new Refusal('forbidden', `${host} signed in ${address ?? 'you'}${detail}`);

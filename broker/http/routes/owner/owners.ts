@@ -23,6 +23,9 @@ const OwnerListed = Owner.extend({
   origin: z.enum(['first_start', 'governance', 'added']),
   created_at: z.iso.datetime(),
   identity_known: z.boolean().describe('whether an account of the identity provider belongs to this owner already'),
+  role_by_groups: z
+    .boolean()
+    .describe('whether the role follows the groups of the identity provider (OIDC_ROLES), until an admin gives one'),
   last_sign_in_at: z.iso
     .datetime()
     .nullable()
@@ -55,7 +58,7 @@ export const ownerOwners = route({
     const passkeys =
       who.owner.role === 'admin' ? await passkeysByOwner(broker.store.db, who.organisationId) : undefined;
     return json(200, {
-      owners: owners.map(({ id, email, role, origin, created_at, oidc_subject, last_sign_in_at }) => ({
+      owners: owners.map(({ id, email, role, origin, created_at, oidc_subject, role_by_groups, last_sign_in_at }) => ({
         id,
         email,
         role,
@@ -63,6 +66,7 @@ export const ownerOwners = route({
         created_at: new Date(created_at).toISOString(),
         // Whether an account of the identity provider belongs to this owner already.
         identity_known: oidc_subject !== null,
+        role_by_groups: role_by_groups === 1,
         last_sign_in_at: instant(last_sign_in_at),
         passkeys: passkeys
           ? (passkeys.get(id) ?? []).map(({ device_name, created_at: made, last_used_at, status }) => ({

@@ -1,0 +1,119 @@
+/** Roles of owners by the groups that the identity provider says a person is in (OIDC_ROLES). */
+
+import { byBroker, type Changing, type ChangingOwner, recordInTurn } from '../audit/record-change.ts';
+import type { Broker, Uses } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Roles, RolesByGroups } from '../environment/oidc.ts';
+import type { Instant } from '../policy/facts.ts';
+import { endPersonsSessions } from '../store/ended-sessions.ts';
+import { foldEmail, listOrganisations, listOwners, putOwner } from '../store/organisations.ts';
+import { findIdentifiedOwners } from '../store/owner-identities.ts';
+import type { OwnerTable } from '../store/tables/organisations.ts';
+import { rollback } from '../store/transaction.ts';
+import { providerSessionOf } from './provider-session.ts';
+import type { SignedIn } from './provider-types.ts';
+
+type Role = OwnerTable['role'];
+
+export const HIGHEST_FIRST = ['admin', 'approver', 'viewer'] as const satisfies Role[];
+
+/** The groups of a claim: a list of names, or a single one; undefined: the claim is not there. */
+export function groupsIn(
+  claims: Record<string, unknown>,
+  { claim }: Pick<RolesByGroups, 'claim'>,
+): readonly string[] | undefined {
+  const said = claims[claim];
+  if (said === undefined) return undefined;
+  return [said].flat().filter((group) => typeof group === 'string');
+}
+
+/** The highest role that any of the groups has; undefined: none has one. */
+export const roleOf = (roles: Roles, groups: readonly string[]): Role | undefined =>
+  HIGHEST_FIRST.find((role) => roles[role]?.some((group) => groups.includes(group)));
+
+/** How long whoever has a role by groups decides without a session, after the provider was asked last. */
+export const DECIDES_FOR_MS = 30 * 24 * 3600_000;
+
+/**
+ * Whether nobody asked the provider for so long whether the person of this owner still has the role that a decision without a session must wait
+ * for the next sign-in: whoever left signs in no more, and keeps the passkey.
+ */
+export const mustSignInAgain = (
+  { role_by_groups, last_sign_in_at }: Pick<OwnerTable, 'role_by_groups' | 'last_sign_in_at'>,
+  now: Instant,
+): boolean => role_by_groups === 1 && (last_sign_in_at ?? 0) + DECIDES_FOR_MS <= now;
+
+/** `no_role`: no group of somebody who has the role by groups gives one any more. */
+export type Settled = 'settled' | 'no_role';
+
+/**
+ * Gives a person who signs in the role of the groups, on record: makes an owner of whoever is none, and changes the role of one who has it by groups.
+ * An owner whom an admin, the operator or a governance file gave a role keeps that one. Whoever is in no such group any more is a viewer, whose sessions
+ * end. The last admin stays one.
+ *
+ * @throws AuditUnavailable, and then nothing is changed
+ */
+export async function settleRole(
+  services: Changing & Uses<'config'>,
+  { identity, groups = [], claims }: SignedIn,
+  correlationId: string,
+): Promise<Settled> {
+  const { broker } = services;
+  const { oidc } = broker.config;
+  const organisationId = oidc?.groups && (await organisationOf(broker, oidc.groups.organisation));
+  if (!oidc?.groups || organisationId === undefined) return 'settled';
+  const role = roleOf(oidc.groups.roles, groups);
+  const known = (await findIdentifiedOwners(broker.store.db, identity)).find(
+    ({ owner }) => owner.organisation_id === organisationId,
+  )?.owner;
+  const by = byBroker(organisationId, correlationId);
+  if (!known) {
+    const { email } = identity;
+    if (role !== undefined && email !== undefined) await addByGroups(services, by, { email, role });
+    return 'settled';
+  }
+  if (known.role_by_groups !== 1) return 'settled';
+  if (known.role !== (role ?? 'viewer')) await changeByGroups(services, by, known, role ?? 'viewer');
+  if (role !== undefined) return 'settled';
+  await endPersonsSessions(broker.store.db, known, providerSessionOf(oidc.issuer, claims).person, broker.clock());
+  return 'no_role';
+}
+
+async function addByGroups(
+  services: Changing,
+  by: ChangingOwner,
+  { email, role }: Pick<OwnerTable, 'email' | 'role'>,
+): Promise<void> {
+  const { organisation_id } = by.owner;
+  await recordInTurn(services, by, { reason: 'owner_added', detail: email }, async (tx, note) => {
+    // An address that is another account's already is nobody's to take.
+    const isTaken = (await listOwners(tx, organisation_id)).some((owner) => owner.email === foldEmail(email));
+    if (isTaken) return rollback('taken');
+    const row = { organisation_id, id: uuidv4(), email, role, origin: 'added', role_by_groups: 1 } as const;
+    const { id } = await putOwner(tx, { ...row, created_at: services.broker.clock() });
+    note({ owner: id, role, by_groups: true });
+    return id;
+  });
+}
+
+async function changeByGroups(services: Changing, by: ChangingOwner, owner: OwnerTable, role: Role): Promise<void> {
+  const kept = await recordInTurn(services, by, { reason: 'owner_changed', detail: owner.email }, async (tx, note) => {
+    const owners = await listOwners(tx, owner.organisation_id);
+    if (owners.every((one) => one.id === owner.id || one.role !== 'admin')) return rollback('last admin');
+    await putOwner(tx, { ...owner, role, role_by_groups: 1 });
+    note({ owner: owner.id, role, before: owner.role, by_groups: true });
+    return undefined;
+  });
+  if (kept !== undefined)
+    services.broker.log.warn({ owner: owner.id }, 'no group of the last admin gives the role any more: it was left');
+}
+
+/** The organisation of this id or name; undefined: there is none. Without one the oldest. */
+async function organisationOf(
+  { store }: Pick<Broker, 'store'>,
+  named: string | undefined,
+): Promise<string | undefined> {
+  const organisations = await listOrganisations(store.db);
+  return (named === undefined ? organisations[0] : organisations.find(({ id, name }) => id === named || name === named))
+    ?.id;
+}

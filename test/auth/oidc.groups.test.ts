@@ -1,0 +1,207 @@
+/** Roles of owners by the groups that the identity provider says a person is in (OIDC_ROLES). */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { exportGovernance } from '../../broker/config-plan/export.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { Browser } from '../world/browser.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startLyingProvider } from '../world/lying-provider.ts';
+import { decideWith, enrol } from '../world/passkeys.ts';
+import { WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { DEMO_RULES } from '../world/world.ts';
+
+const DAY_MS = 24 * 60 * MINUTE_MS;
+const ROLES = JSON.stringify({ admin: ['broker admins'], approver: ['on call'], viewer: ['staff'] });
+
+describe.each(STORES)(`roles by groups on %s${postgresNote}`, (store) => {
+  const provider = shared(() => startLyingProvider());
+  const world = givenWorld(store, () => ({ ...provider.settings, OIDC_ROLES: ROLES }));
+  // The oldest one: the groups are for it.
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+  let sub: string;
+  let email: string;
+  beforeEach(() => {
+    organisation.id;
+    world.clock.skewMs = 0;
+    provider.beHonest();
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    atUserinfo({});
+    provider.clock = () => Date.now() + world.clock.skewMs;
+    sub = `sub-${crypto.randomUUID()}`;
+    email = `${sub}@acme.example`;
+  });
+
+  const atUserinfo = (claims: object) =>
+    provider.answers.set(
+      '/userinfo',
+      (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ sub, ...claims })),
+    );
+
+  type Came = { visit: Answer; me: () => Promise<Answer> };
+  async function signIn(groups: unknown, more: Record<string, unknown> = {}): Promise<Came> {
+    provider.claims = { sub, email, email_verified: true, ...(groups !== undefined && { groups }), ...more };
+    const browser = new Browser();
+    const visit = await browser.get(`${world.running.baseUrl}/console/oidc/start`);
+    const address = `${world.running.baseUrl}/owner/me`;
+    return { visit, me: () => send(address, { headers: { cookie: browser.cookieFor(address) } }) };
+  }
+  const roleNow = async (came: Came) => {
+    expect(came.visit.status, came.visit.text).toBe(200);
+    return (await came.me()).body.role;
+  };
+  const member = async (address = email) =>
+    (await organisation.ask('GET', '/owner/owners')).body.owners.find((one: Answer['body']) => one.email === address);
+  const rows = async () => (await organisation.ask('GET', '/owner/audit')).body.rows;
+
+  test.each([
+    [['staff'], 'viewer'],
+    [['staff', 'on call'], 'approver'],
+    [['on call', 'others', 'broker admins'], 'admin'],
+    ['on call', 'approver'],
+  ])('whoever is in %j signs in as %s, invited by nobody', async (groups, role) => {
+    expect(await roleNow(await signIn(groups))).toBe(role);
+    expect(await member()).toMatchObject({ role, role_by_groups: true, identity_known: true, origin: 'added' });
+    const [signedIn, added] = await rows();
+    expect([signedIn.reason, added.reason, added.detail]).toEqual(['owner_signed_in', 'owner_added', email]);
+    expect(added.flags.change).toMatchObject({ role, by_groups: true, by: 'broker' });
+  });
+
+  test.each([[['somebody else']], [[]], [undefined], [{ staff: true }], [[['staff']]], [[7]]])(
+    'whoever is in none of them (%j) is told that nobody invited them',
+    async (groups) => {
+      const { visit } = await signIn(groups);
+      expect([visit.status, visit.text]).toEqual([403, expect.stringContaining('who is no owner here')]);
+      expect(await member()).toBeUndefined();
+    },
+  );
+
+  test('groups that the ID token has not are read at the userinfo endpoint', async () => {
+    atUserinfo({ groups: ['on call'] });
+    expect(await roleNow(await signIn(undefined))).toBe('approver');
+  });
+
+  test('an address that is not verified is nobody’s, whatever the groups', async () => {
+    const { visit } = await signIn(['broker admins'], { email_verified: false });
+    expect(visit.status).toBe(403);
+    expect(await member()).toBeUndefined();
+  });
+
+  test('the role follows the groups at each sign-in; without one it is a viewer’s, and its sessions are over', async () => {
+    const first = await signIn(['broker admins']);
+    expect(await roleNow(first)).toBe('admin');
+    expect(await roleNow(await signIn(['staff']))).toBe('viewer');
+    // The sessions of before have the role of now.
+    expect((await first.me()).body.role).toBe('viewer');
+    expect(await roleNow(await signIn(['on call']))).toBe('approver');
+    world.clock.skewMs += 1_000;
+    const refused = await signIn(['elsewhere']);
+    expect([refused.visit.status, refused.visit.text]).toEqual([
+      403,
+      expect.stringContaining('names no group that gives a role here any more'),
+    ]);
+    expect((await first.me()).status).toBe(401);
+    expect(await member()).toMatchObject({ role: 'viewer', role_by_groups: true });
+    const [changed] = await rows();
+    expect([changed.reason, changed.flags.change]).toEqual([
+      'owner_changed',
+      expect.objectContaining({ before: 'approver', role: 'viewer', by_groups: true, by: 'broker' }),
+    ]);
+    world.clock.skewMs += 1_000;
+    expect(await roleNow(await signIn(['on call']))).toBe('approver');
+  });
+
+  test('who was invited has the role that was given, and whom an admin gives one keeps that', async () => {
+    await organisation.ask('POST', '/owner/owners', { email, role: 'viewer' });
+    expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
+    expect(await member()).toMatchObject({ role_by_groups: false });
+    sub = `sub-${crypto.randomUUID()}`;
+    email = `${sub}@acme.example`;
+    expect(await roleNow(await signIn(['staff']))).toBe('viewer');
+    expect((await organisation.ask('POST', '/owner/owners', { email, role: 'viewer' })).status).toBe(200);
+    expect(await member()).toMatchObject({ role_by_groups: false });
+    expect(await roleNow(await signIn(['broker admins']))).toBe('viewer');
+  });
+
+  test('an address that belongs to another account is not taken over', async () => {
+    expect(await roleNow(await signIn(['staff']))).toBe('viewer');
+    sub = `sub-${crypto.randomUUID()}`;
+    const { visit } = await signIn(['broker admins']);
+    expect(visit.status).toBe(403);
+    expect(await member()).toMatchObject({ role: 'viewer' });
+  });
+
+  test('a bearer of the provider has no higher role than its groups give, and none without one', async () => {
+    expect(await roleNow(await signIn(['broker admins']))).toBe('admin');
+    const bearer = async (more: object) => {
+      const token = await provider.sign(provider.honest({ sub, email, email_verified: true, ...more }));
+      return await send(`${world.running.baseUrl}/owner/me`, { headers: { authorization: `Bearer ${token}` } });
+    };
+    expect((await bearer({ groups: ['broker admins'] })).body.role).toBe('admin');
+    expect((await bearer({ groups: ['staff'] })).body.role).toBe('viewer');
+    expect((await bearer({})).body.role).toBe('admin');
+    expectEnvelope(await bearer({ groups: ['elsewhere'] }), 401, 'invalid_token');
+  });
+
+  test('a passkey decides without a session for 30 days after the last sign-in, and again after the next', async () => {
+    const came = await signIn(['on call']);
+    expect(await roleNow(came)).toBe('approver');
+    const { id } = (await came.me()).body;
+    const owner = (await world.running.broker.store.db
+      .selectFrom('owners')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirst())!;
+    await organisation.ask('POST', '/owner/organisation', { passkey_deciders: 'approvers' });
+    const device = await enrol(world, organisation, { by: owner });
+    const agent = await organisation.agent({ rules: DEMO_RULES });
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    const decide = async () => {
+      const held = await agent.act(WRITE);
+      expect(held.status, held.text).toBe(202);
+      return await decideWith(world, 'approve', held.body.approval_id, device);
+    };
+    expect((await decide()).status).toBe(200);
+    world.clock.skewMs += 31 * DAY_MS;
+    const refused = await decide();
+    expect([refused.status, refused.body.detail]).toEqual([403, expect.stringContaining('not asked for 30 days')]);
+    expect(await roleNow(await signIn(['on call']))).toBe('approver');
+    expect((await decide()).status).toBe(200);
+  });
+
+  test('an export leaves them out and says so, and a file that gives one a role keeps it', async () => {
+    expect(await roleNow(await signIn(['staff']))).toBe('viewer');
+    const text = await exportGovernance(world.running.broker, organisation.id, world.running.broker.clock());
+    expect(text).not.toContain(email);
+    expect(text).toContain('Owners by groups of the identity provider are not in this file');
+    expect((await organisation.ask('POST', '/owner/governance/plan', { text })).body.changes).toEqual([]);
+    const given = text.replace('owners:\n', `owners:\n  - email: ${email}\n    role: approver\n`);
+    expect((await organisation.ask('POST', '/owner/governance/apply', { text: given })).status).toBe(200);
+    expect(await roleNow(await signIn(['staff']))).toBe('approver');
+    expect(await member()).toMatchObject({ role_by_groups: false });
+  });
+
+  test('the last admin stays one', async () => {
+    await world.running.broker.store.db
+      .updateTable('owners')
+      .set({ role_by_groups: 1 })
+      .where('id', '=', organisation.owner.id)
+      .execute();
+    const { email: theirs } = organisation.owner;
+    const others = (await organisation.ask('GET', '/owner/owners')).body.owners.filter(
+      (one: Answer['body']) => one.role === 'admin' && one.email !== theirs,
+    );
+    for (const { email: other } of others)
+      await organisation.ask('POST', '/owner/owners', { email: other, role: 'viewer' });
+    await world.running.broker.store.db
+      .updateTable('owners')
+      .set({ origin: 'added' })
+      .where('id', '=', organisation.owner.id)
+      .execute();
+    email = theirs;
+    expect(await roleNow(await signIn(['staff']))).toBe('admin');
+    expect(await member()).toMatchObject({ role: 'admin', role_by_groups: true });
+  });
+});
