@@ -3,6 +3,7 @@ import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import type { GitRef, Instant, Verdict } from '../policy/facts.ts';
+import type { ToldLimit } from '../policy/limit.ts';
 import type { Sentence } from '../sentences/part.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
@@ -48,6 +49,8 @@ export type CallRecord = {
   readonly approval: { readonly id: string; readonly provenance: ApprovalProvenance } | undefined;
   /** By which standing approval it was made, and how many uses of that were left then. */
   readonly standing?: { readonly id: string; readonly left: number } | undefined;
+  /** What is used of the limits of rules with it. */
+  readonly limits?: readonly ToldLimit[] | undefined;
   /** A token refresh was due and failed. */
   readonly refreshUnavailable: boolean;
   /** For whom it is, on a platform that holds one token per person; undefined: it holds none, or nobody was honoured. */
@@ -209,6 +212,7 @@ export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<str
   if (outcome.kind === 'held') return notes;
   const { standing } = outcome.call;
   if (standing) notes.standing_approval = standing;
+  if (outcome.call.limits) notes.limits = outcome.call.limits;
   if (outcome.redacted) notes.redacted = true;
   if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
   if (outcome.contentType !== undefined && !isJsonType(outcome.contentType))

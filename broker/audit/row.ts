@@ -2,9 +2,10 @@
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-flags.ts';
-import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
+import { CUT_PUSH, notPassedOn } from './git-row.ts';
 import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
+import { flagsOf } from './row-flags.ts';
 
 /** The columns that depend on how a call ended. */
 type End = {
@@ -209,27 +210,6 @@ const piiText = (request: readonly PiiKind[] | null, response: readonly PiiKind[
 
 const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
-
-function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const { agent, approval, droppedHeaders, refreshUnavailable, git, caller, bearer, standing, traceId, accessEnded } =
-    call;
-  const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
-  const isOwn = caller === undefined && bearer === undefined && standing === undefined && traceId === undefined;
-  if (plain && isOwn && accessEnded === undefined && droppedHeaders.length === 0 && ended === undefined) return null;
-  return JSON.stringify({
-    ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
-    ...(approval && { approval: approval.provenance }),
-    ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
-    ...(refreshUnavailable && { refresh: 'unavailable' }),
-    ...(caller && { caller }),
-    ...bearer,
-    ...(standing && { standing_approval: standing }),
-    ...(traceId !== undefined && { trace_id: traceId }),
-    ...(git && pushFlags(git)),
-    ...(accessEnded && { ended: 'access_ended', ended_because: accessEnded.reason }),
-    ...ended,
-  });
-}
 
 /** The row of an intent that is closed without an outcome: nothing was sent, or nobody knows. */
 export const closedRow = (

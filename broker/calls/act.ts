@@ -24,6 +24,7 @@ import { connect } from './connect.ts';
 import { decideCall } from './decide-call.ts';
 import { baseUrlOf } from './forward.ts';
 import { type GitRequest, gitRecord } from './git-request.ts';
+import { withCharges } from './limits.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
 import { isLong, type RawRequest } from './raw-request.ts';
@@ -186,7 +187,8 @@ async function attemptCall(
     }
   }
 
-  const effect = withEffect(isListed ? await services.deeds.withFirstTimes(loaded.facts, plain) : plain, onFile);
+  const told = withEffect(isListed ? await services.deeds.withFirstTimes(loaded.facts, plain) : plain, onFile);
+  const effect = await withCharges(broker, loaded.facts, told, now);
   // A replay has its own approval, and uses up nothing else.
   const { verdict: decided, ask } = watch.decide(() =>
     replay
@@ -238,9 +240,9 @@ async function attemptCall(
   if (begun === 'after_wait') return 'facts_changed';
   const trials = await takeTrials(broker, who, loaded.facts, action.platform, now);
   if (trials === undefined) return 'facts_changed';
-  const making = makeCall(services, call, { connected, verdict, ask, trials, replay });
+  const making = makeCall(services, call, { connected, verdict, ask, facts: loaded.facts, now, trials, replay });
   const sent = await (trials.length > 0 ? making.finally(() => releaseTrials(broker, trials)) : making);
-  if (sent !== 'nothing_left') return sent;
-  if (verdict.kind === 'allow' && verdict.standing) given.spent.add(verdict.standing.id);
+  if (sent !== 'nothing_left' && sent !== 'limit_reached') return sent;
+  if (sent === 'nothing_left' && verdict.kind === 'allow' && verdict.standing) given.spent.add(verdict.standing.id);
   return 'facts_changed';
 }

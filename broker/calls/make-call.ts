@@ -8,9 +8,10 @@ import { NothingLeft } from '../audit/superseded.ts';
 import { ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';
-import type { Ask, Verdict } from '../policy/facts.ts';
+import type { Ask, Facts, Instant, StandingApproval, Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { useStandingApproval } from '../store/standing-approvals.ts';
+import type { Db } from '../store/store.ts';
 import { type Call, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall, isFailureOf } from './conclude.ts';
@@ -18,6 +19,7 @@ import type { Connected } from './connect.ts';
 import { consentHelps } from './consent-helps.ts';
 import { asStopped } from './forwarded.ts';
 import { isReadStep } from './git-request.ts';
+import { LimitReached, takeCharges } from './limits.ts';
 import { refuse } from './refusal.ts';
 import { sendCall } from './send.ts';
 import { refuseTool } from './tool-on-file.ts';
@@ -27,6 +29,9 @@ type Cleared = {
   connected: Extract<Connected, { ok: true }>;
   verdict: Exclude<Verdict, { kind: 'deny' }>;
   ask: Ask;
+  /** On which, and of which moment, it was decided. */
+  facts: Facts;
+  now: Instant;
   trials: Parameters<typeof concludeCall>[2]['trials'];
   replay: Replay | undefined;
 };
@@ -39,27 +44,33 @@ const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): L
 ];
 
 /**
- * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval. `nothing_left`:
- * that is used up, or has ended; nothing was stored or sent.
+ * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval, and of the limits of rules.
+ * `nothing_left`: the approval is used up, or has ended; `limit_reached`: other calls have used up the rest of a limit. Nothing was stored or sent.
  */
 export async function makeCall(
   services: CallServices,
   call: Call,
-  { connected, verdict, ask, trials, replay }: Cleared,
-): Promise<Recorded<Outcome> | 'nothing_left'> {
+  { connected, verdict, ask, facts, now, trials, replay }: Cleared,
+): Promise<Recorded<Outcome> | 'nothing_left' | 'limit_reached'> {
   const { recorder, broker } = services;
   const { watch } = call;
   const standing = verdict.kind === 'allow' ? verdict.standing : undefined;
+  const charged = (ask.call?.charges?.length ?? 0) > 0;
   let used: CallRecord['standing'];
+  let limits: CallRecord['limits'];
+  const useStanding = async (tx: Db, { id }: StandingApproval): Promise<void> => {
+    const left = await useStandingApproval(tx, { organisation_id: call.record.organisationId, id }, broker.clock());
+    if (left === undefined) throw new NothingLeft(`nothing is left of the standing approval ${id}`);
+    used = { id, left };
+  };
   const claim: Claim | undefined =
-    standing &&
-    (async (tx) => {
-      const ref = { organisation_id: call.record.organisationId, id: standing.id };
-      const left = await useStandingApproval(tx, ref, broker.clock());
-      if (left === undefined) throw new NothingLeft(`nothing is left of the standing approval ${standing.id}`);
-      used = { id: standing.id, left };
-      return { standing_approval: used };
-    });
+    standing || charged
+      ? async (tx) => {
+          if (charged) limits = await takeCharges(tx, facts, ask, now);
+          if (standing) await useStanding(tx, standing);
+          return { ...(used && { standing_approval: used }), ...(limits && { limits }) };
+        }
+      : undefined;
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
     const {
@@ -73,6 +84,7 @@ export async function makeCall(
     const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);
     const more = {
       ...(used && { standing: used }),
+      ...(limits && { limits }),
       ...(forwarded.refreshUnavailable && { refreshUnavailable: true }),
       ...(accessEnded && { accessEnded }),
     };
@@ -130,6 +142,7 @@ export async function makeCall(
       ),
     );
   } catch (error) {
+    if (error instanceof AuditUnavailable && error.cause instanceof LimitReached) return 'limit_reached';
     if (error instanceof AuditUnavailable && error.cause instanceof NothingLeft) return 'nothing_left';
     throw error;
   }

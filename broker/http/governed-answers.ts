@@ -1,6 +1,7 @@
 /** What governed calls answer, as schemas (specification, Resources and their fields; Governed call). */
 import { z } from 'zod';
 import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../policy/facts.ts';
+import { PERIODS } from '../policy/limit.ts';
 
 const moment = z.iso.datetime();
 
@@ -45,6 +46,18 @@ const ReportHint = z
   .describe('ready to be sent to POST /v1/agents/self/diagnostics')
   .meta({ id: 'ReportHint' });
 
+export const LimitTold = z
+  .object({
+    rule: z.string(),
+    most: z.number(),
+    per: z.enum(PERIODS),
+    used: z.number().describe('in this period, before the call'),
+    asked: z.number().nullable().describe('how much the call is; null: that cannot be told'),
+    left: z.number(),
+    resets_at: z.iso.datetime().describe('when the next period begins'),
+  })
+  .meta({ id: 'Limit' });
+
 export const ActionDenied = z
   .object({
     error: z.enum(['Permission denied', 'agent_halted']),
@@ -64,6 +77,7 @@ export const ActionDenied = z
         'what the grant does not allow: addresses, domains, owner/repo, full names of refs, push options (`-o name`)',
       ),
     constraint: z.object({ kind: z.literal('repos'), reason: z.string(), violating: z.array(z.string()) }).optional(),
+    limit: LimitTold.optional().describe('of the rule that denies, where the call is beyond it'),
     report_hint: ReportHint,
     _meta: EnvelopeMeta.optional(),
   })
@@ -100,6 +114,7 @@ export const PendingApproval = z
     message: z.string(),
     approval_url: z.url().describe('the page on which an owner decides'),
     sentence: z.string().describe('what the call does, as whoever decides is told'),
+    limit: LimitTold.optional().describe('of the rule that holds it, where the call is beyond it'),
     expires_at: moment,
     _meta: EnvelopeMeta,
   })

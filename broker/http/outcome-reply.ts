@@ -2,6 +2,7 @@
 import { answerNotes, assertNever, BLOCKED_DETAIL, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
+import type { ToldLimit } from '../policy/limit.ts';
 import { plainSentence } from '../sentences/part.ts';
 import { envelope, errorReply, meta, reportHint } from './envelope.ts';
 import { type ErrorCode, Refusal } from './errors.ts';
@@ -43,6 +44,7 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
         message: `Held until a person decides: ${outcome.call.decided?.verdict.detail}. An owner decides at ${approveUrl(services.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
         sentence: plainSentence(outcome.sentence),
         expires_at: new Date(outcome.expiresAt).toISOString(),
+        ...limitOfHold(outcome),
         _meta: meta(services, organisationId, CAPABILITY, { audit_id, ...answerNotes(outcome) }, [
           { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },
           receiptLink(audit_id),
@@ -100,6 +102,12 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
   }
 }
 
+/** Of the rule that holds it, where it has one. */
+function limitOfHold({ call }: OutcomeOf<'held'>): { limit?: ToldLimit } {
+  const verdict = call.decided?.verdict;
+  return verdict?.kind === 'hold' && verdict.limit ? { limit: verdict.limit } : {};
+}
+
 const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoint: `/v1/audit/${auditId}/receipt` });
 
 const ME = { capability: 'agents.me', endpoint: '/v1/agents/me' };
@@ -113,7 +121,7 @@ const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']) =>
 function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
   const { auditId, organisationId } = call;
   const halted = verdict.halt !== undefined;
-  const { halt, violating, reason } = verdict;
+  const { halt, violating, reason, limit } = verdict;
   const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
   const error = halted ? 'agent_halted' : 'Permission denied';
   const next = [...(halted ? [ME] : mayBeRequested(verdict) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
@@ -128,6 +136,7 @@ function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<
       // Its other platforms can be used: it has to be clear which one is meant.
       ...(!halt && reason === 'circuit_breaker_open' && { platform: call.asked.platform ?? '' }),
       ...(violating && { violating }),
+      ...(limit && { limit }),
       ...(reason === 'repo_not_allowed' && { constraint: { kind: 'repos', reason, violating: violating ?? [] } }),
       report_hint: reportHint(
         { code: reason, severity: 'warning', endpoint: '/v1/actions' },

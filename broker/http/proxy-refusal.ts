@@ -143,7 +143,7 @@ function fromReply({ status, body, headers }: Reply, auditId: string): RawRefusa
   const instructions = (halt as { instructions?: string } | undefined)?.instructions;
   const code = error === 'Permission denied' ? String(reason) : String(error);
   const told = Object.fromEntries(
-    Object.entries(others).filter(([name]) => /_url$|^(?:violating|constraint)$/.test(name)),
+    Object.entries(others).filter(([name]) => /_url$|^(?:violating|constraint|limit)$/.test(name)),
   );
   return {
     status,

@@ -1,5 +1,6 @@
 /** A concrete call, as a decision is asked about it. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
+import type { Charge } from './limit.ts';
 
 /** What an agent may do for the first time (deeds.ts). */
 export const DEED_KINDS = ['operation', 'recipient', 'repository'] as const;
@@ -70,6 +71,8 @@ export type CallAsk = {
    * against the agent.
    */
   firstTimes?: FirstTimes;
+  /** What it takes of which limits of rules; absent: nobody looked, so that such rules depend on it. */
+  charges?: readonly Charge[];
   /**
    * A call of the past, of which not all is known: neither query nor headers nor body of a `row`, and also of a sealed `request` not
    * what its agent had done before. Rules whose condition reads that depend on the call.

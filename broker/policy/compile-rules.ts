@@ -1,6 +1,7 @@
 /** Policies and guardrails are compiled once per version (rules.ts matches them), and checked before they are stored. */
-import { compileCondition } from './condition.ts';
+import { compileAmount, compileCondition } from './condition.ts';
 import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
+import type { Limit, LimitSource } from './limit.ts';
 import { compilePattern } from './pattern.ts';
 import { present } from './present.ts';
 import { coverageOf } from './rule-coverage.ts';
@@ -34,7 +35,13 @@ export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['so
 
 function ruleSet(sources: readonly RuleSource[], kind: MatchedRule['source']) {
   const rules = compileRules(sources, kind);
-  return { rules, readsFirstTimes: rules.some(({ when }) => when?.readsFirstTimes === true) };
+  return {
+    rules,
+    readsFirstTimes: rules.some(
+      ({ when, limit }) => when?.readsFirstTimes === true || limit?.of?.readsFirstTimes === true,
+    ),
+    hasLimits: rules.some(({ limit }) => limit !== undefined),
+  };
 }
 
 function compileRules(sources: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
@@ -68,10 +75,12 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
     const endpoints = patterns('endpoints', 'path');
     const condition = source.when === undefined ? undefined : compileCondition(source.when);
     if (condition?.ok === false) note(condition.error, 'when');
+    const limit = source.limit && compileLimit(source, source.limit, note);
     return {
       name: source.name ?? `rule ${i + 1}`,
       place: i,
-      lasting: kind === 'policy' || source.remember === true,
+      // Beyond a limit nothing passes that a person was not asked for.
+      lasting: source.limit === undefined && (kind === 'policy' || source.remember === true),
       ...(source.decide_in && { decideIn: source.decide_in }),
       ...(source.name === undefined && { says: ruleInWords(source) }),
       effect: source.effect,
@@ -80,17 +89,30 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       ...(source.methods && { methods: source.methods }),
       ...(endpoints && { endpoints }),
       ...(condition?.ok && { when: condition.condition }),
+      ...(limit && { limit }),
       coverage: coverageOf({ effect: source.effect, methods: source.methods, endpoints }),
     };
   });
   return { rules, problems };
 }
 
-function checkGuardrail(
-  sources: readonly RuleSource[],
-  i: number,
-  note: (message: string, ...path: (string | number)[]) => void,
-): void {
+type Note = (message: string, ...path: (string | number)[]) => void;
+
+function compileLimit(
+  { effect, name, remember }: RuleSource,
+  { most, per, of, together }: LimitSource,
+  note: Note,
+): Limit {
+  if (effect === 'allow')
+    note('a rule that allows has none: let one that denies, or asks a person, apply beyond it', 'limit');
+  if (name === undefined) note('a rule with a limit has a name, by which it is counted', 'name');
+  if (remember === true) note('a standing approval would let pass what is beyond the limit; leave it out', 'remember');
+  const amount = of === undefined ? undefined : compileAmount(of);
+  if (amount?.ok === false) note(amount.error, 'limit', 'of');
+  return { most, per, together: together === true, ...(amount?.ok && { of: amount.condition }) };
+}
+
+function checkGuardrail(sources: readonly RuleSource[], i: number, note: Note): void {
   const { effect, name } = present(sources[i], 'rule');
   if (effect === 'allow') note('a guardrail never allows; write `deny`, `require_approval` or `suspend`', 'effect');
   if (!name) note('a guardrail has a name', 'name');

@@ -2,7 +2,8 @@
 import type { CelValue } from '@bufbuild/cel';
 import type { Meter } from './condition-values.ts';
 
-export type Condition = {
+/** An expression that was compiled, whose result is a `Value`. */
+export type Expression<Value> = {
   source: string;
   /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns of them. */
   readsWithoutHas: string[];
@@ -11,10 +12,14 @@ export type Condition = {
   /** Whether it may read what no audit row holds of a call: query, headers, body and others. */
   readsUnrecorded: boolean;
   /** `loosely`: the result as a lenient server reads the parameters, where it may be another one. */
-  evaluate(input: ConditionInput): Evaluated & { loosely?: Evaluated };
+  evaluate(input: ConditionInput): Evaluated<Value> & { loosely?: Evaluated<Value> };
 };
 
-export type Evaluated = { ok: true; value: boolean } | { ok: false; error: string };
+export type Condition = Expression<boolean>;
+/** How much a call is, from 0 on. */
+export type Amount = Expression<number>;
+
+export type Evaluated<Value = boolean> = { ok: true; value: Value } | { ok: false; error: string };
 
 /** The variables of every condition that is evaluated on one call; values are converted when they are first read. */
 export type ConditionInput = { readonly variables: Record<string, CelValue>; readonly meter: Meter };

@@ -1,13 +1,13 @@
 /** The checks of a real call: its endpoint, its recipients, the repositories that it reaches, the refs that it writes. */
 
 import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
+import { type Check, deny, type Finding, type Matter, PASS } from './finding.ts';
 import { classify } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
 import { refuseRecipients } from './recipients.ts';
 import { refusePushOptions, refuseRefs } from './refs.ts';
 import { refuseRepositories } from './repos.ts';
-import { type Check, deny, type Finding, type Matter, PASS } from './standing-checks.ts';
 
 /** In the order of CONCRETE_CHECKS. Only asked with a call, and after the standing checks have found a grant. */
 export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] = [

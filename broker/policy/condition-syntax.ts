@@ -40,10 +40,15 @@ type Walk = {
  * @returns the members that it reads without a `has()` for them, such as `request.body.amount`.
  * @throws Error with a sentence for the author.
  */
-export function checkSyntax(expr: Expr, functions: Iterable<CelFunc>, literals: Literals): string[] {
+export function checkSyntax(
+  expr: Expr,
+  functions: Iterable<CelFunc>,
+  literals: Literals,
+  { mustBeBool = true }: { mustBeBool?: boolean } = {},
+): string[] {
   const walk: Walk = { functions: [...functions], literals, nodes: 0, tested: new Set(), read: new Set() };
   visit(expr, walk, []);
-  mustBeBool(expr, walk, 'the condition');
+  if (mustBeBool) expectBool(expr, walk, 'the condition');
   return [...walk.read].filter((path) => !walk.tested.has(path)).sort();
 }
 
@@ -120,8 +125,8 @@ function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
     noteTest(present(call.args[1], 'argument'), literal, walk, loops);
   for (const arg of args) visit(arg, walk, loops);
   if (['_&&_', '_||_', '!_'].includes(call.function))
-    for (const arg of args) mustBeBool(arg, walk, `each side of ${call.function}`);
-  if (call.function === '_?_:_') mustBeBool(present(args[0], 'argument'), walk, 'what stands before `?`');
+    for (const arg of args) expectBool(arg, walk, `each side of ${call.function}`);
+  if (call.function === '_?_:_') expectBool(present(args[0], 'argument'), walk, 'what stands before `?`');
   if (call.function === '_[_]') checkHeaderName(call, loops);
   if (OPERATORS.has(call.function)) return;
   if (overloads(call, walk).length === 0)
@@ -180,7 +185,7 @@ function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
   }
 }
 
-function mustBeBool(expr: Expr, walk: Walk, what: string): void {
+function expectBool(expr: Expr, walk: Walk, what: string): void {
   if (kindOf(expr, walk) === 'other') throw new Error(`${what} must be true or false, and is neither`);
 }
 

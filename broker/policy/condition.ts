@@ -5,7 +5,7 @@
 import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DEED_KINDS } from './call-ask.ts';
-import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
+import type { ConditionInput, Evaluated, Expression } from './compiled-condition.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
 import { type BodyMembers, bodyMap, queryMaps } from './condition-parameters.ts';
 import { checkSyntax } from './condition-syntax.ts';
@@ -28,7 +28,31 @@ const UNRECORDED = /\brequest\b(?!\.(?:method|endpoint)\b)|\b(?:caller|first_tim
  * @returns the condition, or a sentence for its author: syntax, unknown names and functions, a result that is not true or
  *   false, regular expressions and time zones that do not compile, loops nested too deep.
  */
-export function compileCondition(source: string): { ok: true; condition: Condition } | { ok: false; error: string } {
+export function compileCondition(source: string): Compiled<boolean> {
+  return compile(source, {
+    mustBeBool: true,
+    take: (value) => (typeof value === 'boolean' ? value : undefined),
+    wrong: 'the result is neither true nor false',
+  });
+}
+
+/** The same of an amount: a number from 0 on. */
+export function compileAmount(source: string): Compiled<number> {
+  return compile(source, { mustBeBool: false, take: amountOf, wrong: 'the amount is not a number from 0 on' });
+}
+
+function amountOf(value: unknown): number | undefined {
+  const number = typeof value === 'bigint' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) && number >= 0 ? number : undefined;
+}
+
+type Compiled<Value> = { ok: true; condition: Expression<Value> } | { ok: false; error: string };
+
+/** `take`: the value of a result, or undefined for another one, of which `wrong` is said. */
+function compile<Value>(
+  source: string,
+  { mustBeBool, take, wrong }: { mustBeBool: boolean; take: (value: unknown) => Value | undefined; wrong: string },
+): Compiled<Value> {
   if (source.length > MAX_SOURCE_LENGTH)
     return { ok: false, error: `a condition has at most ${MAX_SOURCE_LENGTH} characters` };
   const literals: Literals = { regexes: new Map(), zones: new Map() };
@@ -36,24 +60,22 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
   try {
     const env = celEnv({ funcs: conditionFunctions(literals, () => running.meter) });
     const { expr } = parse(source);
-    const readsWithoutHas = checkSyntax(expr, env.funcs, literals);
+    const readsWithoutHas = checkSyntax(expr, env.funcs, literals, { mustBeBool });
     const run = plan(env, expr);
-    const evaluateOnce = (input: ConditionInput, loose: boolean): Evaluated => {
+    const evaluateOnce = (input: ConditionInput, loose: boolean): Evaluated<Value> => {
       const { meter } = input;
       running.meter = meter;
       const budget = Math.min(EVALUATION_STEPS, meter.leftOfCall);
       meter.left = budget;
       meter.loose = loose;
-      const value = withoutStackTraces(() => run(input.variables));
+      const result = withoutStackTraces(() => run(input.variables));
       // What was asked for beyond it was not done.
       meter.leftOfCall -= budget - Math.max(meter.left, 0);
-      if (typeof value === 'boolean') return { ok: true, value };
-      return {
-        ok: false,
-        error: isCelError(value) ? describe(value.message, source) : 'the result is neither true nor false',
-      };
+      if (isCelError(result)) return { ok: false, error: describe(result.message, source) };
+      const value = take(result);
+      return value === undefined ? { ok: false, error: wrong } : { ok: true, value };
     };
-    const evaluate: Condition['evaluate'] = (input) => {
+    const evaluate: Expression<Value>['evaluate'] = (input) => {
       input.meter.isAmbiguous = false;
       const exactly = evaluateOnce(input, false);
       return input.meter.isAmbiguous ? { ...exactly, loosely: evaluateOnce(input, true) } : exactly;

@@ -15,10 +15,11 @@ import {
   STANDING_CHECKS,
   type Verdict,
 } from './facts.ts';
+import type { Finding, Matter } from './finding.ts';
 import { present } from './present.ts';
 import { questionOf } from './rules.ts';
 import { basisOf, standsIn } from './standing-approval.ts';
-import { agentChecks, type Finding, type Matter, standingChecks } from './standing-checks.ts';
+import { agentChecks, standingChecks } from './standing-checks.ts';
 import type { Hold } from './standing-terms.ts';
 
 const CHECKS = [...standingChecks, ...concreteChecks];
@@ -58,7 +59,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       matched = matched.length === 0 ? finding.matched : [...matched, ...finding.matched];
     if (finding.conditional === true) conditional = true;
     if (finding.kind === 'deny') {
-      const { kind, reason, detail, halt, retryAfterSeconds, violating, suspend } = finding;
+      const { kind, reason, detail, halt, retryAfterSeconds, violating, suspend, limit } = finding;
       return {
         kind,
         reason,
@@ -67,6 +68,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
         ...(violating && { violating }),
         ...(suspend && { suspend }),
+        ...(limit && { limit }),
         ...(finding.unread && { unread: true }),
       };
     }
@@ -92,6 +94,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       ...(held.unread && { unread: true }),
       ...(basis && { basis }),
       decideIn: channelsToDecideIn(facts, holds, matched),
+      ...(held.limit && { limit: held.limit }),
     };
   }
   return {

@@ -14,6 +14,7 @@ import {
   readMembers,
   UnreadBody,
 } from './call-ask.ts';
+import type { ToldLimit } from './limit.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import {
   EFFECTS,
@@ -231,8 +232,8 @@ type Looked = {
 export type Verdict =
   /** `standing`: the approval that stands in for what holds it. */
   | (Looked & { kind: 'allow'; reason: 'approved'; standing?: StandingApproval })
-  /** `basis`: from which a standing approval can be made. `decideIn`: channels in which a button may decide. */
-  | (Looked & { kind: 'hold'; reason: HoldReason; basis?: Basis; decideIn: readonly string[] })
+  /** `basis`: from which a standing approval can be made. `decideIn`: channels in which a button may decide. `limit`: of the rule that holds it first. */
+  | (Looked & { kind: 'hold'; reason: HoldReason; basis?: Basis; decideIn: readonly string[]; limit?: ToldLimit })
   | (Looked & {
       kind: 'deny';
       reason: DenyReason;
@@ -242,6 +243,8 @@ export type Verdict =
       retryAfterSeconds?: number;
       /** Recipients or repositories that the grant does not allow. */
       violating?: readonly string[];
+      /** Of the rule that denies, where it has one. */
+      limit?: ToldLimit;
       /** A guardrail with `effect: suspend` matched: the caller of `decide` suspends the agent. */
       suspend?: { guardrail: string };
     });

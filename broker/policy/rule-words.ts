@@ -1,5 +1,6 @@
 /** What a rule says, in words, for rules that have no name. */
 import type { RuleSource } from './facts.ts';
+import { limitSaid } from './limit.ts';
 
 const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string }>> = {
   allow: { one: 'passes', many: 'pass' },
@@ -12,7 +13,7 @@ const MOST_NAMED = 4;
 const MOST_OF_CONDITION = 100;
 
 /** `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
-export function ruleInWords({ effect, methods, endpoints, scopes, platforms, when }: RuleSource): string {
+export function ruleInWords({ effect, methods, endpoints, scopes, platforms, when, limit }: RuleSource): string {
   const verb = EFFECTS[effect];
   const what = [methods?.join(', '), endpoints === undefined ? undefined : named(endpoints)].filter(Boolean).join(' ');
   const where = [
@@ -21,7 +22,8 @@ export function ruleInWords({ effect, methods, endpoints, scopes, platforms, whe
   ];
   const isOne = what === '' || (methods?.length ?? 1) + (endpoints?.length ?? 1) === 2;
   const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
-  return [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many, ...condition].join(' ');
+  const beyond = limit === undefined ? [] : [`beyond ${cut(limitSaid(limit))}`];
+  return [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many, ...beyond, ...condition].join(' ');
 }
 
 const cut = (text: string): string => (text.length > MOST_OF_CONDITION ? `${text.slice(0, MOST_OF_CONDITION)}…` : text);

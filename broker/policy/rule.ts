@@ -1,6 +1,7 @@
 /** Rules of policies and guardrails: as they are written, and as they are compiled (compile-rules.ts). */
 import type { Method } from './call-ask.ts';
 import type { Condition } from './compiled-condition.ts';
+import type { Limit, LimitSource } from './limit.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 
@@ -18,6 +19,8 @@ export type RuleSource = {
   methods?: readonly Method[];
   endpoints?: readonly string[];
   when?: string;
+  /** It applies to calls that would bring a period over this. Rules that allow have none. */
+  limit?: LimitSource;
   /** Of a guardrail that requires an approval: a standing approval may stand in for it. */
   remember?: boolean;
   /** Of a rule that requires an approval: names of channels in which a button may decide. */
@@ -41,12 +44,13 @@ export type Rule = {
   methods?: readonly Method[];
   endpoints?: readonly Pattern[];
   when?: Condition;
+  limit?: Limit;
   /** How many of a scope's operations `methods` and `endpoints` cover; for questions without a concrete call. */
   coverage(platform: PlatformRules, scope: string): Relation;
 };
 
 /** `readsFirstTimes`: a condition asks whether the agent does something for the first time. */
-type RuleSet = { version: number; rules: readonly Rule[]; readsFirstTimes?: boolean };
+type RuleSet = { version: number; rules: readonly Rule[]; readsFirstTimes?: boolean; hasLimits?: boolean };
 export type Policy = RuleSet & { id: string; name: string };
 export type Guardrails = RuleSet;
 

@@ -6,6 +6,7 @@
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
 import { type Ask, type CallAsk, type Facts, type Instant, type MatchedRule, type Rule, UnreadBody } from './facts.ts';
+import { isOver } from './limit.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
@@ -95,8 +96,7 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
   };
   const depending: Rule[] = [];
   for (const rule of rules) {
-    if (!namesAsk(rule, question.ask)) continue;
-    const match = question.ask.call === undefined ? matchStanding(rule, question) : matchCall(rule, question);
+    const match = question.ask.call === undefined ? matchStanding(rule, question) : matchCall(rule, source, question);
     if (match === 'no') continue;
     if (match === 'depends') depending.push(rule);
     else if (match === 'yes') take(finding, rule, source);
@@ -158,11 +158,29 @@ function anyMatches(patterns: readonly Pattern[] | undefined, text: string): boo
 
 function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 'depends' {
   const coverage: Relation = platform === undefined ? 'some' : rule.coverage(platform, ask.scope);
-  if (coverage === 'none') return 'no';
-  return coverage === 'some' || rule.when !== undefined ? 'depends' : 'yes';
+  if (coverage === 'none' || !namesAsk(rule, ask)) return 'no';
+  return coverage === 'some' || rule.when !== undefined || rule.limit !== undefined ? 'depends' : 'yes';
 }
 
-function matchCall(rule: Rule, question: Question): 'yes' | 'no' | 'depends' | { error: string } {
+type Match = 'yes' | 'no' | 'depends' | { error: string };
+
+function matchCall(rule: Rule, source: MatchedRule['source'], question: Question): Match {
+  const selected = selects(rule, question);
+  return selected === 'yes' && rule.limit !== undefined ? beyondLimit(rule, source, question) : selected;
+}
+
+/** Whether the call would bring the period over the limit of a rule that counts it. */
+function beyondLimit({ name }: Rule, source: MatchedRule['source'], { ask: { call } }: Question): Match {
+  if (call?.charges === undefined || call.recorded !== undefined) return 'depends';
+  const charge = call.charges.find((one) => one.source === source && one.rule === name);
+  if (charge === undefined) return 'no';
+  if (charge.error !== undefined) return { error: charge.error };
+  return isOver(charge) ? 'yes' : 'no';
+}
+
+/** Whether a rule is about a concrete call, whatever was used of its limit. */
+export function selects(rule: Rule, question: Question): Match {
+  if (!namesAsk(rule, question.ask)) return 'no';
   const call = present(question.ask.call, 'call');
   if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
     // What a server says of its own tool never loosens anything.

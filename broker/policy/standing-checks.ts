@@ -2,49 +2,10 @@
 
 import { connectionChoices } from './attenuation.ts';
 import { refuses, refusesUntil } from './breaker.ts';
-import type {
-  BreakerFacts,
-  CheckName,
-  DenyReason,
-  Facts,
-  Grant,
-  HoldReason,
-  Instant,
-  MatchedRule,
-  ParentFacts,
-  STANDING_CHECKS,
-  Verdict,
-} from './facts.ts';
+import type { BreakerFacts, CheckName, Grant, Instant, ParentFacts, STANDING_CHECKS } from './facts.ts';
+import { type Check, deny, type Finding, type Matter, PASS } from './finding.ts';
 import { haltOf } from './halt.ts';
-import { present } from './present.ts';
-import { matchRules, type Question, type RuleFinding } from './rules.ts';
-import type { Hold } from './standing-terms.ts';
-import { unknownScope } from './unknown-scope.ts';
-
-/** What the checks look at. */
-export type Matter = {
-  facts: Facts;
-  now: Instant;
-  question: Question;
-  /** See `effectiveGrant`. */
-  grant: Grant | undefined;
-};
-
-type Deny = Extract<Verdict, { kind: 'deny' }>;
-
-/** What one check found. */
-export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean; unread?: true } & (
-  | { kind: 'pass' }
-  | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[] }
-  | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
-      Deny,
-      'halt' | 'retryAfterSeconds' | 'violating' | 'suspend'
-    >)
-);
-
-export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
-
-export const PASS: Finding = Object.freeze({ kind: 'pass' });
+import { checkGuardrails, checkPolicy, scopeProblem } from './rule-checks.ts';
 
 /** In the order of STANDING_CHECKS. */
 export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] = [
@@ -57,15 +18,6 @@ export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] 
   ['policy', checkPolicy],
   ['scope', checkScope],
 ];
-
-/** A refusal. */
-export function deny(
-  reason: DenyReason,
-  detail: string,
-  more: Pick<Deny, 'halt' | 'retryAfterSeconds' | 'violating' | 'suspend' | 'unread'> = {},
-): Finding {
-  return { kind: 'deny', reason, detail, ...more };
-}
 
 const BREAKER_OPEN = 'a circuit breaker of the agent is open';
 
@@ -117,11 +69,6 @@ const BY_GRANT: Finding = Object.freeze({
   detail: 'every call with this grant needs an approval',
   holds: Object.freeze([{ source: 'grant' as const }]),
 });
-
-const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold[] =>
-  holding.map(({ place: rule, name, lasting }) => ({ source, rule, name, lasting }));
-
-const unreadOf = ({ unread }: RuleFinding): { unread?: true } => (unread ? { unread } : {});
 
 const MOST_NAMED = 20;
 
@@ -179,72 +126,7 @@ function checkParent(parent: ParentFacts | undefined, now: Instant, breakers = p
   return deny('agent_revoked', 'the parent agent is not active any more');
 }
 
-function checkGuardrails({ facts: { guardrails }, question }: Matter): Finding {
-  const found = matchRules(guardrails.rules, 'guardrail', question);
-  const { matched, conditional, rule } = found;
-  const unread = unreadOf(found);
-  switch (found.effect) {
-    case 'deny':
-      return { ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call'), unread), matched };
-    case 'suspend':
-      return {
-        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call and suspends the agent'), {
-          suspend: { guardrail: present(rule, 'rule').name },
-          ...unread,
-        }),
-        matched,
-      };
-    case 'require_approval': {
-      const detail = sentence(found, 'guardrail', 'requires an approval');
-      const holds = holdsOf('guardrail', found);
-      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds, ...unread };
-    }
-    default:
-      return conditional ? { kind: 'pass', matched, conditional } : PASS;
-  }
-}
-
-function checkPolicy(matter: Matter): Finding {
-  const { policy } = matter.facts;
-  if (policy === undefined)
-    return deny('no_policy_assigned', 'the agent has no policy, and nothing is allowed without one');
-  const found = matchRules(policy.rules, 'policy', matter.question);
-  const { matched, conditional } = found;
-  const who = `policy "${policy.name}",`;
-  switch (found.effect) {
-    case 'allow':
-      return { kind: 'pass', matched, conditional };
-    case 'require_approval':
-      return {
-        kind: 'hold',
-        reason: 'approval_required_by_policy',
-        detail: sentence(found, who, 'requires an approval'),
-        matched,
-        conditional,
-        holds: holdsOf('policy', found),
-        ...unreadOf(found),
-      };
-    case undefined: {
-      const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
-      const detail = `no rule of policy "${policy.name}" allows this call${failures}${scopeProblem(matter)}`;
-      return deny('denied_by_policy', detail, unreadOf(found));
-    }
-    default:
-      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call'), unreadOf(found)), matched };
-  }
-}
-
 function checkScope(matter: Matter): Finding {
   if (matter.grant?.scopes.includes(matter.question.ask.scope)) return PASS;
   return deny('scope_not_granted', `the grant does not include this scope${scopeProblem(matter)}`);
-}
-
-const scopeProblem = ({ facts: { platform }, question: { ask } }: Matter): string =>
-  platform === undefined ? '' : unknownScope(ask.platformId, ask.scope, platform.rules);
-
-function sentence({ rule, matched }: RuleFinding, who: string, does: string): string {
-  const { name, effect, says } = present(rule, 'rule');
-  const error = matched.find((one) => one.name === name && one.effect === effect)?.error;
-  const why = error === undefined ? '' : ', because its condition failed';
-  return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}${error === undefined ? '' : `: ${error}`}`;
 }

@@ -9,6 +9,7 @@ import { purgeEndedSessions } from '../store/ended-sessions.ts';
 import { purgeHeldJoins } from '../store/held-joins.ts';
 import { purgeIdempotencyKeys } from '../store/idempotency.ts';
 import { purgeInvites } from '../store/invites.ts';
+import { purgeLimitCounts } from '../store/limit-counts.ts';
 import { expireUnusableAuthorisations, purgeMcpAuthorisations } from '../store/mcp-authorisations.ts';
 import { purgeMcpRepeats } from '../store/mcp-repeats.ts';
 import { purgeDeliveries } from '../store/notice-outbox.ts';
@@ -72,6 +73,8 @@ export function startHousekeeping(
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
     // By a clock that is compared with PostgreSQL's now and then.
     'forgetting counts of rate limits': (now) => purgeRateCounts(db, now - 10 * 60_000),
+    // No period is longer than a month.
+    'forgetting what was used of limits': (now) => purgeLimitCounts(db, now - 62 * DAY_MS),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     'forgetting what OAuth needs no more': (now) => purgeOAuthRecords(db, now),
     'letting run out what no MCP client can use': (now) =>

@@ -83,6 +83,7 @@ import type {
   AccessRequestTable,
   GrantTable,
   GuardrailsVersionTable,
+  LimitCountTable,
   PolicyTable,
   PolicyVersionTable,
 } from './tables/rules.ts';
@@ -138,6 +139,7 @@ export type Schema = {
   held_joins: HeldJoinTable;
   agent_deeds: AgentDeedTable;
   static_keys: StaticKeyTable;
+  limit_counts: LimitCountTable;
   workloads: WorkloadTable;
   standing_approvals: StandingApprovalTable;
   tools: McpToolTable;

@@ -1,6 +1,7 @@
 /** JSON columns, read by their schema: a row that was altered outside of the broker is an error, never another meaning. */
 import { z } from 'zod';
 import { EFFECTS, type JsonObject, METHODS, type RuleSource } from '../policy/facts.ts';
+import { PERIODS } from '../policy/limit.ts';
 
 /**
  * The value of a JSON column. `what`: what it is, for the error.
@@ -48,6 +49,14 @@ const StoredRules = z.array(
     methods: z.array(z.enum(METHODS)).exactOptional(),
     endpoints: Texts.exactOptional(),
     when: z.string().exactOptional(),
+    limit: z
+      .strictObject({
+        most: z.number(),
+        per: z.enum(PERIODS),
+        of: z.string().exactOptional(),
+        together: z.literal(true).exactOptional(),
+      })
+      .exactOptional(),
     remember: z.boolean().exactOptional(),
     decide_in: Texts.exactOptional(),
   }),

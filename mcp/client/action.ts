@@ -51,6 +51,17 @@ export type Halt = {
   instructions: string;
 };
 
+/** A limit of a rule. `asked`: by the call; null: that cannot be told. `left`: before it. */
+export type Limit = {
+  rule: string;
+  most: number;
+  per: 'hour' | 'day' | 'week' | 'month';
+  used: number;
+  asked: number | null;
+  left: number;
+  resets_at: string;
+};
+
 /** Something has to be set up before the call can be made. */
 export type NotReadyCode =
   | 'agent_inactive'
@@ -100,6 +111,8 @@ export type CallOutcome =
       detail: string;
       /** Recipients or repositories that the grant does not allow. */
       violating: readonly string[];
+      /** Of the rule that denies, where the call is beyond it. */
+      limit: Limit | undefined;
       /** Whether an access request may help. */
       requestable: boolean;
       retryAfterSeconds: number | undefined;

@@ -1,5 +1,5 @@
 /** Maps responses of POST /v1/actions to outcomes. */
-import type { CallOutcome, DenyReason, Halt, NotReadyCode } from './action.ts';
+import type { CallOutcome, DenyReason, Halt, Limit, NotReadyCode } from './action.ts';
 import { errorOf } from './broker-error.ts';
 import type { BrokerReply } from './send.ts';
 
@@ -98,6 +98,7 @@ function readRefusal(
     reason,
     detail,
     violating: Array.isArray(body.violating) ? body.violating.map(String) : [],
+    limit: typeof body.limit === 'object' && body.limit !== null ? (body.limit as Limit) : undefined,
     requestable: (meta.next_actions ?? []).some(({ capability }) => capability === 'access_requests.create'),
     retryAfterSeconds: retryAfter === null ? undefined : Number(retryAfter),
     auditId,

@@ -8,9 +8,14 @@ export type About = { platform: string; scope?: string | undefined };
 const TELL = 'Tell the person you work for';
 
 /** After a refusal by the rules. */
-export function afterDenial({ reason, requestable, violating, retryAfterSeconds }: Denied, about: About): string {
+export function afterDenial(
+  { reason, requestable, violating, limit, retryAfterSeconds }: Denied,
+  about: About,
+): string {
   const ask = `Call request_access with platform "${about.platform}"${about.scope ? `, scope "${about.scope}"` : ''} and your reason, unless another scope that you hold fits (list_permissions).`;
   if (requestable) return ask;
+  if (limit)
+    return `Do not send it again before ${limit.resets_at}, when the next ${limit.per} begins, and do not split it or try another way. ${TELL} that the limit is reached.`;
   const words: Partial<Record<DenyReason, string>> = {
     endpoint_scope_mismatch:
       'Call again with a scope that covers this method and endpoint: the answer names it, when there is one. If you do not hold it, call request_access.',

@@ -46,6 +46,10 @@ export const Structured = z.object({
   detail: z.string().optional().describe('Why not, in words.'),
   correlation_id: z.string().optional().describe('By which the log of the broker has the error. Tell the person.'),
   violating: z.array(z.string()).optional().describe('Recipients or repositories that the grant does not reach.'),
+  limit: z
+    .looseObject({ used: z.number(), most: z.number(), left: z.number(), per: z.string(), resets_at: z.string() })
+    .optional()
+    .describe('The limit that the call is beyond, what is left of it, and when the next period begins.'),
   retry_after_seconds: z.number().optional(),
   next: z.string().optional().describe('What to do now.'),
   permissions: z.record(z.string(), z.unknown()).optional(),

@@ -35,6 +35,7 @@ export function outcomeAnswer(
         code: outcome.reason,
         detail: `Refused (${outcome.reason}): ${outcome.detail}`,
         ...(outcome.violating.length > 0 && { violating: [...outcome.violating] }),
+        ...(outcome.limit && { limit: outcome.limit }),
         retry_after_seconds: outcome.retryAfterSeconds,
         audit_id: outcome.auditId,
         next: next(afterDenial(outcome, about)),

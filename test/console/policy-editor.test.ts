@@ -4,6 +4,7 @@ import { expectAccessible } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { mouse } from '../world/hands.ts';
 import { READ, WRITE } from '../world/requests.ts';
 
 const HOSTILE = 'has(request.body.note) && request.body.note == "<img src=x onerror=alert(1)>\u202e"';
@@ -146,6 +147,40 @@ describe.skipIf(withoutChromium)(
       ]);
       await go('/console/policies');
       await page.until(`document.querySelector('#guardrails').innerText.includes('DELETE waits')`);
+    });
+
+    test('a limit is written, shown in words, and a rule that allows has none', async () => {
+      await organisation.ask('POST', '/owner/policies', { name: 'limited', rules: [{ effect: 'allow' }] });
+      await go('/console/policies/limited?edit');
+      await page.click('#add-rule');
+      const card = '[data-rule="1"]';
+      await page.click(`${card} [data-field="effect"] input[value="deny"]`);
+      await page.click(`${card} [data-field="limit"] input[type="checkbox"]`);
+      const { fill, choose } = mouse(page);
+      await fill(`${card} [data-field="limit"] input[type="number"]`, '2.5');
+      await choose(`${card} [data-field="limit"] select`, 'hour');
+      await fill(`${card} [data-field="limit"] input[maxlength="2048"]`, 'request.bdy.amount');
+      await page.click('#save');
+      await page.click('#save-now');
+      await page.until(`document.querySelector('${card} [data-field="limit"] .wrong')?.innerText.includes('bdy')`);
+      await fill(`${card} [data-field="limit"] input[maxlength="2048"]`, 'request.body.amount');
+      await page.click(`${card} [data-field="name"] input`);
+      await page.type('money');
+      await page.click('#save');
+      await page.click('#save-now');
+      await says(page, 'version 2 is in force');
+      const stored = (await organisation.ask('GET', '/owner/policies/limited')).body.rules;
+      const limit = { most: 2.5, per: 'hour', of: 'request.body.amount' };
+      expect(stored).toEqual([{ effect: 'allow' }, { name: 'money', effect: 'deny', limit }]);
+      await go('/console/policies/limited');
+      await page.until(
+        `document.querySelector('#rules').innerText.includes('is denied beyond 2.5 an hour of request.body.amount')`,
+      );
+      await go('/console/policies/limited?edit');
+      await page.click(`${card} .rule-opener`);
+      await page.click(`${card} [data-field="effect"] input[value="allow"]`);
+      await page.until(`document.querySelector('${card} [data-field="limit"]') === null`);
+      await page.click('#leave-editor');
     });
 
     test('500 rules are found, changed and saved', async () => {

@@ -92,6 +92,7 @@ const MIGRATIONS = [
   '0059-workloads',
   '0060-workloads-in-files',
   '0061-roles-by-groups',
+  '0062-limit-counts',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

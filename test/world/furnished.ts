@@ -12,6 +12,7 @@ import { putDeeds } from '../../broker/store/agent-deeds.ts';
 import { putGovernanceApply } from '../../broker/store/governance-applies.ts';
 import { putHeldJoin } from '../../broker/store/held-joins.ts';
 import { takeLease } from '../../broker/store/leases.ts';
+import { addToLimit } from '../../broker/store/limit-counts.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putDeliveries } from '../../broker/store/notice-outbox.ts';
@@ -99,6 +100,8 @@ export async function furnish(
   await putReceiptLog(world, organisation, name);
   await putAuditSink(world, organisation, name);
   for (const owner of owners) await putPushDevice(organisation, owner, name);
+  const place = { organisation_id: organisation.id, rule: `guardrail ${name}`, agent_id: agent.id, period_start: 0 };
+  await addToLimit(broker.store.db, place, 1, undefined);
   await putGovernanceApply(broker.store.db, {
     organisation_id: organisation.id,
     id: crypto.randomUUID(),

@@ -2,7 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { ofConnection } from '../../policy/asked-platform.ts';
+import { DENY_REASONS } from '../../policy/facts.ts';
 import { readRawTarget } from '../../proxy/raw-target.ts';
+import { ActionDenied } from '../governed-answers.ts';
 import { Problem } from '../problem.ts';
 import { serveProxy } from '../proxy-door.ts';
 import { toldInShape } from '../proxy-shape.ts';
@@ -12,6 +14,17 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 const DESCRIPTION =
   'Takes a request as the platform itself would, and answers with its own answer, streamed both ways. The scope is found by the endpoint. Path, query, headers and body are judged as they are sent; JSON and forms up to 1 MiB are read, in parts too, of any other body rules know nothing. A call that a person has to approve waits `X-Svc-Wait` seconds (25) and is then refused with the link; the same request sent again joins it. Refusals have the form of the platform’s own errors where its manifest knows it.';
+
+/** What a governed call was refused for, beside what every problem has; of a held one also where it is decided. */
+const Refused = Problem.extend({
+  audit_id: z.guid().optional(),
+  reason: z.enum(DENY_REASONS).optional(),
+  violating: ActionDenied.shape.violating,
+  constraint: ActionDenied.shape.constraint,
+  limit: ActionDenied.shape.limit,
+})
+  .catchall(z.unknown())
+  .meta({ id: 'RefusedProblem' });
 
 /** The answer is written as it comes, after the call was decided. */
 const handle = async (context: Context<'raw'>) => ({
@@ -61,7 +74,7 @@ export const proxyRoutes = METHODS.map((method) =>
       403: {
         description: 'Denied, or a person has to approve it first.',
         type: 'application/problem+json',
-        schema: Problem,
+        schema: Refused,
       },
     },
     errors: [

@@ -51,3 +51,14 @@ export type AccessRequestTable = {
   granted: string | null;
   decision_audit_id: string | null;
 };
+
+/** What an agent used of the limit of a rule in a period. */
+export type LimitCountTable = {
+  organisation_id: string;
+  /** Where the rule stands, and its name: `guardrail <name>`, `policy <uuid> <name>`. */
+  rule: string;
+  /** Of the agent, or of its parent; empty: of all agents together. */
+  agent_id: string;
+  period_start: number;
+  used: number;
+};

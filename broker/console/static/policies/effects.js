@@ -1,7 +1,8 @@
 // What a rule does to the calls that match it, in words.
 
 /** @typedef {{ kind: string, words: string, says: string }} Effect */
-/** As it is written; what is absent matches everything. @typedef {{ name?: string, effect: string, platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string, remember?: true }} Rule */
+/** What passes in each period before a rule applies. @typedef {{ most: number, per: string, of?: string, together?: true }} Limit */
+/** As it is written; what is absent matches everything. @typedef {{ name?: string, effect: string, platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string, limit?: Limit, remember?: true }} Rule */
 
 /** @type {Readonly<Record<string, Effect>>} */
 export const EFFECTS = {
@@ -28,3 +29,7 @@ export const effectOf = (effect) => EFFECTS[effect] ?? { kind: '', words: effect
 
 /** @param {Pick<Rule, 'name'>} rule @param {number} at its place in the list, from 0 */
 export const nameOf = ({ name }, at) => name ?? `rule ${at + 1}`;
+
+/** `100 a day of request.body.amount, of all agents together`. @param {Limit} limit */
+export const limitOf = ({ most, per, of, together }) =>
+  `${most} a${per === 'hour' ? 'n' : ''} ${per}${of === undefined ? '' : ` of ${of}`}${together ? ', of all agents together' : ''}`;

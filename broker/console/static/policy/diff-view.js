@@ -2,11 +2,20 @@
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/differ.js').Difference} Difference */
 import { html } from '/console/html.js';
-import { effectOf } from '/console/policies/effects.js';
+import { effectOf, limitOf } from '/console/policies/effects.js';
 import { differences } from '/console/policy/differ.js';
 import { visibleLine } from '/console/visible.js';
 
-const FIELDS = /** @type {const} */ (['effect', 'methods', 'endpoints', 'scopes', 'platforms', 'when', 'remember']);
+const FIELDS = /** @type {const} */ ([
+  'effect',
+  'methods',
+  'endpoints',
+  'scopes',
+  'platforms',
+  'when',
+  'limit',
+  'remember',
+]);
 /** So many are shown; more than that is another policy. */
 const SHOWN = 50;
 
@@ -28,7 +37,7 @@ function Entry({ before, after }) {
     return html`<li data-change="changed">
       <p><span class="mark" aria-hidden="true">~</span> <span class="quiet">Changed:</span> <${Named} rule=${after} /></p>
       <dl class="facts small">
-        ${FIELDS.filter((field) => String(before[field]) !== String(after[field])).map(
+        ${FIELDS.filter((field) => said(before, field) !== said(after, field)).map(
           (field) =>
             html`<dt key=${field}>${field}</dt><dd class="theirs"><del>${said(before, field)}</del> → <ins>${said(after, field)}</ins></dd>`,
         )}
@@ -55,7 +64,8 @@ function Named({ rule: { name, effect } }) {
 /** @param {Rule} rule @param {(typeof FIELDS)[number]} field */
 function said(rule, field) {
   const value = rule[field];
-  if (value === undefined) return field === 'when' ? 'no condition' : 'any';
+  if (rule.limit && field === 'limit') return visibleLine(limitOf(rule.limit));
+  if (value === undefined) return field === 'when' ? 'no condition' : field === 'limit' ? 'none' : 'any';
   if (field === 'effect') return effectOf(String(value)).words;
   return visibleLine(Array.isArray(value) ? value.join(', ') : String(value));
 }

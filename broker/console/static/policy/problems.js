@@ -5,7 +5,7 @@
 /** `rest`: what is wrong with no rule in particular. @typedef {{ of: ReadonlyMap<number, Wrong>, rest: string[], all: string[] }} Problems */
 import { Refused } from '/console/api.js';
 
-const PLACED = /^(?:rules|guardrails|policy_rules)\[(\d+)\](?:\.(\w+))?(?:\[[^\]]*\])*: ([\s\S]*)$/;
+const PLACED = /^(?:rules|guardrails|policy_rules)\[(\d+)\](?:\.(\w+))?(?:\.\w+|\[[^\]]*\])*: ([\s\S]*)$/;
 
 /** @type {Problems} */
 export const NONE = { of: new Map(), rest: [], all: [] };
@@ -37,7 +37,18 @@ export function problemsIn(thrown, cards) {
   return { of, rest, all };
 }
 
-const FIELDS = new Set(['', 'name', 'effect', 'platforms', 'scopes', 'methods', 'endpoints', 'when', 'remember']);
+const FIELDS = new Set([
+  '',
+  'name',
+  'effect',
+  'platforms',
+  'scopes',
+  'methods',
+  'endpoints',
+  'when',
+  'limit',
+  'remember',
+]);
 
 /**
  * What is wrong with a field still: what was changed since may be right.

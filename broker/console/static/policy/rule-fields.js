@@ -7,6 +7,7 @@ import { html, useMemo } from '/console/html.js';
 import { EFFECTS_OF, effectOf } from '/console/policies/effects.js';
 import { ConditionField } from '/console/policy/condition-field.js';
 import { endpointOptions, platformOptions, scopeOptions } from '/console/policy/known.js';
+import { LimitField } from '/console/policy/limit-field.js';
 import { PatternField } from '/console/policy/pattern-field.js';
 import { wrongAt } from '/console/policy/problems.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
@@ -20,7 +21,9 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
     const next = /** @type {Record<string, unknown>} */ ({ ...rule, ...to });
     for (const [field, value] of Object.entries(next)) if (value === undefined) delete next[field];
     // Only a guardrail that asks a person can be remembered.
-    if (next.effect !== 'require_approval') delete next.remember;
+    if (next.effect !== 'require_approval' || next.limit) delete next.remember;
+    // What allows has no limit: what denies, or asks, applies beyond one.
+    if (next.effect === 'allow') delete next.limit;
     change(/** @type {Rule} */ (next));
   };
   const ofPlatforms = useMemo(() => platformOptions(known), [known]);
@@ -69,9 +72,11 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
     <${PatternField} id=${`${id}-scopes`} label="Scopes" any="Every scope" hint="* is any text, as in crm:*.read." values=${scopes} options=${ofScopes} problems=${wrongs('scopes')} change=${(/** @type {string[] | undefined} */ to) => set({ scopes: to })} />
     <${PatternField} id=${`${id}-endpoints`} label="Endpoints" any="Every endpoint" hint="* is one segment, ** any rest, as in /admin/**." values=${endpoints} options=${ofEndpoints} problems=${wrongs('endpoints')} change=${(/** @type {string[] | undefined} */ to) => set({ endpoints: to })} />
     <${ConditionField} id=${`${id}-when`} value=${rule.when ?? ''} problems=${wrongs('when')} change=${(/** @type {string | undefined} */ to) => set({ when: to })} />
+    ${effect !== 'allow' && html`<${LimitField} id=${`${id}-limit`} limit=${rule.limit} problems=${wrongs('limit')} change=${(/** @type {Rule['limit']} */ to) => set({ limit: to })} />`}
     ${
       kind === 'guardrails' &&
       effect === 'require_approval' &&
+      !rule.limit &&
       html`<label class="choice" data-field="remember"><input type="checkbox" checked=${rule.remember === true} onChange=${checkedTo((is) => set({ remember: is ? true : undefined }))} /><span>A standing approval may stand in for it. <span class="quiet">Otherwise every such call is asked for.</span></span></label>`
     }
     <${Wrongs} problems=${wrongs('remember')} />

@@ -1,0 +1,56 @@
+/** Limits of rules: what was used of them before a call, and what the call uses, which is taken with its intent. */
+import { NothingLeft } from '../audit/superseded.ts';
+import type { Broker } from '../broker.ts';
+import { countedBy } from '../policy/counted.ts';
+import type { Ask, Facts, Instant } from '../policy/facts.ts';
+import { type Charge, type Counted, isOver, periodAt, type ToldLimit, toldLimit } from '../policy/limit.ts';
+import { addToLimit, findLimitCounts, type LimitPlace } from '../store/limit-counts.ts';
+import type { Db } from '../store/store.ts';
+
+/** Thrown by the claim of an intent: other calls have used up meanwhile what was left. Nothing was stored or sent. */
+export class LimitReached extends NothingLeft {}
+
+/** The ask with what it takes of which limits; as it is where no rule has one. */
+export async function withCharges<A extends Ask>(
+  { store }: Pick<Broker, 'store'>,
+  facts: Facts,
+  ask: A,
+  now: Instant,
+): Promise<A> {
+  const { call } = ask;
+  if (call === undefined || (!facts.policy?.hasLimits && !facts.guardrails.hasLimits)) return ask;
+  const counted = countedBy(facts, ask, now);
+  const used = await findLimitCounts(
+    store.db,
+    counted.map((one) => placeOf(facts, one, now)),
+  );
+  const charges = counted.map((one, i): Charge => ({ ...one, used: used[i] ?? 0 }));
+  return { ...ask, call: { ...call, charges } };
+}
+
+/** Children use what is their parent's. A policy's rule counts for each agent under it, a guardrail's for each of all. */
+function placeOf({ agent, policy }: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace {
+  return {
+    organisation_id: agent.organisationId,
+    rule: source === 'guardrail' ? `guardrail ${rule}` : `policy ${policy?.id} ${rule}`,
+    agent_id: limit.together ? '' : (agent.parent?.id ?? agent.id),
+    period_start: periodAt(limit.per, now).start,
+  };
+}
+
+/**
+ * Takes what the call uses, in the transaction of its intent. What a person approved is made though it is over a limit, and counts.
+ *
+ * @throws LimitReached
+ */
+export async function takeCharges(tx: Db, facts: Facts, ask: Ask, now: Instant): Promise<ToldLimit[]> {
+  const told: ToldLimit[] = [];
+  for (const charge of ask.call?.charges ?? []) {
+    const { amount, limit, rule } = charge;
+    if (amount === undefined) continue;
+    const used = await addToLimit(tx, placeOf(facts, charge, now), amount, isOver(charge) ? undefined : limit.most);
+    if (used === undefined) throw new LimitReached(`other calls have used up the limit of the rule ${rule}`);
+    told.push(toldLimit({ ...charge, used }, now));
+  }
+  return told;
+}

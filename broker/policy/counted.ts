@@ -1,0 +1,35 @@
+/** Which limits of rules a call counts towards, and how much of each it takes. */
+import type { Ask, Facts, Instant } from './facts.ts';
+import type { Counted } from './limit.ts';
+import { present } from './present.ts';
+import type { Rule } from './rule.ts';
+import { type Question, questionOf, selects } from './rules.ts';
+
+/** Of a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
+export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
+  const question = questionOf(facts, ask, now);
+  const asks = question.byParent ? [question, question.byParent] : [question];
+  const of = (rules: readonly Rule[], source: Counted['source']) =>
+    rules.flatMap((rule) => {
+      const by = rule.limit && asks.find((one) => isCountedBy(rule, one));
+      return by ? [counted(rule, source, by)] : [];
+    });
+  return [...of(facts.guardrails.rules, 'guardrail'), ...of(facts.policy?.rules ?? [], 'policy')];
+}
+
+/** A condition that fails counts against the agent. */
+function isCountedBy(rule: Rule, question: Question): boolean {
+  const match = selects(rule, question);
+  return match === 'yes' || typeof match === 'object';
+}
+
+function counted({ name: rule, limit: of }: Rule, source: Counted['source'], question: Question): Counted {
+  const limit = present(of, 'limit');
+  const taken = limit.of === undefined ? ({ ok: true, value: 1 } as const) : limit.of.evaluate(question.input());
+  const loosely = 'loosely' in taken ? taken.loosely : undefined;
+  // Of two readings of a call, the one that gives the agent less.
+  const read = taken.ok && loosely !== undefined && (!loosely.ok || loosely.value > taken.value) ? loosely : taken;
+  return read.ok
+    ? { source, rule, limit, amount: read.value }
+    : { source, rule, limit, amount: undefined, error: read.error };
+}

@@ -1,0 +1,39 @@
+/** What the checks of a decision look at, and what each of them finds. */
+import type { CheckName, DenyReason, Facts, Grant, HoldReason, Instant, MatchedRule, Verdict } from './facts.ts';
+import type { ToldLimit } from './limit.ts';
+import type { Question } from './rules.ts';
+import type { Hold } from './standing-terms.ts';
+
+/** What the checks look at. */
+export type Matter = {
+  facts: Facts;
+  now: Instant;
+  question: Question;
+  /** See `effectiveGrant`. */
+  grant: Grant | undefined;
+};
+
+type Deny = Extract<Verdict, { kind: 'deny' }>;
+
+/** What one check found. */
+export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean; unread?: true } & (
+  | { kind: 'pass' }
+  | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[]; limit?: ToldLimit }
+  | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
+      Deny,
+      'halt' | 'retryAfterSeconds' | 'violating' | 'suspend' | 'limit'
+    >)
+);
+
+export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
+
+export const PASS: Finding = Object.freeze({ kind: 'pass' });
+
+/** A refusal. */
+export function deny(
+  reason: DenyReason,
+  detail: string,
+  more: Pick<Deny, 'halt' | 'retryAfterSeconds' | 'violating' | 'suspend' | 'limit' | 'unread'> = {},
+): Finding {
+  return { kind: 'deny', reason, detail, ...more };
+}

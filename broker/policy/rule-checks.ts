@@ -1,0 +1,99 @@
+/** The checks by rules: guardrails, and the policy of the agent. */
+import type { MatchedRule } from './facts.ts';
+import { deny, type Finding, type Matter, PASS } from './finding.ts';
+import { limitInWords, type ToldLimit, toldLimit } from './limit.ts';
+import { present } from './present.ts';
+import { matchRules, type RuleFinding } from './rules.ts';
+import type { Hold } from './standing-terms.ts';
+import { unknownScope } from './unknown-scope.ts';
+
+export function checkGuardrails(matter: Matter): Finding {
+  const { facts, question } = matter;
+  const found = matchRules(facts.guardrails.rules, 'guardrail', question);
+  const { matched, conditional, rule } = found;
+  const more = { ...unreadOf(found), ...limitOf(found, 'guardrail', matter) };
+  switch (found.effect) {
+    case 'deny':
+      return {
+        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call', more.limit), more),
+        matched,
+      };
+    case 'suspend':
+      return {
+        ...deny(
+          'denied_by_guardrail',
+          sentence(found, 'guardrail', 'denies this call and suspends the agent', more.limit),
+          {
+            suspend: { guardrail: present(rule, 'rule').name },
+            ...more,
+          },
+        ),
+        matched,
+      };
+    case 'require_approval': {
+      const detail = sentence(found, 'guardrail', 'requires an approval', more.limit);
+      const holds = holdsOf('guardrail', found);
+      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds, ...more };
+    }
+    default:
+      return conditional ? { kind: 'pass', matched, conditional } : PASS;
+  }
+}
+
+export function checkPolicy(matter: Matter): Finding {
+  const { policy } = matter.facts;
+  if (policy === undefined)
+    return deny('no_policy_assigned', 'the agent has no policy, and nothing is allowed without one');
+  const found = matchRules(policy.rules, 'policy', matter.question);
+  const { matched, conditional } = found;
+  const more = { ...unreadOf(found), ...limitOf(found, 'policy', matter) };
+  const who = `policy "${policy.name}",`;
+  switch (found.effect) {
+    case 'allow':
+      return { kind: 'pass', matched, conditional };
+    case 'require_approval':
+      return {
+        kind: 'hold',
+        reason: 'approval_required_by_policy',
+        detail: sentence(found, who, 'requires an approval', more.limit),
+        matched,
+        conditional,
+        holds: holdsOf('policy', found),
+        ...more,
+      };
+    case undefined: {
+      const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
+      const detail = `no rule of policy "${policy.name}" allows this call${failures}${scopeProblem(matter)}`;
+      return deny('denied_by_policy', detail, unreadOf(found));
+    }
+    default:
+      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', more.limit), more), matched };
+  }
+}
+
+/** In words, where the platform has no such scope. */
+export const scopeProblem = ({ facts: { platform }, question: { ask } }: Matter): string =>
+  platform === undefined ? '' : unknownScope(ask.platformId, ask.scope, platform.rules);
+
+const holdsOf = (source: 'policy' | 'guardrail', { holding }: RuleFinding): Hold[] =>
+  holding.map(({ place: rule, name, lasting }) => ({ source, rule, name, lasting }));
+
+const unreadOf = ({ unread }: RuleFinding): { unread?: true } => (unread ? { unread } : {});
+
+/** Of the rule that decides, where it has a limit. */
+function limitOf(
+  { rule }: RuleFinding,
+  source: MatchedRule['source'],
+  { question: { ask }, now }: Matter,
+): { limit?: ToldLimit } {
+  const charge = rule?.limit && ask.call?.charges?.find((one) => one.source === source && one.rule === rule.name);
+  return charge ? { limit: toldLimit(charge, now) } : {};
+}
+
+function sentence({ rule, matched }: RuleFinding, who: string, does: string, limit?: ToldLimit): string {
+  const { name, effect, says } = present(rule, 'rule');
+  const error = matched.find((one) => one.name === name && one.effect === effect)?.error;
+  const why = error === undefined ? '' : ', because its condition failed';
+  const used = limit && error === undefined ? `: ${limitInWords(limit)}` : '';
+  return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}${error === undefined ? '' : `: ${error}`}${used}`;
+}

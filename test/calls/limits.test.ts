@@ -1,0 +1,276 @@
+/** Limits of rules: what passes in a period, exactly, on all replicas, and what an agent is told of the rest. */
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { purgeLimitCounts } from '../../broker/store/limit-counts.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { callMcp } from '../world/oauth-client.ts';
+import { startReplica } from '../world/replica.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+const NOW = Date.parse('2026-11-25T12:00:00Z');
+const HOUR_MS = 3_600_000;
+const THREE = { name: 'three-a-day', effect: 'deny', scopes: ['demo:write'], limit: { most: 3, per: 'day' } };
+const MONEY = {
+  name: 'money',
+  effect: 'deny',
+  scopes: ['demo:write'],
+  limit: { most: 100, of: 'request.body.amount', per: 'day' },
+};
+const asking = (rule: object) => ({ ...rule, effect: 'require_approval' });
+
+describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => newAgent());
+  const newAgent = async (): Promise<TestAgent> => {
+    const made = await organisation.agent({ rules: ALLOW_ALL });
+    made.clock = () => world.running.broker.clock();
+    return made;
+  };
+  beforeEach(() => {
+    world.clock.skewMs = NOW - Date.now();
+    onTestFinished(() => {
+      world.clock.skewMs = 0;
+    });
+  });
+
+  const write = (data: object = {}, by = agent) => by.act({ ...WRITE, data });
+  const statuses = async (calls: Promise<Answer>[]) => (await Promise.all(calls)).map(({ status }) => status);
+  const used = async () =>
+    await world.running.broker.store.db
+      .selectFrom('limit_counts')
+      .select(['rule', 'agent_id', 'used'])
+      .where('organisation_id', '=', organisation.id)
+      .orderBy('rule')
+      .execute();
+
+  test('so many calls pass, and the next is told what is used, what is left, and when the next period begins', async () => {
+    await organisation.guardrails([THREE]);
+    for (let times = 1; times <= 3; times++) {
+      const answer = await write();
+      expect(answer.status, answer.text).toBe(200);
+      expect(answer.body._meta.limits).toEqual([
+        {
+          rule: 'three-a-day',
+          most: 3,
+          per: 'day',
+          used: times,
+          asked: 1,
+          left: 3 - times,
+          resets_at: '2026-11-26T00:00:00.000Z',
+        },
+      ]);
+    }
+    const before = world.upstream.seen.length;
+    const refused = await write();
+    expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_guardrail']);
+    expect(refused.body.limit).toEqual({
+      rule: 'three-a-day',
+      most: 3,
+      per: 'day',
+      used: 3,
+      asked: 1,
+      left: 0,
+      resets_at: '2026-11-26T00:00:00.000Z',
+    });
+    expect(refused.body.detail).toContain('3 of 3 a day are used; the next day begins at 2026-11-26');
+    expect(world.upstream.seen.length).toBe(before);
+    const { row } = await evidenceOf(world, agent, refused.body.audit_id);
+    expect(JSON.stringify(row)).toContain('three-a-day');
+    // Of other scopes nothing is counted.
+    expect((await agent.act(READ)).status).toBe(200);
+    world.clock.skewMs += 12 * HOUR_MS - 1_000;
+    expect((await write()).status).toBe(403);
+    world.clock.skewMs += 2_000;
+    const next = await write();
+    expect([next.status, next.body._meta.limits[0].used]).toEqual([200, 1]);
+  });
+
+  test('amounts are added up: what would bring the sum over the limit is refused, and what fits passes', async () => {
+    await organisation.guardrails([MONEY]);
+    expect((await write({ amount: 60 })).status).toBe(200);
+    const refused = await write({ amount: 40.5 });
+    expect([refused.status, refused.body.limit]).toEqual([
+      403,
+      expect.objectContaining({ used: 60, asked: 40.5, left: 40, most: 100 }),
+    ]);
+    expect(refused.body.detail).toContain('60 of 100 a day are used, and it is 40.5');
+    expect((await write({ amount: 40 })).status).toBe(200);
+    expect((await write({ amount: 0 })).status).toBe(200);
+    expect((await write({ amount: 0.01 })).status).toBe(403);
+  });
+
+  test.each([[{}], [{ amount: '10' }], [{ amount: -5 }], [{ amount: null }], [{ amount: [1] }], [{ amount: true }]])(
+    'of %j the amount cannot be told, and it is refused, with nothing used',
+    async (data) => {
+      await organisation.guardrails([MONEY]);
+      const refused = await write(data);
+      expect([refused.status, refused.body.limit]).toEqual([403, expect.objectContaining({ asked: null, used: 0 })]);
+      expect(refused.body.detail).toContain('because its condition failed');
+      expect(await used()).toEqual([]);
+    },
+  );
+
+  test('a first call that is more than the limit alone is refused', async () => {
+    await organisation.guardrails([MONEY]);
+    expect((await write({ amount: 101 })).status).toBe(403);
+    expect((await write({ amount: 100 })).status).toBe(200);
+  });
+
+  test('of calls at the same instant exactly as many pass as there is room for', async () => {
+    await organisation.guardrails([{ ...THREE, limit: { most: 5, per: 'day' } }]);
+    const before = world.upstream.seen.length;
+    const all = await statuses(Array.from({ length: 14 }, () => write()));
+    expect(all.filter((status) => status === 200)).toHaveLength(5);
+    expect(all.filter((status) => status === 403)).toHaveLength(9);
+    expect(world.upstream.seen.length).toBe(before + 5);
+    expect(await used()).toEqual([{ rule: 'guardrail three-a-day', agent_id: agent.id, used: 5 }]);
+  });
+
+  test('each agent has its own, a child uses its parent’s, and together all have one', async () => {
+    await organisation.guardrails([THREE, { ...THREE, name: 'all', limit: { most: 5, per: 'day', together: true } }]);
+    const child = await childOf(world, organisation, agent);
+    expect([(await write()).status, (await write({}, child)).status, (await write({}, child)).status]).toEqual([
+      200, 200, 200,
+    ]);
+    expect((await write({}, child)).body.limit).toMatchObject({ rule: 'three-a-day', left: 0 });
+    const other = await newAgent();
+    expect([(await write({}, other)).status, (await write({}, other)).status]).toEqual([200, 200]);
+    expect((await write({}, other)).body.limit).toMatchObject({ rule: 'all', used: 5, left: 0 });
+    expect(await used()).toEqual([
+      { rule: 'guardrail all', agent_id: '', used: 5 },
+      expect.objectContaining({ rule: 'guardrail three-a-day' }),
+      expect.objectContaining({ rule: 'guardrail three-a-day' }),
+    ]);
+  });
+
+  test('beyond it a person may be asked: what was approved is made, and counts', async () => {
+    await organisation.guardrails([asking(MONEY)]);
+    expect((await write({ amount: 90 })).status).toBe(200);
+    const held = await write({ amount: 20 });
+    expect([held.status, held.body.limit]).toEqual([202, expect.objectContaining({ used: 90, asked: 20, left: 10 })]);
+    expect(held.body.message).toContain('90 of 100 a day are used');
+    // What fits passes meanwhile.
+    expect((await write({ amount: 10 })).status).toBe(200);
+    const path = `/owner/approvals/${held.body.approval_id}/approve`;
+    expect((await organisation.ask('POST', path, {})).status).toBe(200);
+    await expect
+      .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.executed_at)
+      .toEqual(expect.any(String));
+    expect(await used()).toEqual([{ rule: 'guardrail money', agent_id: agent.id, used: 120 }]);
+    expect((await write({ amount: 1 })).status).toBe(202);
+  });
+
+  test('an approved call is not made when a rule that denies beyond a limit has none left', async () => {
+    await organisation.guardrails([
+      THREE,
+      { name: 'ask', effect: 'require_approval', when: 'request.body.big == true' },
+    ]);
+    const held = await write({ big: true });
+    expect(held.status).toBe(202);
+    // Held calls use nothing.
+    for (let times = 0; times < 3; times++) expect((await write({ big: false })).status).toBe(200);
+    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await expect
+      .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.execution_error)
+      .toContain('denied_by_guardrail');
+    expect((await used())[0]).toMatchObject({ used: 3 });
+  });
+
+  test('rules of a policy have them, too, for each agent under it', async () => {
+    const rules = [{ effect: 'allow' }, { ...THREE, limit: { most: 1, per: 'hour' } }];
+    const one = await organisation.agent({ rules });
+    one.clock = agent.clock;
+    expect((await write({}, one)).status).toBe(200);
+    const refused = await write({}, one);
+    expect([refused.status, refused.body.reason, refused.body.limit.per]).toEqual([403, 'denied_by_policy', 'hour']);
+    world.clock.skewMs += HOUR_MS;
+    expect((await write({}, one)).status).toBe(200);
+  });
+
+  test('what is refused otherwise, held, repeated by its key, or tried out uses nothing', async () => {
+    await organisation.guardrails([THREE, { name: 'no', effect: 'deny', when: 'request.body.no == true' }]);
+    expect((await write({ no: true })).status).toBe(403);
+    const key = { 'idempotency-key': 'once' };
+    for (let times = 0; times < 4; times++)
+      expect((await agent.act({ ...WRITE, data: { no: false } }, key)).status).toBe(200);
+    expect((await used())[0]).toMatchObject({ used: 1 });
+    const tried = await organisation.ask('POST', '/owner/simulate', {
+      agent_id: agent.agentId,
+      ...WRITE,
+      data: { no: false },
+    });
+    expect(tried.status, tried.text).toBe(200);
+    expect((await used())[0]).toMatchObject({ used: 1 });
+    const { scopes, conditionalScopes } = (await agent.get('/v1/agent/permissions')).body.data.platforms[0];
+    expect(scopes).toContain('demo:write');
+    expect(conditionalScopes).toContain('demo:write');
+  });
+
+  test('on the raw door and at /mcp it is told in the same fields', async () => {
+    await organisation.guardrails([{ ...THREE, limit: { most: 1, per: 'day' } }]);
+    expect((await write()).status).toBe(200);
+    const raw = await agent.request('POST', '/proxy/demo-main/items', {
+      body: '{}',
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([raw.status, raw.body.limit]).toEqual([403, expect.objectContaining({ used: 1, left: 0 })]);
+    const args = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: {} };
+    const message = { method: 'tools/call', params: { name: 'write_platform', arguments: args } };
+    const told = (await callMcp(world.running.baseUrl, agent.token(), message)).text;
+    const { result } = JSON.parse(/^data: (.*)$/m.exec(told)?.[1] ?? told);
+    expect(result.structuredContent).toMatchObject({
+      status: 'refused',
+      limit: { used: 1, left: 0, resets_at: '2026-11-26T00:00:00.000Z' },
+      next: expect.stringContaining('before 2026-11-26T00:00:00.000Z'),
+    });
+  });
+
+  test('an organisation’s counts are its own, and those of long ago are forgotten', async () => {
+    await organisation.guardrails([{ ...THREE, limit: { most: 1, per: 'day', together: true } }]);
+    const elsewhere = await world.demoOrganisation({
+      guardrails: [{ ...THREE, limit: { most: 1, per: 'day', together: true } }],
+    });
+    const theirs = await elsewhere.agent({ rules: ALLOW_ALL });
+    theirs.clock = agent.clock;
+    expect([(await write()).status, (await write({}, theirs)).status, (await write()).status]).toEqual([200, 200, 403]);
+    const { db } = world.running.broker.store;
+    await purgeLimitCounts(db, NOW - 24 * HOUR_MS);
+    expect(await used()).toHaveLength(1);
+    await purgeLimitCounts(db, NOW);
+    expect(await used()).toEqual([]);
+  });
+
+  test('a governance file has them, and a plan says what they are', async () => {
+    const yaml = `guardrails:\n  - { name: money, effect: deny, scopes: ["demo:write"], limit: { most: 100, of: request.body.amount, per: day } }\n`;
+    const planned = await organisation.ask('POST', '/owner/governance/plan', { text: yaml });
+    expect(planned.status, planned.text).toBe(200);
+    expect(JSON.stringify(planned.body.changes)).toContain('over 100 a day of request.body.amount');
+    expect((await organisation.ask('POST', '/owner/governance/apply', { text: yaml })).status).toBe(200);
+    const { text } = (await organisation.ask('GET', '/owner/governance')).body;
+    expect((await organisation.ask('POST', '/owner/governance/plan', { text })).body.changes).toEqual([]);
+    expect((await write({ amount: 101 })).status).toBe(403);
+    const wrong = yaml.replace('per: day', 'per: fortnight');
+    expect((await organisation.ask('POST', '/owner/governance/plan', { text: wrong })).text).toContain('limit.per');
+  });
+});
+
+test.skipIf(STORES.length < 2)('two replicas let exactly as many pass as one', async () => {
+  const { startWorld } = await import('../world/world.ts');
+  const world = await startWorld('postgres');
+  const organisation = await world.demoOrganisation({ guardrails: [{ ...THREE, limit: { most: 6, per: 'day' } }] });
+  const agent = await organisation.agent({ rules: ALLOW_ALL });
+  const there = await startReplica(world);
+  onTestFinished(() => void there.process.signal('SIGKILL'));
+  const other = there.asks(agent);
+  const before = world.upstream.seen.length;
+  const all = await Promise.all(
+    Array.from({ length: 16 }, (_, i) => (i % 2 === 0 ? agent : other).act({ ...WRITE, data: {} })),
+  );
+  expect(all.filter(({ status }) => status === 200)).toHaveLength(6);
+  expect(world.upstream.seen.length).toBe(before + 6);
+});

@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest';
+import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rules.ts';
+import { limitInWords, limitSaid, PERIODS, periodAt, toldLimit } from '../../broker/policy/limit.ts';
+import { ruleInWords } from '../../broker/policy/rule-words.ts';
+
+const at = (text: string) => Date.parse(text);
+const iso = ({ start, end }: { start: number; end: number }) => [
+  new Date(start).toISOString(),
+  new Date(end).toISOString(),
+];
+
+describe('periods', () => {
+  test.each([
+    ['hour', '2026-11-27T15:49:30.123Z', '2026-11-27T15:00:00.000Z', '2026-11-27T16:00:00.000Z'],
+    ['day', '2026-11-27T23:59:59.999Z', '2026-11-27T00:00:00.000Z', '2026-11-28T00:00:00.000Z'],
+    ['week', '2026-11-29T23:59:59.999Z', '2026-11-23T00:00:00.000Z', '2026-11-30T00:00:00.000Z'],
+    ['week', '2026-11-30T00:00:00.000Z', '2026-11-30T00:00:00.000Z', '2026-12-07T00:00:00.000Z'],
+    ['month', '2026-12-31T23:59:59.999Z', '2026-12-01T00:00:00.000Z', '2027-01-01T00:00:00.000Z'],
+    ['month', '2028-02-29T12:00:00.000Z', '2028-02-01T00:00:00.000Z', '2028-03-01T00:00:00.000Z'],
+  ] as const)('the %s of %s', (per, now, start, end) => {
+    expect(iso(periodAt(per, at(now)))).toEqual([start, end]);
+  });
+
+  test('follow one another without a gap, and every moment is in its own', () => {
+    for (const per of PERIODS)
+      for (let now = periodAt(per, at('2026-01-01T00:00:00Z')).start; now < at('2027-03-01T00:00:00Z'); ) {
+        const { start, end } = periodAt(per, now);
+        expect([start, periodAt(per, end - 1).start, periodAt(per, end).start]).toEqual([now, now, end]);
+        now = per === 'hour' ? end + 40 * (end - start) : end;
+      }
+  });
+});
+
+test('what is told of a limit, in fields and in words', () => {
+  const charge = { source: 'guardrail', rule: 'refunds', limit: { most: 100, per: 'hour', together: false } } as const;
+  const told = toldLimit({ ...charge, amount: 30, used: 80 }, at('2026-11-27T15:10:00Z'));
+  expect(told).toEqual({
+    rule: 'refunds',
+    most: 100,
+    per: 'hour',
+    used: 80,
+    asked: 30,
+    left: 20,
+    resets_at: '2026-11-27T16:00:00.000Z',
+  });
+  expect(limitInWords(told)).toBe(
+    '80 of 100 an hour are used, and it is 30; the next hour begins at 2026-11-27T16:00:00.000Z',
+  );
+  expect(limitSaid({ most: 100, per: 'day', of: 'request.body.amount', together: true })).toBe(
+    '100 a day of request.body.amount, of all agents together',
+  );
+  expect(ruleInWords({ effect: 'deny', scopes: ['stripe:refunds.write'], limit: { most: 20, per: 'day' } })).toBe(
+    'every call with stripe:refunds.write is denied beyond 20 a day',
+  );
+});
+
+describe('what is wrong with a limit', () => {
+  const limit = { most: 5, per: 'day' } as const;
+  const problems = (rule: object, kind: 'policy' | 'guardrail' = 'guardrail') =>
+    ruleProblems([{ name: 'r', effect: 'deny', limit, ...rule } as never], kind).map(({ path, message }) => [
+      path.slice(1).join('.'),
+      message,
+    ]);
+
+  test.each([
+    [{}, []],
+    [{ effect: 'require_approval' }, []],
+    [{ effect: 'suspend' }, []],
+    [{ effect: 'require_approval', remember: true }, [['remember', expect.stringContaining('beyond the limit')]]],
+    [{ limit: { ...limit, of: 'request.body.amount' } }, []],
+    [{ limit: { ...limit, of: 'request.bdy.amount' } }, [['limit.of', expect.stringContaining('bdy')]]],
+    [{ limit: { ...limit, of: '1 +' } }, [['limit.of', expect.any(String)]]],
+  ])('%j', (rule, expected) => {
+    expect(problems(rule)).toEqual(expected);
+  });
+
+  test('of a policy: one that allows has none, and one that has one has a name', () => {
+    expect(problems({ effect: 'allow' }, 'policy')).toEqual([['limit', expect.stringContaining('has none')]]);
+    expect(problems({ name: undefined }, 'policy')).toEqual([['name', expect.stringContaining('has a name')]]);
+  });
+
+  test('a version without any is known as such', () => {
+    const of = (rules: object[]) => compileGuardrails({ version: 1, rules: rules as never }).hasLimits;
+    expect([of([]), of([{ name: 'a', effect: 'deny' }]), of([{ name: 'a', effect: 'deny', limit }])]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+});
