@@ -2,10 +2,9 @@
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-flags.ts';
-import { CUT_PUSH, notPassedOn } from './git-row.ts';
+import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
 import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
-import { flagsOf } from './row-flags.ts';
 
 /** The columns that depend on how a call ended. */
 type End = {
@@ -210,6 +209,26 @@ const piiText = (request: readonly PiiKind[] | null, response: readonly PiiKind[
 
 const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
+
+/** What is worth saying of a call beside its columns; null: nothing. `ended`: of how it ended. */
+function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
+  const { agent, approval, droppedHeaders, git, caller, standing, limits, traceId, accessEnded } = call;
+  const flags = {
+    ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
+    ...(approval && { approval: approval.provenance }),
+    ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
+    ...(call.refreshUnavailable && { refresh: 'unavailable' }),
+    ...(caller && { caller }),
+    ...call.bearer,
+    ...(standing && { standing_approval: standing }),
+    ...(limits && { limits }),
+    ...(traceId !== undefined && { trace_id: traceId }),
+    ...(git && pushFlags(git)),
+    ...(accessEnded && { ended: 'access_ended', ended_because: accessEnded.reason }),
+    ...ended,
+  };
+  return Object.keys(flags).length === 0 ? null : JSON.stringify(flags);
+}
 
 /** The row of an intent that is closed without an outcome: nothing was sent, or nobody knows. */
 export const closedRow = (

@@ -188,7 +188,9 @@ async function attemptCall(
   }
 
   const told = withEffect(isListed ? await services.deeds.withFirstTimes(loaded.facts, plain) : plain, onFile);
-  const effect = await withCharges(broker, loaded.facts, told, now);
+  const { policy, guardrails } = loaded.facts;
+  const isLimited = guardrails.hasLimits || policy?.hasLimits;
+  const effect = isLimited ? await withCharges(broker, loaded.facts, told, now) : told;
   // A replay has its own approval, and uses up nothing else.
   const { verdict: decided, ask } = watch.decide(() =>
     replay

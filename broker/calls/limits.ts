@@ -10,7 +10,7 @@ import type { Db } from '../store/store.ts';
 /** Thrown by the claim of an intent: other calls have used up meanwhile what was left. Nothing was stored or sent. */
 export class LimitReached extends NothingLeft {}
 
-/** The ask with what it takes of which limits; as it is where no rule has one. */
+/** The ask with what it takes of which limits of the rules of these facts. */
 export async function withCharges<A extends Ask>(
   { store }: Pick<Broker, 'store'>,
   facts: Facts,
@@ -18,7 +18,7 @@ export async function withCharges<A extends Ask>(
   now: Instant,
 ): Promise<A> {
   const { call } = ask;
-  if (call === undefined || (!facts.policy?.hasLimits && !facts.guardrails.hasLimits)) return ask;
+  if (call === undefined) return ask;
   const counted = countedBy(facts, ask, now);
   const used = await findLimitCounts(
     store.db,

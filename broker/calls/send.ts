@@ -1,6 +1,6 @@
 /** Sends an allowed call, to its platform or MCP server, with a credential that works. */
 import type { Ask, StandingApproval, Verdict } from '../policy/facts.ts';
-import { toolOf } from '../policy/tool-endpoint.ts';
+import { toolOf } from '../policy/tool.ts';
 import type { Call } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import type { Connected } from './connect.ts';

@@ -8,12 +8,12 @@ import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
 import { Labels } from '../policy/labels.ts';
-import { PERIODS } from '../policy/limit.ts';
 import { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { Retention } from '../policy/retention.ts';
 import { SinkInFile, SinkName } from './audit-sinks.ts';
 import { ChannelInFile, ChannelName } from './channels.ts';
 import { ISSUED_BY } from './issued-by.ts';
+import { RuleLimit } from './limit.ts';
 import { name, spacedName } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';
 import { GrantTerms } from './terms.ts';
@@ -103,23 +103,6 @@ const conditions = {
     ),
 };
 
-const limit = z
-  .strictObject({
-    most: z.number().positive().max(1e15).describe('How much passes in one period.'),
-    per: z.enum(PERIODS).describe('The period, of the calendar in UTC; weeks begin on Monday.'),
-    of: z
-      .string()
-      .min(1)
-      .max(2048)
-      .optional()
-      .describe('A CEL expression: how much a call is, as in "request.body.amount". Without it calls are counted.'),
-    together: z.literal(true).optional().describe('Of all agents together. Without it each agent has its own.'),
-  })
-  .optional()
-  .describe(
-    'The rule applies to the calls that would bring a period over this. What matches the rest of the rule is counted once it is about to be sent.',
-  );
-
 const decideIn = z
   .array(ChannelName)
   .min(1, 'is empty; leave it out')
@@ -136,7 +119,7 @@ const PolicyRule = z
       .enum(['allow', 'require_approval', 'deny'])
       .describe('What happens to calls that match. The most severe matching rule wins; what none matches is denied.'),
     ...conditions,
-    limit,
+    limit: RuleLimit,
     decide_in: decideIn,
   })
   .describe('A rule of a policy. What is absent matches everything.');
@@ -148,7 +131,7 @@ const Guardrail = z
       .enum(['require_approval', 'deny', 'suspend'])
       .describe('A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).'),
     ...conditions,
-    limit,
+    limit: RuleLimit,
     remember: z
       .literal(true)
       .optional()

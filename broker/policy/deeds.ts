@@ -7,7 +7,7 @@ import { classify, isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { recipientsOf } from './recipients.ts';
 import { repositoryOf } from './repos.ts';
-import { toolOf } from './tool-endpoint.ts';
+import { toolOf } from './tool.ts';
 
 /** Whoever writes to more in one call does so for the first time each time: each is a row that is never deleted. */
 export const MOST_RECIPIENTS = 100;

@@ -5,7 +5,7 @@ import type { CallAsk } from './call-ask.ts';
 import type { FreeRule, FreeRuleSource, Operation, PlatformRules } from './platform-rules.ts';
 import { amountOf } from './repeated-request.ts';
 import type { Free, FreePlace, Written } from './standing-terms.ts';
-import { toolOf } from './tool-endpoint.ts';
+import { toolOf } from './tool.ts';
 
 const BODY = /^(?:\/(?:[^~/*]|~[01])+)+$/;
 const QUERY = /^\?([A-Za-z0-9._~[\]-]{1,100})$/;

@@ -25,7 +25,7 @@ import type { Classified, Operation, PlatformRules, RefusedParameter, RulesSourc
 import { compileRecipientPointer } from './recipient-pointer.ts';
 import { compileRefRule } from './ref-rules.ts';
 import type { Spelling } from './spelling.ts';
-import { findListing, findTool, toolOf } from './tool-endpoint.ts';
+import { findListing, findTool, toolOf } from './tool.ts';
 
 /** `why`: what an agent can change, where more can be said than that no scope covers the call. `unread`: because the body was not read. */
 export type Classification =

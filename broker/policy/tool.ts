@@ -1,5 +1,9 @@
-/** Tools of MCP servers: what a definition says, what a tool does, and whether it is still the one that was accepted. */
+/**
+ * Tools of MCP servers: their endpoints, what a definition says, what a tool does, and whether it is still the one that was accepted.
+ */
+import type { CallAsk } from './call-ask.ts';
 import type { JsonObject, Method } from './facts.ts';
+import type { Classified, PlatformRules } from './platform-rules.ts';
 
 /** What a call of a tool does. A server's own word for it only ever tightens a decision; an owner's stands. */
 export const TOOL_EFFECTS = ['reads', 'writes', 'destroys'] as const;
@@ -44,4 +48,26 @@ export function toolState(tool: { accepted_hash: string | null; offered_hash: st
 /** The method that a call also counts as, for rules that hold or deny: to destroy is a DELETE, though it is sent as a POST. */
 export function actsAs(effect: ToolEffect | undefined): Method | undefined {
   return effect === 'destroys' ? 'DELETE' : undefined;
+}
+
+/** Endpoints of MCP platforms: `/tools/<name>` calls a tool, and `/tools` lists those of a scope. */
+const TOOLS = '/tools';
+const TOOL_CALL = /^\/tools\/([A-Za-z0-9_.-]{1,128})$/;
+
+/** The tool that an endpoint of an MCP platform names. */
+export function toolOf(path: string): string | undefined {
+  return TOOL_CALL.exec(path)?.[1];
+}
+
+/** The scopes that cover a call of a tool. */
+export function findTool(rules: PlatformRules, path: string): Classified | undefined {
+  const tool = toolOf(path);
+  return tool === undefined ? undefined : rules.index.tool.find(tool);
+}
+
+/** What is listed are tools of the scope that is used, so any scope that has some will do. */
+export function findListing(rules: PlatformRules, { method, path }: CallAsk): Classified | undefined {
+  if (method !== 'GET' || path !== TOOLS) return undefined;
+  const scopes = [...rules.scopes].flatMap(([scope, operations]) => (operations.length > 0 ? [scope] : []));
+  return scopes.length === 0 ? undefined : { kind: 'classified', scopes, operations: ['tools/list'] };
 }

@@ -6,7 +6,7 @@ import { isGraphql, parseOperation } from '../policy/operation.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { recipientRulesFor } from '../policy/recipient-rules.ts';
 import { namedRecipients } from '../policy/recipients.ts';
-import { toolOf } from '../policy/tool-endpoint.ts';
+import { toolOf } from '../policy/tool.ts';
 import { fill } from './fill.ts';
 import type { Judged, Request } from './judged.ts';
 import type { MinorUnits } from './money.ts';
