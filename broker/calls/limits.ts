@@ -1,6 +1,7 @@
 /** Limits of rules: what was used of them before a call, and what the call uses, which is taken with its intent. */
 import { NothingLeft } from '../audit/superseded.ts';
 import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { countedBy } from '../policy/counted.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { type Charge, type Counted, isOver, periodAt, type ToldLimit, toldLimit } from '../policy/limit.ts';
@@ -32,11 +33,18 @@ export async function withCharges<A extends Ask>(
 function placeOf({ agent, policy }: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace {
   return {
     organisation_id: agent.organisationId,
-    rule: source === 'guardrail' ? `guardrail ${rule}` : `policy ${policy?.id} ${rule}`,
+    rule: `${source === 'guardrail' ? 'guardrail' : `policy ${policy?.id}`} ${rule} ${measureOf(limit)}`,
     agent_id: limit.together ? '' : (agent.parent?.id ?? agent.id),
     period_start: periodAt(limit.per, now).start,
   };
 }
+
+/** What is counted: other periods, and other amounts, are other counts. */
+const measureOf = ({ per, of }: Counted['limit']): string =>
+  of === undefined ? per : `${per} ${sha256Hex(of.source).slice(0, 16)}`;
+
+/** In one order for all, so that no two transactions wait for each other. */
+const byRule = (a: Charge, b: Charge): number => (a.rule < b.rule ? -1 : 1);
 
 /**
  * Takes what the call uses, in the transaction of its intent. What a person approved is made though it is over a limit, and counts.
@@ -45,7 +53,7 @@ function placeOf({ agent, policy }: Facts, { source, rule, limit }: Counted, now
  */
 export async function takeCharges(tx: Db, facts: Facts, ask: Ask, now: Instant): Promise<ToldLimit[]> {
   const told: ToldLimit[] = [];
-  for (const charge of ask.call?.charges ?? []) {
+  for (const charge of (ask.call?.charges ?? []).toSorted(byRule)) {
     const { amount, limit, rule } = charge;
     if (amount === undefined) continue;
     const used = await addToLimit(tx, placeOf(facts, charge, now), amount, isOver(charge) ? undefined : limit.most);

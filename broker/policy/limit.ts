@@ -17,7 +17,7 @@ export type Limit = { most: number; per: Period; together: boolean; of?: Amount 
 export type Counted = {
   source: 'policy' | 'guardrail';
   rule: string;
-  limit: Pick<Limit, 'most' | 'per' | 'together'>;
+  limit: Limit;
   /** What the call adds; undefined: it cannot be told, and counts against the agent. */
   amount: number | undefined;
   /** Why it cannot be told. */

@@ -128,7 +128,7 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(all.filter((status) => status === 200)).toHaveLength(5);
     expect(all.filter((status) => status === 403)).toHaveLength(9);
     expect(world.upstream.seen.length).toBe(before + 5);
-    expect(await used()).toEqual([{ rule: 'guardrail three-a-day', agent_id: agent.id, used: 5 }]);
+    expect(await used()).toEqual([{ rule: 'guardrail three-a-day day', agent_id: agent.id, used: 5 }]);
   });
 
   test('each agent has its own, a child uses its parent’s, and together all have one', async () => {
@@ -142,9 +142,9 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect([(await write({}, other)).status, (await write({}, other)).status]).toEqual([200, 200]);
     expect((await write({}, other)).body.limit).toMatchObject({ rule: 'all', used: 5, left: 0 });
     expect(await used()).toEqual([
-      { rule: 'guardrail all', agent_id: '', used: 5 },
-      expect.objectContaining({ rule: 'guardrail three-a-day' }),
-      expect.objectContaining({ rule: 'guardrail three-a-day' }),
+      { rule: 'guardrail all day', agent_id: '', used: 5 },
+      expect.objectContaining({ rule: 'guardrail three-a-day day' }),
+      expect.objectContaining({ rule: 'guardrail three-a-day day' }),
     ]);
   });
 
@@ -161,7 +161,9 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     await expect
       .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.executed_at)
       .toEqual(expect.any(String));
-    expect(await used()).toEqual([{ rule: 'guardrail money', agent_id: agent.id, used: 120 }]);
+    expect(await used()).toEqual([
+      { rule: expect.stringMatching(/^guardrail money day [0-9a-f]{16}$/), agent_id: agent.id, used: 120 },
+    ]);
     expect((await write({ amount: 1 })).status).toBe(202);
   });
 

@@ -10,6 +10,7 @@ import { children } from './models/children.ts';
 import { consents } from './models/consents.ts';
 import { gitRefs } from './models/git-refs.ts';
 import { grants } from './models/grants.ts';
+import { limits } from './models/limits.ts';
 
 const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>> = {
   'model-approvals': async (store, count) => approvals(await startWorld(store), count),
@@ -18,6 +19,7 @@ const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>
   'model-consents': consents,
   'model-git-refs': async (store, count) => gitRefs(await startGitWorld(store), count),
   'model-grants': async (store, count) => grants(await startWorld(store), count),
+  'model-limits': async (store, count) => limits(await startWorld(store), count),
 };
 const SECONDS = secondsOr(4);
 

@@ -181,6 +181,10 @@ export const PARTS: readonly Part[] = [
     'grants',
     'Grants are given, changed, taken away and end by time, and rules change: in force immediately, at every entry point',
   ),
+  model(
+    'limits',
+    'Limits of rules, with bursts of calls of an agent, its child and another one, while rules change: never more than there is room for',
+  ),
   input('agent-tokens', 'Agent tokens, changed, and signed with other headers and claims, beside jose'),
   input('conditions', 'Conditions in CEL, beside what its library says of the same values: they end, and never throw'),
   input('endpoints', 'Endpoints of calls: refused, or sent byte for byte below the base path, in whatever reading'),

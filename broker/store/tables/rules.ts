@@ -55,7 +55,7 @@ export type AccessRequestTable = {
 /** What an agent used of the limit of a rule in a period. */
 export type LimitCountTable = {
   organisation_id: string;
-  /** Where the rule stands, and its name: `guardrail <name>`, `policy <uuid> <name>`. */
+  /** Where the rule stands, its name, and what is counted: `guardrail <name> day`, `policy <uuid> <name> day <hash of the expression>`. */
   rule: string;
   /** Of the agent, or of its parent; empty: of all agents together. */
   agent_id: string;
