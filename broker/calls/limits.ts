@@ -56,7 +56,8 @@ export async function takeCharges(tx: Db, facts: Facts, ask: Ask, now: Instant):
   for (const charge of (ask.call?.charges ?? []).toSorted(byRule)) {
     const { amount, limit, rule } = charge;
     if (amount === undefined) continue;
-    const used = await addToLimit(tx, placeOf(facts, charge, now), amount, isOver(charge) ? undefined : limit.most);
+    const most = isOver(charge) ? undefined : limit.most;
+    const used = amount === 0 ? charge.used : await addToLimit(tx, placeOf(facts, charge, now), amount, most);
     if (used === undefined) throw new LimitReached(`other calls have used up the limit of the rule ${rule}`);
     told.push(toldLimit({ ...charge, used }, now));
   }

@@ -38,7 +38,9 @@ export type ToldLimit = {
   resets_at: string;
 };
 
-export const isOver = ({ amount, used, limit }: Charge): boolean => amount === undefined || used + amount > limit.most;
+/** A call that takes nothing brings nothing over its limit, also where more is used than that by what was approved. */
+export const isOver = ({ amount, used, limit }: Charge): boolean =>
+  amount === undefined || (amount > 0 && used + amount > limit.most);
 
 export const toldLimit = ({ rule, amount, used, limit }: Charge, now: number): ToldLimit => ({
   rule,

@@ -165,6 +165,8 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
       { rule: expect.stringMatching(/^guardrail money day [0-9a-f]{16}$/), agent_id: agent.id, used: 120 },
     ]);
     expect((await write({ amount: 1 })).status).toBe(202);
+    // What takes nothing is not beyond it.
+    expect((await write({ amount: 0 })).status).toBe(200);
   });
 
   test('an approved call is not made when a rule that denies beyond a limit has none left', async () => {
