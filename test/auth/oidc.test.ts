@@ -4,6 +4,7 @@ import type { OwnerTable } from '../../broker/store/tables/organisations.ts';
 import { send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
 import { fresh, givenWorld, shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -387,6 +388,22 @@ describe.each(ONE_STORE)(`signing in at an identity provider on %s${postgresNote
 
   test('a program is told in JSON what a person is told in a page', async () => {
     expectEnvelope(await send(`${world.running.baseUrl}/console/oidc/callback?code=x`, {}), 400, 'invalid_request');
+  });
+
+  test('a sign-in that cannot be recorded signs nobody in, and says so on a page', async () => {
+    const ann = person();
+    const { id } = await invite(ann.email);
+    const repair = await refuseAuditRows(world);
+    const browser = new Browser();
+    try {
+      const visit = await provider.signIn(browser, ann.login, start);
+      await expectSignedOut(browser, visit, 503);
+      expect(visit.text).toContain('could not be recorded');
+    } finally {
+      await repair();
+    }
+    expect((await owner(id)).last_sign_in_at).toBeNull();
+    expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
   });
 
   test('links are off: neither is one made, nor one taken; the command line’s own session stays', async () => {

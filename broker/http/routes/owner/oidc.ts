@@ -1,4 +1,5 @@
 /** Signing in at the identity provider: where a browser is sent, and where it comes back. */
+import { AuditUnavailable } from '../../../audit/audit-unavailable.ts';
 import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';
 import { beginSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
@@ -25,6 +26,11 @@ const CODES = {
 
 const refusalOf = ({ problem, detail }: NotSignedIn): Refusal => new Refusal(CODES[problem], detail);
 
+const unrecorded = () =>
+  new Refusal('audit_unavailable', 'The sign-in could not be recorded, so you are not signed in. Try again shortly.', {
+    headers: { 'Retry-After': '5' },
+  });
+
 /** Does a step of signing in. A person who comes with a browser gets a refusal as a page, a program as JSON. */
 async function answering(
   context: Context<'none', undefined>,
@@ -36,10 +42,11 @@ async function answering(
     if (!provider) throw new Refusal('not_found', 'Owners sign in by links here: no identity provider is configured.');
     return await step(provider);
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    const refusal = error instanceof AuditUnavailable ? unrecorded() : error;
+    if (!(refusal instanceof Refusal)) throw error;
     if (context.request.headers.accept?.includes('text/html'))
-      return notSignedInPage(error, context.correlationId, cookies);
-    const reply = errorReply(error, context);
+      return notSignedInPage(refusal, context.correlationId, cookies);
+    const reply = errorReply(refusal, context);
     return { ...reply, headers: { ...reply.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) } };
   }
 }
