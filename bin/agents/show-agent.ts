@@ -1,6 +1,7 @@
 /** An agent in full: what it is, what it may do, and what it did last. */
-import type { Agent, OwnedGrant } from '../../broker/console/answers.ts';
+import type { Agent, OwnedGrant, WholeAgent } from '../../broker/console/answers.ts';
 import { CONTAINED, STATUS } from '../../broker/console/static/agents/words.js';
+import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { inWords } from '../../broker/console/static/shell/duration.js';
 import { readNames, readRows } from '../activity/read-rows.ts';
 import { lineOfRow } from '../activity/row-line.ts';
@@ -20,16 +21,17 @@ const BINDING = ['agent_bound', 'agent_invited', 'registration_key_claimed'];
 export async function showAgent(given: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, given);
-  const [{ agents }, { workload }, { policies }, { grants }, names, [last], waiting, keySince] = await Promise.all([
-    api.ask('GET', '/owner/agents'),
-    api.ask('GET', `/owner/agents/${agent.agent_id}`),
-    api.ask('GET', '/owner/policies'),
-    api.ask('GET', `/owner/agents/${agent.agent_id}/grants`),
-    readNames(api),
-    readRows(api, { agent: agent.agent_id, kind: 'action' }, 1),
-    waitingOf(api, agent),
-    boundAt(api, agent),
-  ]);
+  const [{ agents }, { workload, limits }, { policies }, { grants }, names, [last], waiting, keySince] =
+    await Promise.all([
+      api.ask('GET', '/owner/agents'),
+      api.ask('GET', `/owner/agents/${agent.agent_id}`),
+      api.ask('GET', '/owner/policies'),
+      api.ask('GET', `/owner/agents/${agent.agent_id}/grants`),
+      readNames(api),
+      readRows(api, { agent: agent.agent_id, kind: 'action' }, 1),
+      waitingOf(api, agent),
+      boundAt(api, agent),
+    ]);
   const children = agents.filter(({ parent_agent_id }) => parent_agent_id === agent.agent_id);
   const policy = policies.find(({ id }) => id === agent.policy_id)?.name ?? null;
   const owner = names.get(agent.owner_id) ?? agent.owner_id;
@@ -39,6 +41,7 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
     policy,
     key_since: keySince,
     workload,
+    limits,
     grants,
     last_call: last ?? null,
     waiting,
@@ -56,6 +59,7 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
     ...(workload ? fact('Audience', workload.audience, width) : []),
     ...fact('Policy', policy ?? (agent.parent_agent_id ? 'that of its parent' : 'none: nothing is allowed'), width),
     ...grantFacts(grants, width),
+    ...limits.flatMap((limit, i) => fact(i === 0 ? 'Limits' : '', limitInWords(limit), width)),
     ...waiting.flatMap(({ short, what }, i) => fact(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
     ...children.flatMap((child, i) =>
       fact(i === 0 ? 'Children' : '', `${child.name}  ${child.agent_id}  ${child.contained ?? child.status}`, width),
@@ -70,6 +74,9 @@ function grantFacts(grants: readonly OwnedGrant[], width: number): Line[] {
   if (grants.length === 0) return fact('Granted', 'nothing', width);
   return grants.flatMap(grantLines).flatMap((each, i) => fact(i === 0 ? 'Granted' : '', each, width));
 }
+
+const limitInWords = (limit: WholeAgent['limits'][number]): string =>
+  `${limit.rule} (${limit.source}): ${limit.used} of ${limitOf(limit)} used, until ${localTime(limit.resets_at)}`;
 
 function statusOf(agent: Agent): string {
   const { words } = STATUS[agent.status];

@@ -19,6 +19,7 @@ import { findOwner } from '../store/organisations.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { findWorkloadOf } from '../store/workloads.ts';
+import { type AgentLimit, readAgentLimits } from './agent-limits.ts';
 import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
 import { ChangeRefused } from './refused.ts';
@@ -67,6 +68,7 @@ export type WholeAgent = GlancedAgent & {
   /** When its key took the place of another one; null: that never happened. */
   keyReplacedAt: Instant | null;
   workload: WorkloadTable | undefined;
+  limits: AgentLimit[];
 };
 
 /** One of them, by its uuid or its agent id. Throws ChangeRefused: there is none, or it was deleted. */
@@ -85,8 +87,10 @@ export async function readAgent(
     keyReplacedAt(db, organisationId, agent.id),
     findWorkloadOf(db, { organisation_id: organisationId, agent_id: agent.id }),
   ]);
+  const one = present(glanced[0], 'agent');
   return {
-    ...present(glanced[0], 'agent'),
+    ...one,
+    limits: await readAgentLimits(db, one.parent ?? agent, now),
     owner_email: owner?.email ?? null,
     policy_name: policy?.name ?? null,
     keyReplacedAt: replacedAt,

@@ -4,7 +4,15 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { countedBy } from '../policy/counted.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
-import { type Charge, type Counted, isOver, periodAt, type ToldLimit, toldLimit } from '../policy/limit.ts';
+import {
+  type Charge,
+  type Counted,
+  isOver,
+  type Period,
+  periodAt,
+  type ToldLimit,
+  toldLimit,
+} from '../policy/limit.ts';
 import { addToLimit, findLimitCounts, type LimitPlace } from '../store/limit-counts.ts';
 import type { Db } from '../store/store.ts';
 
@@ -29,19 +37,35 @@ export async function withCharges<A extends Ask>(
   return { ...ask, call: { ...call, charges } };
 }
 
-/** Children use what is their parent's. A policy's rule counts for each agent under it, a guardrail's for each of all. */
-function placeOf({ agent, policy }: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace {
+const placeOf = ({ agent, policy }: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace =>
+  limitPlace(
+    { organisationId: agent.organisationId, agentId: agent.parent?.id ?? agent.id, policyId: policy?.id },
+    { source, rule, limit: { ...limit, of: limit.of?.source } },
+    now,
+  );
+
+/** A rule with a limit, as it is counted. */
+type Named = Pick<Counted, 'source' | 'rule'> & {
+  limit: { per: Period; of?: string | undefined; together?: boolean | undefined };
+};
+
+/**
+ * Where a rule is counted. Children use what is their parent's, so `agentId` is its uuid. A policy's rule counts for each agent under it, a guardrail's for
+ * each of all; other periods, and other amounts, are other counts.
+ */
+export function limitPlace(
+  { organisationId, agentId, policyId }: { organisationId: string; agentId: string; policyId: string | undefined },
+  { source, rule, limit: { per, of, together } }: Named,
+  now: Instant,
+): LimitPlace {
+  const measure = of === undefined ? per : `${per} ${sha256Hex(of).slice(0, 16)}`;
   return {
-    organisation_id: agent.organisationId,
-    rule: `${source === 'guardrail' ? 'guardrail' : `policy ${policy?.id}`} ${rule} ${measureOf(limit)}`,
-    agent_id: limit.together ? '' : (agent.parent?.id ?? agent.id),
-    period_start: periodAt(limit.per, now).start,
+    organisation_id: organisationId,
+    rule: `${source === 'guardrail' ? 'guardrail' : `policy ${policyId}`} ${rule} ${measure}`,
+    agent_id: together ? '' : agentId,
+    period_start: periodAt(per, now).start,
   };
 }
-
-/** What is counted: other periods, and other amounts, are other counts. */
-const measureOf = ({ per, of }: Counted['limit']): string =>
-  of === undefined ? per : `${per} ${sha256Hex(of.source).slice(0, 16)}`;
 
 /** In one order for all, so that no two transactions wait for each other. */
 const byRule = (a: Charge, b: Charge): number => (a.rule < b.rule ? -1 : 1);

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { GlancedAgent, SoughtAgents, WholeAgent } from '../admin/agent-pages.ts';
 import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
+import { PERIODS } from '../policy/limit.ts';
 import { MOST_COUNTED } from '../store/agent-activity.ts';
 import { AGENT_ORDERS, type AgentCursor, type AgentOrder, MOST_AGENTS_COUNTED } from '../store/agent-pages.ts';
 import { text } from '../wire/action.ts';
@@ -34,6 +35,20 @@ export const WholeAgentShown = GlancedAgentShown.extend({
   workload: WorkloadShown.nullable().describe(
     'whose tokens are taken for it, besides those that it signs; null: nobody’s',
   ),
+  limits: z
+    .array(
+      z.object({
+        source: z.enum(['policy', 'guardrail']),
+        rule: z.string(),
+        most: z.number(),
+        per: z.enum(PERIODS),
+        of: z.string().nullable().describe('the expression that says how much a call is; null: calls are counted'),
+        together: z.boolean().describe('of all agents together'),
+        used: z.number().describe('in this period'),
+        resets_at: z.iso.datetime().describe('when the next period begins'),
+      }),
+    )
+    .describe('of the rules in force for it'),
 }).meta({ id: 'WholeAgent' });
 
 export const AgentsTotal = z
@@ -53,6 +68,12 @@ export const wholeAgentShown = (baseUrl: string, one: WholeAgent, now: Instant):
     policy_name: one.policy_name,
     key_since: instant(since),
     workload: one.workload ? workloadShown(baseUrl, one.agent.agent_id, one.workload) : null,
+    limits: one.limits.map(({ of = null, together = false, resetsAt, ...limit }) => ({
+      ...limit,
+      of,
+      together,
+      resets_at: new Date(resetsAt).toISOString(),
+    })),
   };
 };
 

@@ -83,9 +83,9 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(JSON.stringify(row)).toContain('three-a-day');
     // Of other scopes nothing is counted.
     expect((await agent.act(READ)).status).toBe(200);
-    world.clock.skewMs += 12 * HOUR_MS - 1_000;
+    world.clock.skewMs += 12 * HOUR_MS - 60_000;
     expect((await write()).status).toBe(403);
-    world.clock.skewMs += 2_000;
+    world.clock.skewMs += 60_000;
     const next = await write();
     expect([next.status, next.body._meta.limits[0].used]).toEqual([200, 1]);
   });
@@ -247,6 +247,56 @@ describe.each(STORES)(`limits of rules on %s${postgresNote}`, (store) => {
     expect(await used()).toHaveLength(1);
     await purgeLimitCounts(db, NOW);
     expect(await used()).toEqual([]);
+  });
+
+  test('owners see what an agent has used of each limit in force for it, and when it resets', async () => {
+    await organisation.guardrails([
+      MONEY,
+      { ...THREE, name: 'all', limit: { most: 5, per: 'month', together: true } },
+      { name: 'none', effect: 'deny', scopes: ['demo:nothing'] },
+    ]);
+    const rules = [{ effect: 'allow' }, { ...THREE, limit: { most: 2, per: 'hour' } }];
+    const one = await organisation.agent({ rules });
+    one.clock = agent.clock;
+    const child = await childOf(world, organisation, one);
+    expect((await write({ amount: 60.5 }, one)).status).toBe(200);
+    expect((await write({ amount: 1 }, agent)).status).toBe(200);
+    const limitsOf = async ({ agentId }: { agentId: string }) =>
+      (await organisation.ask('GET', `/owner/agents/${agentId}`)).body.limits;
+    const money = {
+      ...MONEY.limit,
+      source: 'guardrail',
+      rule: 'money',
+      together: false,
+      used: 60.5,
+      resets_at: '2026-11-26T00:00:00.000Z',
+    };
+    const all = {
+      source: 'guardrail',
+      rule: 'all',
+      most: 5,
+      per: 'month',
+      of: null,
+      together: true,
+      used: 2,
+      resets_at: '2026-12-01T00:00:00.000Z',
+    };
+    const hourly = {
+      source: 'policy',
+      rule: 'three-a-day',
+      most: 2,
+      per: 'hour',
+      of: null,
+      together: false,
+      used: 1,
+      resets_at: '2026-11-25T13:00:00.000Z',
+    };
+    expect(await limitsOf(one)).toEqual([money, all, hourly]);
+    // Of a child its parent's: that is what it uses.
+    expect(await limitsOf(child)).toEqual([money, all, hourly]);
+    expect(await limitsOf(agent)).toEqual([{ ...money, used: 1 }, all]);
+    world.clock.skewMs += HOUR_MS;
+    expect(await limitsOf(one)).toEqual([money, all, { ...hourly, used: 0, resets_at: '2026-11-25T14:00:00.000Z' }]);
   });
 
   test('a governance file has them, and a plan says what they are', async () => {

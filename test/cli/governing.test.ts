@@ -1,7 +1,7 @@
 /** Agents, grants, policies and connections in the terminal. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Daily, startDaily } from '../world/daily.ts';
 import { actingIn, atTerminal, missingScript } from '../world/terminal.ts';
 
@@ -216,6 +216,24 @@ describe('agent show', () => {
       expect(shown).toMatch(words);
     const whole = await daily.json('agent', 'show', clerk);
     expect(whole).toMatchObject({ name: 'clerk', policy: 'careful', waiting: [{ id }], last_call: { result: 'held' } });
+  });
+
+  test('says what it used of the limits of its rules', async () => {
+    const limit = { most: 20, of: '2', per: 'month', together: true };
+    const put = async (guardrails: unknown) => {
+      const { version } = (await daily.owner('GET', '/owner/guardrails')).body;
+      const answer = await daily.owner('POST', '/owner/guardrails', { guardrails, version });
+      expect(answer.status, answer.text).toBe(200);
+    };
+    const { guardrails } = (await daily.owner('GET', '/owner/guardrails')).body;
+    await put([{ name: 'twenty', effect: 'deny', scopes: ['codehost:issues.read'], limit }]);
+    onTestFinished(() => put(guardrails));
+    await daily.act('clerk', {});
+    expect(await good('agent', 'show', 'clerk')).toMatch(
+      /^Limits +twenty \(guardrail\): 2 of 20 a month of 2, of all agents together used,\s+until \d/m,
+    );
+    const { limits } = await daily.json('agent', 'show', clerk);
+    expect(limits).toMatchObject([{ rule: 'twenty', used: 2, together: true }]);
   });
 
   test('is found by its name when it is stopped, too', async () => {

@@ -100,6 +100,23 @@ describe.skipIf(withoutChromium)(
       expect(body.workload).toBeNull();
     });
 
+    test('what it used of the limits of its rules stands there, and that one is used up', async () => {
+      const limit = { most: 1, per: 'month' };
+      const rules = [{ effect: 'allow' }, { name: 'one-a-month', effect: 'deny', scopes: ['demo:write'], limit }];
+      const limited = await organisation.agent({ name: 'limited', rules });
+      await go(`/console/agents/${limited.agentId}`);
+      await has('#limits', 'one-a-month policy 0 of 1 a month · resets in');
+      expect((await limited.act({ ...WRITE, data: {} })).status).toBe(200);
+      await go(`/console/agents/${limited.agentId}`);
+      await has('#limits', '1 of 1 a month');
+      await has('#limits .badge', 'Used up');
+      await go(`/console/agents/${triage.agentId}`);
+      await has('#grants', 'demo:read');
+      expect(await page.value(`document.querySelector('#limits')`), 'an agent under no limit has no such part').toBe(
+        null,
+      );
+    });
+
     test('it is suspended and resumed there; who is no admin reads why not', async () => {
       await go(`/console/agents/${triage.agentId}`);
       await page.click('.page-head [data-verb="suspend"]');

@@ -4,6 +4,7 @@
 import { Facts } from '/console/agent/facts.js';
 import { Family } from '/console/agent/family.js';
 import { Grants } from '/console/agent/grants.js';
+import { Limits } from '/console/agent/limits.js';
 import { StaticKeys } from '/console/agent/static-keys.js';
 import { Timeline } from '/console/agent/timeline.js';
 import { Waits } from '/console/agent/waits.js';
@@ -67,6 +68,7 @@ function Whole({ agent, wanted, reload }) {
         <${Facts} agent=${agent} may=${may} changed=${reload} />
         <${Waits} agent=${agent} />
         <${Grants} agent=${agent} may=${may} wanted=${wanted} />
+        <${Limits} agent=${agent} />
         <${Family} agent=${agent} />
         <${StaticKeys} agent=${agent} may=${may} />
         <${Timeline} agent=${agent} />

@@ -30,6 +30,6 @@ export const effectOf = (effect) => EFFECTS[effect] ?? { kind: '', words: effect
 /** @param {Pick<Rule, 'name'>} rule @param {number} at its place in the list, from 0 */
 export const nameOf = ({ name }, at) => name ?? `rule ${at + 1}`;
 
-/** `100 a day of request.body.amount, of all agents together`. @param {Limit} limit */
+/** `100 a day of request.body.amount, of all agents together`. @param {Pick<Limit, 'most' | 'per'> & { of?: string | null, together?: boolean }} limit */
 export const limitOf = ({ most, per, of, together }) =>
-  `${most} a${per === 'hour' ? 'n' : ''} ${per}${of === undefined ? '' : ` of ${of}`}${together ? ', of all agents together' : ''}`;
+  `${most} a${per === 'hour' ? 'n' : ''} ${per}${of ? ` of ${of}` : ''}${together ? ', of all agents together' : ''}`;
