@@ -223,7 +223,7 @@ describe('agent show', () => {
     const put = async (guardrails: unknown) => {
       const { version } = (await daily.owner('GET', '/owner/guardrails')).body;
       const answer = await daily.owner('POST', '/owner/guardrails', { guardrails, version });
-      expect(answer.status, answer.text).toBe(200);
+      expect(answer.status, JSON.stringify(answer.body)).toBe(200);
     };
     const { guardrails } = (await daily.owner('GET', '/owner/guardrails')).body;
     await put([{ name: 'twenty', effect: 'deny', scopes: ['codehost:issues.read'], limit }]);

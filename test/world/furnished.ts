@@ -100,7 +100,9 @@ export async function furnish(
   await putReceiptLog(world, organisation, name);
   await putAuditSink(world, organisation, name);
   for (const owner of owners) await putPushDevice(organisation, owner, name);
-  const place = { organisation_id: organisation.id, rule: `guardrail ${name}`, agent_id: agent.id, period_start: 0 };
+  // Of now: counts of periods that are over are purged meanwhile.
+  const [rule, period_start] = [`guardrail ${name}`, broker.clock()];
+  const place = { organisation_id: organisation.id, rule, agent_id: agent.id, period_start };
   await addToLimit(broker.store.db, place, 1, undefined);
   await putGovernanceApply(broker.store.db, {
     organisation_id: organisation.id,
