@@ -30,6 +30,8 @@ const UNTAKEN_MS = 30_000;
 const HEADERS_MS = 15_000;
 /** How long a client's connection is kept that it does not use, which Node tells it. Proxies' are kept longer (http/keep-alive.ts). */
 const KEEP_ALIVE_MS = 5_000;
+/** How much longer than that: a client that was busy for seconds since it looked at the time sends on a connection that is there, and a POST is not cut. */
+const KEEP_ALIVE_MARGIN_MS = 5_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
@@ -45,6 +47,7 @@ export async function openListener(
     headersTimeout: headersMs,
     requestTimeout: 60_000,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeoutBuffer: KEEP_ALIVE_MARGIN_MS,
     // How often both are looked at: every 30 s by default, so that headers could take three times as long.
     connectionsCheckingInterval: headersMs / 3,
     // The application refuses a missing Host header itself, in the error envelope.

@@ -173,7 +173,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
   const invite = async (name: string, scopes: string[]): Promise<Agent> => {
     const { bind_secret } = (
       await asOwner('POST', '/owner/invites', {
-        agent_name: name,
+        agent_name: `${name} ${keys}`,
         policy: 'sandbox',
         grants: [{ platformId: 'sandbox', scopes }],
       })
