@@ -133,9 +133,10 @@ function addDepending(finding: RuleFinding, depending: readonly Rule[], source: 
     if (finding.worst === undefined || SEVERITY[effect] > SEVERITY[finding.worst]) finding.worst = effect;
 }
 
-/** Whether the condition of a rule, which failed, mentions a body that was not read, or the refs that stand in it. */
-function wantsUnread({ when }: Rule, { call }: Ask): boolean {
-  return call?.body instanceof UnreadBody && /\b(?:body|refs)\b/.test(when?.source ?? '');
+/** Whether the condition of a rule, or the amount of its limit, which failed, mentions a body that was not read, or the refs that stand in it. */
+function wantsUnread({ when, limit }: Rule, { call }: Ask): boolean {
+  const read = `${when?.source ?? ''} ${limit?.of?.source ?? ''}`;
+  return call?.body instanceof UnreadBody && /\b(?:body|refs)\b/.test(read);
 }
 
 function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string, unread = false): void {

@@ -114,6 +114,10 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
       [{ effect: 'allow' }, { effect: 'deny', when }],
       [{ effect: 'allow' }, { effect: 'require_approval', when }],
       [{ effect: 'allow', when: 'request.body.amount < 1000' }],
+      [
+        { effect: 'allow' },
+        { name: 'most', effect: 'deny', limit: { most: 9, of: 'double(request.body.amount)', per: 'day' } },
+      ],
     ])
       for (const type of ['application/octet-stream', JSON_TYPE]) {
         const refused = await send(rules, type);
