@@ -77,7 +77,7 @@ export async function beginSession(
 }
 
 /**
- * Ends a session wherever it is used, so that a copy of it is refused too, at once and on every replica. On record.
+ * Ends a session wherever it is used, so that a copy of it is refused too, immediately and on every replica. On record.
  *
  * @throws AuditUnavailable, and then it goes on
  */

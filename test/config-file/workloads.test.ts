@@ -27,7 +27,7 @@ describe.each(STORES)(`workloads in governance files on %s${postgresNote}`, (sto
     await broker.store.db.transaction().execute((db) => giveWorkload(db, agent, workload, governed.now));
   };
 
-  test('an agent with one is active at once, without a key and without a token to bring one', async () => {
+  test('an agent with one is active immediately, without a key and without a token to bring one', async () => {
     const applied = await governed.apply(FILE);
     expect(applied.bootstrapTokens).toEqual([]);
     expect(applied.plan.changes).toEqual([

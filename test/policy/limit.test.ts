@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { compileGuardrails, ruleProblems } from '../../broker/policy/compile-rules.ts';
 import { limitInWords, limitSaid, PERIODS, periodAt, toldLimit } from '../../broker/policy/limit.ts';
 import { ruleInWords } from '../../broker/policy/rule-words.ts';
@@ -87,4 +88,12 @@ describe('what is wrong with a limit', () => {
       true,
     ]);
   });
+});
+
+test.each([
+  { most: 20, per: 'hour' },
+  { most: 0.5, per: 'day', of: 'request.body.amount' },
+  { most: 100, per: 'month', of: 'request.body.amount', together: true },
+] as const)('the console says %j in the words of the broker', (limit) => {
+  expect(limitOf(limit)).toBe(limitSaid(limit));
 });

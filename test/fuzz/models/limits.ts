@@ -1,5 +1,5 @@
 /**
- * Limits of rules: never more pass in a period than there is room for, however many calls come at once, from an agent, its child and another one, while
+ * Limits of rules: never more pass in a period than there is room for, however many calls come concurrently, from an agent, its child and another one, while
  * the rule changes, calls beyond it are approved, and periods begin.
  */
 import fc from 'fast-check';
@@ -80,7 +80,7 @@ export function limits(world: World, count: Count): Fuzzed {
     })
     .map(({ who, calls, amount }) =>
       step<Model, Real>(
-        `${who} calls ${calls} times at once, ${amount} each`,
+        `${who} calls ${calls} times concurrently, ${amount} each`,
         async (model, { agents }) => {
           const { rule } = model;
           const room = rule ? Math.min(calls, roomFor(model, rule.limit, who, amount)) : calls;
