@@ -24,6 +24,7 @@ import { noteBreaker } from './calls/breakers.ts';
 import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/credentials.ts';
 import { agentDeeds } from './calls/deeds.ts';
+import { earlierCalls } from './calls/earlier-calls.ts';
 import { freshRefusals } from './calls/fresh-refusals.ts';
 import { mcpSessions } from './calls/mcp-sessions.ts';
 import { heldRaw } from './calls/raw-request.ts';
@@ -105,6 +106,7 @@ export function makeServices(broker: Broker): Services {
     loadFacts,
     credentials: credentialOpener(broker),
     deeds: agentDeeds(broker),
+    earlierCalls: earlierCalls(broker),
     keysToRelease: makeKeysToRelease(broker.store),
     longBodies: makeLongBodies(),
     freshRefusals: freshRefusals(),

@@ -188,9 +188,8 @@ async function attemptCall(
   }
 
   const told = withEffect(isListed ? await services.deeds.withFirstTimes(loaded.facts, plain) : plain, onFile);
-  const { policy, guardrails } = loaded.facts;
-  const isLimited = guardrails.hasLimits || policy?.hasLimits;
-  const effect = isLimited ? await withCharges(broker, loaded.facts, told, now) : told;
+  const charged = await withCharges(broker, loaded.facts, told, now);
+  const effect = await services.earlierCalls.withEarlier(loaded.facts, charged, now);
   // A replay has its own approval, and uses up nothing else.
   const { verdict: decided, ask } = watch.decide(() =>
     replay

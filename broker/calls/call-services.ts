@@ -12,6 +12,7 @@ import type { KeysToRelease } from '../store/keys-to-release.ts';
 import type { IssuedTokens } from '../token-source/issued-tokens.ts';
 import type { Credentials } from './credentials.ts';
 import type { AgentDeeds } from './deeds.ts';
+import type { EarlierCalls } from './earlier-calls.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 import type { McpSessions } from './mcp-sessions.ts';
 import type { ToolChecks } from './tool-checks.ts';
@@ -26,6 +27,8 @@ export type CallServices = Changing &
     credentials: Credentials;
     /** What agents did before. */
     deeds: AgentDeeds;
+    /** Calls that rules look back at. */
+    earlierCalls: EarlierCalls;
     keysToRelease: KeysToRelease;
     longBodies: LongBodies;
     freshRefusals: FreshRefusals;

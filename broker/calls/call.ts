@@ -7,6 +7,7 @@ import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { AccessEnded } from '../policy/access-ended.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';
@@ -40,6 +41,8 @@ export type Call = {
   readonly left?: AbortSignal | undefined;
   /** Makes the intent durable, where it was only noted. */
   readonly makeDurable?: () => Promise<void>;
+  /** Why a body that was still on its way may not be sent to its end, which is kept back until this is known. */
+  readonly beforeEnd?: () => Promise<AccessEnded | undefined>;
   /** The trace context that a platform may be sent. */
   readonly traceparent?: string | undefined;
   /** For whom it is, where the platform holds one token per person; undefined: it holds none. */

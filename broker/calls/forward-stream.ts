@@ -6,8 +6,10 @@ import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import { STREAM_IDLE_MS, type StreamRequest } from '../egress/outbound-request.ts';
 import { type Followed, type FollowRule, sendFollowing } from '../egress/redirect.ts';
 import { StreamBroken, type StreamEnding } from '../egress/streamed-body.ts';
+import { OutboundFault } from '../egress/unreachable.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { AccessEnded } from '../policy/access-ended.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -57,9 +59,10 @@ export async function openStream(
   follow?: () => FollowRule | undefined,
 ): Promise<OpenedStream | Extract<Forwarded, { kind: 'unreachable' | 'answer' }>> {
   const family = familyOf(call.who);
-  const { lease, left } = call;
+  const { lease, left, beforeEnd } = call;
   const search = { ...request.search, credential: credential.streamed };
-  const sent = { ...request, family, lease, left, search };
+  const held = beforeEnd && isComing(request.body) && { body: endingAfter(request.body, call, beforeEnd) };
+  const sent = { ...request, ...held, family, lease, left, search };
   const { stream: send } = outbound;
   const { answer, followed } = follow
     ? await sendFollowing(sent, follow, { send, leave: ({ body }) => body.return() })
@@ -74,6 +77,33 @@ export async function openStream(
   const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
   return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family) };
 }
+
+const isComing = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>
+  typeof body === 'object' && Symbol.asyncIterator in body;
+
+/** The pieces of a body; the last one is kept back until it is known that it may go, as without it the platform has no whole request. */
+async function* endingAfter(
+  pieces: AsyncIterable<Uint8Array>,
+  { lease }: Call,
+  whyNot: NonNullable<Call['beforeEnd']>,
+): AsyncGenerator<Uint8Array> {
+  let last: Uint8Array | undefined;
+  for await (const piece of pieces) {
+    if (last !== undefined) yield last;
+    last = piece;
+  }
+  const why = await whyNot().catch(() => NOT_KNOWN);
+  if (why) {
+    lease.stop(why);
+    throw new OutboundFault('access_ended');
+  }
+  if (last !== undefined) yield last;
+}
+
+const NOT_KNOWN: AccessEnded = {
+  reason: 'denied_by_policy',
+  detail: 'a rule looks back at what the agent did while this was sent, and that could not be looked up',
+};
 
 /** Lets an answer be taken. Resolves when that is over. */
 export async function passOn(

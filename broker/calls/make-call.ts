@@ -44,7 +44,7 @@ const lentCredentials = ({ who }: Call, { connection }: Cleared['connected']): L
 ];
 
 /**
- * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval, and of the limits of rules.
+ * From here on the platform may act: the intent is stored first, and with it what the call uses of a standing approval and of the limits of rules, and that rules can look back at it.
  * `nothing_left`: the approval is used up, or has ended; `limit_reached`: other calls have used up the rest of a limit. Nothing was stored or sent.
  */
 export async function makeCall(
@@ -52,10 +52,12 @@ export async function makeCall(
   call: Call,
   { connected, verdict, ask, facts, now, trials, replay }: Cleared,
 ): Promise<Recorded<Outcome> | 'nothing_left' | 'limit_reached'> {
-  const { recorder, broker } = services;
+  const { recorder, broker, earlierCalls } = services;
   const { watch } = call;
   const standing = verdict.kind === 'allow' ? verdict.standing : undefined;
   const charged = (ask.call?.charges?.length ?? 0) > 0;
+  const noted = (ask.call?.notes?.length ?? 0) > 0;
+  const made = { auditId: call.record.auditId, now };
   let used: CallRecord['standing'];
   let limits: CallRecord['limits'];
   const useStanding = async (tx: Db, { id }: StandingApproval): Promise<void> => {
@@ -64,21 +66,26 @@ export async function makeCall(
     used = { id, left };
   };
   const claim: Claim | undefined =
-    standing || charged
+    standing || charged || noted
       ? async (tx) => {
           if (charged) limits = await takeCharges(tx, facts, ask, now);
+          if (noted) await earlierCalls.note(tx, facts, ask, made);
           if (standing) await useStanding(tx, standing);
           return { ...(used && { standing_approval: used }), ...(limits && { limits }) };
         }
       : undefined;
+  const looksBack = facts.guardrails.looksBack || facts.policy?.looksBack;
+  const beforeEnd = looksBack ? () => earlierCalls.meanwhile(facts, ask) : undefined;
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
+    if (noted) earlierCalls.noted(facts, ask, made);
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
     const {
       forwarded: sent,
       ms,
       step,
     } = await watch.forward(
-      (traceparent) => sendCall(services, { ...call, makeDurable, traceparent }, allowed),
+      (traceparent) =>
+        sendCall(services, { ...call, makeDurable, traceparent, ...(beforeEnd && { beforeEnd }) }, allowed),
       () => requestAttributes(call, connected.platform.manifest.base_url),
     );
     const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);
@@ -88,17 +95,17 @@ export async function makeCall(
       ...(forwarded.refreshUnavailable && { refreshUnavailable: true }),
       ...(accessEnded && { accessEnded }),
     };
-    const made = withRecord(call, more);
+    const sentCall = withRecord(call, more);
     if (forwarded.kind === 'denied_meanwhile') {
-      const decided = withRecord(made, { decided: forwarded.decided });
+      const decided = withRecord(sentCall, { decided: forwarded.decided });
       step?.end();
       const refused = await refuse(services, decided, forwarded.verdict);
       return await watch.record(() => recordOutcome(services, refused, replay));
     }
     const outcome =
       forwarded.kind === 'quarantined'
-        ? refuseTool(made, verdict, forwarded.detail)
-        : await concludeCall(services, made, { ...connected, trials, forwarded });
+        ? refuseTool(sentCall, verdict, forwarded.detail)
+        : await concludeCall(services, sentCall, { ...connected, trials, forwarded });
     const { platform } = connected;
     const failure = platformFailure(outcome);
     if (mayBeSent(outcome) || outcome.kind === 'unreachable')
@@ -110,7 +117,10 @@ export async function makeCall(
     );
     const isAsked = replay !== undefined || ask.call?.firstTimes !== undefined;
     const recorded = await watch.record(() =>
-      recordOutcome(services, outcome, replay, { asking: made, companion: isAsked ? memory?.companion : undefined }),
+      recordOutcome(services, outcome, replay, {
+        asking: sentCall,
+        companion: isAsked ? memory?.companion : undefined,
+      }),
     );
     if (isAsked) memory?.keep();
     else memory?.writeSoon();

@@ -11,6 +11,7 @@ import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
 import type { AgentDeeds } from './deeds.ts';
+import type { EarlierCalls } from './earlier-calls.ts';
 import { withCharges } from './limits.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import { toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
@@ -37,7 +38,12 @@ export type Simulated =
  * @param agentId `agt_…`, of an agent that there is
  */
 export async function simulate(
-  services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader; deeds: AgentDeeds },
+  services: Uses<'clock' | 'store'> & {
+    facts: FactsReader;
+    loadFacts: FactsLoader;
+    deeds: AgentDeeds;
+    earlierCalls: EarlierCalls;
+  },
   agentId: string,
   { action, git }: Asked,
   proposed: Proposed,
@@ -64,7 +70,8 @@ export async function simulate(
   const ask = concrete && (await services.deeds.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const charged = ask && (await withCharges(services.broker, facts, withEffect(ask, onFile), now));
-  const verdict = charged ? decide(facts, charged, now) : present(stopped, 'verdict');
+  const whole = charged && (await services.earlierCalls.withEarlier(facts, charged, now));
+  const verdict = whole ? decide(facts, whole, now) : present(stopped, 'verdict');
   const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);
   return {
     kind: 'decided',

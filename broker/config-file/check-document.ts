@@ -73,14 +73,25 @@ export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail
         message: `"${rule.name}" is what a rule without a name is called by its place; choose another name.`,
       });
     if (rule.name !== undefined) names.set(rule.name, i);
-    const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
-    const read = condition?.ok ? condition.condition.readsWithoutHas : [];
-    const [first] = read;
-    if (first !== undefined)
-      found.warnings.push({
-        path: [...path, i, 'when'],
-        message: `reads ${listNames(read).replaceAll('\\"', '"')} without has(). Where it is missing the condition fails, which counts against the agent: ${rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies'}. Write ${presenceTest(first)} && … to say what you mean.`,
-      });
+    warnOfMissing(
+      rule.when,
+      rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies',
+      [...path, i],
+      found,
+    );
+    warnOfMissing(rule.after?.when, 'the rule looks back at the call', [...path, i, 'after'], found);
+  });
+}
+
+/** Of a condition that fails where a member is missing. */
+function warnOfMissing(when: string | undefined, then: string, path: Path, found: Checked): void {
+  const condition = when === undefined ? undefined : compileCondition(when);
+  const read = condition?.ok ? condition.condition.readsWithoutHas : [];
+  const [first] = read;
+  if (first === undefined) return;
+  found.warnings.push({
+    path: [...path, 'when'],
+    message: `reads ${listNames(read).replaceAll('\\"', '"')} without has(). Where it is missing the condition fails, which counts against the agent: ${then}. Write ${presenceTest(first)} && … to say what you mean.`,
   });
 }
 

@@ -157,7 +157,8 @@ function checkConnection(terms: GrantTerms, platform: string, path: Path, around
   });
 }
 
-type Narrowing = { platforms?: string[] | undefined; scopes?: string[] | undefined };
+type Names = { platforms?: string[] | undefined; scopes?: string[] | undefined };
+type Narrowing = Names & { after?: Names | undefined };
 
 /** A rule for a platform or scope that nobody has never matches: most likely it is a slip, and it guards nothing. */
 export function checkRuleNames(
@@ -174,13 +175,17 @@ export function checkRuleNames(
       path: here,
       message: `there is no ${what} "${name}", so this matches nothing.${didYouMean(name, names)}`,
     });
-  rules.forEach((rule, i) => {
-    rule.platforms?.forEach((name, j) => {
+  const check = (names: Names, here: Path): void => {
+    names.platforms?.forEach((name, j) => {
       if (!name.includes('*') && !platforms.has(name))
-        warn([...path, i, 'platforms', j], 'platform', name, platforms.keys());
+        warn([...here, 'platforms', j], 'platform', name, platforms.keys());
     });
-    rule.scopes?.forEach((name, j) => {
-      if (!name.includes('*') && !scopes.has(name) && !anyTools) warn([...path, i, 'scopes', j], 'scope', name, scopes);
+    names.scopes?.forEach((name, j) => {
+      if (!name.includes('*') && !scopes.has(name) && !anyTools) warn([...here, 'scopes', j], 'scope', name, scopes);
     });
+  };
+  rules.forEach((rule, i) => {
+    check(rule, [...path, i]);
+    if (rule.after) check(rule.after, [...path, i, 'after']);
   });
 }

@@ -1,12 +1,11 @@
 /** `expires` of a grant: a time span that begins when it is applied, or a moment. */
 import type { Instant } from '../policy/facts.ts';
+import { spanMs } from '../policy/span.ts';
 import { parseDateTime } from '../wire/date-time.ts';
 
 export type Expiry = { kind: 'after'; milliseconds: number } | { kind: 'at'; moment: Instant };
 
-const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const SPAN = /^([1-9][0-9]{0,5})([mhd])$/;
-const LONGEST_SPAN = 3650 * UNITS.d;
+const LONGEST_SPAN = 3650 * 86_400_000;
 
 /** What an editor checks by; `parseExpiry` looks closer. */
 export const EXPIRY_PATTERN =
@@ -17,11 +16,8 @@ export const EXPIRY_FORMS =
 
 /** Reads an expiry, or answers undefined for a text that is none (a 30th of February, a span of eleven years). */
 export function parseExpiry(text: string): Expiry | undefined {
-  const [, count, unit] = SPAN.exec(text) ?? [];
-  if (count !== undefined) {
-    const milliseconds = Number(count) * UNITS[unit as keyof typeof UNITS];
-    return milliseconds <= LONGEST_SPAN ? { kind: 'after', milliseconds } : undefined;
-  }
+  const milliseconds = spanMs(text);
+  if (milliseconds !== undefined) return milliseconds <= LONGEST_SPAN ? { kind: 'after', milliseconds } : undefined;
   const moment = parseDateTime(text);
   return moment === undefined ? undefined : { kind: 'at', moment };
 }

@@ -30,7 +30,7 @@ export function shapeProblems(issues: readonly z.core.$ZodIssue[], value: unknow
  * @param platforms the organisation's: a rule for none of them is a warning
  */
 export function readRules(
-  rules: readonly { platforms?: string[] | undefined; scopes?: string[] | undefined }[],
+  rules: Parameters<typeof checkRuleNames>[0],
   kind: 'policy' | 'guardrail',
   at: string,
   platforms: ReadonlyMap<string, Manifest>,

@@ -6,7 +6,6 @@ import { recordOf } from '../platforms/fields.ts';
 import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
-import { METHODS } from '../policy/facts.ts';
 import { Labels } from '../policy/labels.ts';
 import { PasskeyDeciders } from '../policy/passkey-deciders.ts';
 import { Retention } from '../policy/retention.ts';
@@ -16,6 +15,7 @@ import { ISSUED_BY } from './issued-by.ts';
 import { RuleLimit } from './limit.ts';
 import { name, spacedName } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';
+import { RuleAfter, selection } from './selection.ts';
 import { GrantTerms } from './terms.ts';
 
 /** What a connection is called, here and by owners elsewhere. */
@@ -79,30 +79,6 @@ const Connection = z
   })
   .describe('A credential for a platform, kept sealed by the broker.');
 
-const patterns = (what: string) =>
-  z.array(z.string()).min(1, 'is empty, so the rule would match nothing').max(500).describe(what);
-
-const conditions = {
-  platforms: patterns('Platform ids; "*" is any text. Absent: every platform.').optional(),
-  scopes: patterns('Scopes; "*" is any text, as in "crm:*.read". Absent: every scope.').optional(),
-  methods: z
-    .array(z.enum(METHODS))
-    .min(1, 'is empty, so the rule would match nothing')
-    .optional()
-    .describe('HTTP methods; GraphQL operations and tools are POST. Absent: every method.'),
-  endpoints: patterns(
-    'Paths; "*" is one segment, "**" any rest, as in "/admin/**". Absent: every endpoint.',
-  ).optional(),
-  when: z
-    .string()
-    .min(1)
-    .max(2048)
-    .optional()
-    .describe(
-      'A CEL condition over request (method, endpoint, query, body, headers), agent, platform, scope and now, as in "has(request.body.amount) && request.body.amount > 1000".',
-    ),
-};
-
 const decideIn = z
   .array(ChannelName)
   .min(1, 'is empty; leave it out')
@@ -118,8 +94,9 @@ const PolicyRule = z
     effect: z
       .enum(['allow', 'require_approval', 'deny'])
       .describe('What happens to calls that match. The most severe matching rule wins; what none matches is denied.'),
-    ...conditions,
+    ...selection,
     limit: RuleLimit,
+    after: RuleAfter,
     decide_in: decideIn,
   })
   .describe('A rule of a policy. What is absent matches everything.');
@@ -130,8 +107,9 @@ const Guardrail = z
     effect: z
       .enum(['require_approval', 'deny', 'suspend'])
       .describe('A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).'),
-    ...conditions,
+    ...selection,
     limit: RuleLimit,
+    after: RuleAfter,
     remember: z
       .literal(true)
       .optional()

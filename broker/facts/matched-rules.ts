@@ -8,6 +8,7 @@ const Matched = z.looseObject({
   name: z.string(),
   effect: z.string(),
   error: z.string().optional(),
+  after: z.string().optional(),
 });
 
 /** What is read of the decision of an audit row. */

@@ -54,6 +54,7 @@ export const MatchedRules = z
       effect: z.string(),
       says: z.string().optional().describe('what a rule says that has no name of its own'),
       error: z.string().optional().describe('how its condition failed'),
+      after: z.string().optional().describe('audit id of the earlier call because of which it applies'),
     }),
   )
   .describe('the rules that matched');

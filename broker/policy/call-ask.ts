@@ -1,5 +1,6 @@
 /** A concrete call, as a decision is asked about it. */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
+import type { Earlier } from './earlier.ts';
 import type { Charge } from './limit.ts';
 
 /** What an agent may do for the first time (deeds.ts). */
@@ -73,6 +74,10 @@ export type CallAsk = {
   firstTimes?: FirstTimes;
   /** What it takes of which limits of rules; absent: nobody looked, so that such rules depend on it. */
   charges?: readonly Charge[];
+  /** The rules that apply for what its agent did before; absent: nobody looked, so that rules which look back depend on it. */
+  earlier?: readonly Earlier[];
+  /** By which it is noted for rules that look back at it later, in the store's form. */
+  notes?: readonly string[];
   /**
    * A call of the past, of which not all is known: neither query nor headers nor body of a `row`, and also of a sealed `request` not
    * what its agent had done before. Rules whose condition reads that depend on the call.

@@ -1,11 +1,14 @@
 /** Policies and guardrails are compiled once per version (rules.ts matches them), and checked before they are stored. */
 import { compileAmount, compileCondition } from './condition.ts';
+import { LONGEST_WITHIN_MS } from './earlier.ts';
 import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { Limit, LimitSource } from './limit.ts';
 import { compilePattern } from './pattern.ts';
 import { present } from './present.ts';
+import type { After, AfterSource } from './rule.ts';
 import { coverageOf } from './rule-coverage.ts';
 import { ruleInWords } from './rule-words.ts';
+import { spanMs } from './span.ts';
 
 /** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
 export type RuleProblem = { path: readonly (string | number)[]; message: string };
@@ -38,9 +41,13 @@ function ruleSet(sources: readonly RuleSource[], kind: MatchedRule['source']) {
   return {
     rules,
     readsFirstTimes: rules.some(
-      ({ when, limit }) => when?.readsFirstTimes === true || limit?.of?.readsFirstTimes === true,
+      ({ when, limit, after }) =>
+        when?.readsFirstTimes === true ||
+        limit?.of?.readsFirstTimes === true ||
+        after?.made.when?.readsFirstTimes === true,
     ),
     hasLimits: rules.some(({ limit }) => limit !== undefined),
+    looksBack: rules.some(({ after }) => after !== undefined),
   };
 }
 
@@ -62,20 +69,8 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       note('only a guardrail that requires an approval can say so; leave it out', 'remember');
     if (source.decide_in !== undefined && source.effect !== 'require_approval')
       note('only a rule that requires an approval can say so; leave it out', 'decide_in');
-    const patterns = (field: 'platforms' | 'scopes' | 'endpoints', form: 'text' | 'path') =>
-      source[field]?.flatMap((text, j) => {
-        try {
-          return [compilePattern(text, form)];
-        } catch (error) {
-          note(error instanceof Error ? error.message : 'not a pattern', field, j);
-          return [];
-        }
-      });
-    const [platforms, scopes] = [patterns('platforms', 'text'), patterns('scopes', 'text')];
-    const endpoints = patterns('endpoints', 'path');
-    const condition = source.when === undefined ? undefined : compileCondition(source.when);
-    if (condition?.ok === false) note(condition.error, 'when');
     const limit = source.limit && compileLimit(source, source.limit, note);
+    const after = source.after && compileAfter(source, source.after, note);
     return {
       name: source.name ?? `rule ${i + 1}`,
       place: i,
@@ -84,19 +79,67 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       ...(source.decide_in && { decideIn: source.decide_in }),
       ...(source.name === undefined && { says: ruleInWords(source) }),
       effect: source.effect,
-      ...(platforms && { platforms }),
-      ...(scopes && { scopes }),
-      ...(source.methods && { methods: source.methods }),
-      ...(endpoints && { endpoints }),
-      ...(condition?.ok && { when: condition.condition }),
+      ...compileSelection(source, source.effect, note),
       ...(limit && { limit }),
-      coverage: coverageOf({ effect: source.effect, methods: source.methods, endpoints }),
+      ...(after && { after }),
     };
   });
   return { rules, problems };
 }
 
 type Note = (message: string, ...path: (string | number)[]) => void;
+type Selecting = Pick<RuleSource, 'platforms' | 'scopes' | 'methods' | 'endpoints' | 'when'>;
+
+/** Which calls a rule is about. */
+function compileSelection(
+  source: Selecting,
+  effect: Rule['effect'],
+  note: Note,
+): Pick<Rule, keyof Selecting | 'coverage'> {
+  const patterns = (field: 'platforms' | 'scopes' | 'endpoints', form: 'text' | 'path') =>
+    source[field]?.flatMap((text, j) => {
+      try {
+        return [compilePattern(text, form)];
+      } catch (error) {
+        note(error instanceof Error ? error.message : 'not a pattern', field, j);
+        return [];
+      }
+    });
+  const [platforms, scopes] = [patterns('platforms', 'text'), patterns('scopes', 'text')];
+  const endpoints = patterns('endpoints', 'path');
+  const condition = source.when === undefined ? undefined : compileCondition(source.when);
+  if (condition?.ok === false) note(condition.error, 'when');
+  return {
+    ...(platforms && { platforms }),
+    ...(scopes && { scopes }),
+    ...(source.methods && { methods: source.methods }),
+    ...(endpoints && { endpoints }),
+    ...(condition?.ok && { when: condition.condition }),
+    coverage: coverageOf({ effect, methods: source.methods, endpoints }),
+  };
+}
+
+/** A rule of its own says which calls it looks back at; as one that denies, so that of two readings the one counts that gives the agent less. */
+function compileAfter({ effect, limit }: RuleSource, source: AfterSource, note: Note): After {
+  if (effect === 'allow')
+    note('a rule that allows has none: let one that denies, or asks a person, apply after such a call', 'after');
+  if (limit !== undefined) note('a rule with a limit has none: write two rules', 'after');
+  const { within, ...selecting } = source;
+  if (Object.values(selecting).every((member) => member === undefined))
+    note('says no calls: write platforms, scopes, methods, endpoints or when', 'after');
+  const withinMs = spanMs(within);
+  if (withinMs === undefined || withinMs > LONGEST_WITHIN_MS)
+    note('write a time such as "8h", at most "30d"', 'after', 'within');
+  const selection = compileSelection(selecting, 'deny', (message, ...path) => note(message, 'after', ...path));
+  const made: Rule = { name: '', place: 0, lasting: false, effect: 'deny', ...selection };
+  return { made, text: textOf(selecting), withinMs: withinMs ?? 0 };
+}
+
+/** The order of its lists says nothing. */
+function textOf({ platforms, scopes, methods, endpoints, when }: Selecting): string {
+  const lists = [platforms, scopes, methods, endpoints].map((list) => list?.toSorted() ?? null);
+  return JSON.stringify([...lists, when ?? null]);
+}
 
 function compileLimit(
   { effect, name, remember }: RuleSource,

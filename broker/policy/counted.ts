@@ -3,7 +3,7 @@ import type { Ask, Facts, Instant } from './facts.ts';
 import type { Counted } from './limit.ts';
 import { present } from './present.ts';
 import type { Rule } from './rule.ts';
-import { type Question, questionOf, selects } from './rules.ts';
+import { isAbout, type Question, questionOf } from './rules.ts';
 
 /** Of a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
 export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
@@ -11,16 +11,10 @@ export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {
   const asks = question.byParent ? [question, question.byParent] : [question];
   const of = (rules: readonly Rule[], source: Counted['source']) =>
     rules.flatMap((rule) => {
-      const by = rule.limit && asks.find((one) => isCountedBy(rule, one));
+      const by = rule.limit && asks.find((one) => isAbout(rule, one));
       return by ? [counted(rule, source, by)] : [];
     });
   return [...of(facts.guardrails.rules, 'guardrail'), ...of(facts.policy?.rules ?? [], 'policy')];
-}
-
-/** A condition that fails counts against the agent. */
-function isCountedBy(rule: Rule, question: Question): boolean {
-  const match = selects(rule, question);
-  return match === 'yes' || typeof match === 'object';
 }
 
 function counted({ name: rule, limit: of }: Rule, source: Counted['source'], question: Question): Counted {

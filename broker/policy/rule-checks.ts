@@ -1,9 +1,10 @@
 /** The checks by rules: guardrails, and the policy of the agent. */
+import { earlierInWords } from './earlier.ts';
 import type { MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
 import { limitInWords, type ToldLimit, toldLimit } from './limit.ts';
 import { present } from './present.ts';
-import { matchRules, type RuleFinding } from './rules.ts';
+import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
 import { unknownScope } from './unknown-scope.ts';
 
@@ -12,26 +13,23 @@ export function checkGuardrails(matter: Matter): Finding {
   const found = matchRules(facts.guardrails.rules, 'guardrail', question);
   const { matched, conditional, rule } = found;
   const more = { ...unreadOf(found), ...limitOf(found, 'guardrail', matter) };
+  const told = toldOf(found, 'guardrail', matter);
   switch (found.effect) {
     case 'deny':
       return {
-        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call', more.limit), more),
+        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call', told), more),
         matched,
       };
     case 'suspend':
       return {
-        ...deny(
-          'denied_by_guardrail',
-          sentence(found, 'guardrail', 'denies this call and suspends the agent', more.limit),
-          {
-            suspend: { guardrail: present(rule, 'rule').name },
-            ...more,
-          },
-        ),
+        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call and suspends the agent', told), {
+          suspend: { guardrail: present(rule, 'rule').name },
+          ...more,
+        }),
         matched,
       };
     case 'require_approval': {
-      const detail = sentence(found, 'guardrail', 'requires an approval', more.limit);
+      const detail = sentence(found, 'guardrail', 'requires an approval', told);
       const holds = holdsOf('guardrail', found);
       return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds, ...more };
     }
@@ -47,6 +45,7 @@ export function checkPolicy(matter: Matter): Finding {
   const found = matchRules(policy.rules, 'policy', matter.question);
   const { matched, conditional } = found;
   const more = { ...unreadOf(found), ...limitOf(found, 'policy', matter) };
+  const told = toldOf(found, 'policy', matter);
   const who = `policy "${policy.name}",`;
   switch (found.effect) {
     case 'allow':
@@ -55,7 +54,7 @@ export function checkPolicy(matter: Matter): Finding {
       return {
         kind: 'hold',
         reason: 'approval_required_by_policy',
-        detail: sentence(found, who, 'requires an approval', more.limit),
+        detail: sentence(found, who, 'requires an approval', told),
         matched,
         conditional,
         holds: holdsOf('policy', found),
@@ -67,7 +66,7 @@ export function checkPolicy(matter: Matter): Finding {
       return deny('denied_by_policy', detail, unreadOf(found));
     }
     default:
-      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', more.limit), more), matched };
+      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', told), more), matched };
   }
 }
 
@@ -90,10 +89,17 @@ function limitOf(
   return charge ? { limit: toldLimit(charge, now) } : {};
 }
 
-function sentence({ rule, matched }: RuleFinding, who: string, does: string, limit?: ToldLimit): string {
+/** Why the rule that decides applies, beside what it says: what is used of its limit, or what the agent did before. */
+function toldOf(found: RuleFinding, source: MatchedRule['source'], matter: Matter): string {
+  const { rule } = found;
+  const { limit } = limitOf(found, source, matter);
+  const earlier = rule?.after && earlierOf(rule, source, matter.question.ask);
+  return `${limit ? `: ${limitInWords(limit)}` : ''}${earlier ? `: ${earlierInWords(earlier)}` : ''}`;
+}
+
+function sentence({ rule, matched }: RuleFinding, who: string, does: string, told: string): string {
   const { name, effect, says } = present(rule, 'rule');
   const error = matched.find((one) => one.name === name && one.effect === effect)?.error;
-  const why = error === undefined ? '' : ', because its condition failed';
-  const used = limit && error === undefined ? `: ${limitInWords(limit)}` : '';
-  return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}${error === undefined ? '' : `: ${error}`}${used}`;
+  const why = error === undefined ? told : `, because its condition failed: ${error}`;
+  return `${who} ${name}${says === undefined ? '' : ` (${says})`} ${does}${why}`;
 }

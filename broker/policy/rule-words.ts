@@ -1,6 +1,7 @@
 /** What a rule says, in words, for rules that have no name. */
 import type { RuleSource } from './facts.ts';
 import { limitSaid } from './limit.ts';
+import type { AfterSource } from './rule.ts';
 
 const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string }>> = {
   allow: { one: 'passes', many: 'pass' },
@@ -13,7 +14,7 @@ const MOST_NAMED = 4;
 const MOST_OF_CONDITION = 100;
 
 /** `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
-export function ruleInWords({ effect, methods, endpoints, scopes, platforms, when, limit }: RuleSource): string {
+export function ruleInWords({ effect, methods, endpoints, scopes, platforms, when, limit, after }: RuleSource): string {
   const verb = EFFECTS[effect];
   const what = [methods?.join(', '), endpoints === undefined ? undefined : named(endpoints)].filter(Boolean).join(' ');
   const where = [
@@ -23,7 +24,20 @@ export function ruleInWords({ effect, methods, endpoints, scopes, platforms, whe
   const isOne = what === '' || (methods?.length ?? 1) + (endpoints?.length ?? 1) === 2;
   const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
   const beyond = limit === undefined ? [] : [`beyond ${cut(limitSaid(limit))}`];
-  return [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many, ...beyond, ...condition].join(' ');
+  const earlier = after === undefined ? [] : [cut(afterSaid(after))];
+  const said = [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many];
+  return [...said, ...beyond, ...earlier, ...condition].join(' ');
+}
+
+/** `for 8h after GET /issues/** with codehost:issues.read if request.query.state == "open"`. */
+export function afterSaid({ within, methods, endpoints, scopes, platforms, when }: AfterSource): string {
+  const what = [methods?.join(', '), endpoints && named(endpoints)].filter(Boolean).join(' ');
+  const where = [
+    ...(scopes === undefined ? [] : [`with ${named(scopes)}`]),
+    ...(platforms === undefined ? [] : [`on ${named(platforms)}`]),
+    ...(when === undefined ? [] : [`if ${when.replace(/\s+/g, ' ').trim()}`]),
+  ];
+  return [`for ${within} after`, what === '' ? 'a call' : what, ...where].join(' ');
 }
 
 const cut = (text: string): string => (text.length > MOST_OF_CONDITION ? `${text.slice(0, MOST_OF_CONDITION)}…` : text);

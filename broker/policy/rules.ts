@@ -5,6 +5,7 @@
 
 import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { type ConditionAgent, conditionInput } from './condition.ts';
+import type { Earlier } from './earlier.ts';
 import { type Ask, type CallAsk, type Facts, type Instant, type MatchedRule, type Rule, UnreadBody } from './facts.ts';
 import { isOver } from './limit.ts';
 import type { Pattern, Relation } from './pattern.ts';
@@ -99,8 +100,14 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
     const match = question.ask.call === undefined ? matchStanding(rule, question) : matchCall(rule, source, question);
     if (match === 'no') continue;
     if (match === 'depends') depending.push(rule);
-    else if (match === 'yes') take(finding, rule, source);
-    else if (rule.effect !== 'allow') take(finding, rule, source, match.error, wantsUnread(rule, question.ask));
+    else if (match === 'yes') take(finding, rule, matchedAs(rule, source, question));
+    else if (rule.effect !== 'allow')
+      take(
+        finding,
+        rule,
+        { ...matchedAs(rule, source, question), error: match.error },
+        wantsUnread(rule, question.ask),
+      );
     else {
       finding.failures.push(`the condition of ${rule.name} failed: ${match.error}`);
       if (finding.effect === undefined && wantsUnread(rule, question.ask)) finding.unread = true;
@@ -122,7 +129,7 @@ function addDepending(finding: RuleFinding, depending: readonly Rule[], source: 
     // None of them may match.
     finding.worst = 'deny';
     if (SEVERITY[mildest.effect] >= SEVERITY.deny) return;
-    take(finding, mildest, source);
+    take(finding, mildest, { source, name: mildest.name, effect: mildest.effect });
     finding.conditional = true;
     return;
   }
@@ -139,9 +146,14 @@ function wantsUnread({ when, limit }: Rule, { call }: Ask): boolean {
   return call?.body instanceof UnreadBody && /\b(?:body|refs)\b/.test(read);
 }
 
-function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string, unread = false): void {
+function matchedAs(rule: Rule, source: MatchedRule['source'], { ask }: Question): MatchedRule {
+  const earlier = rule.after && earlierOf(rule, source, ask);
+  return { source, name: rule.name, effect: rule.effect, ...(earlier && { after: earlier.auditId }) };
+}
+
+function take(finding: RuleFinding, rule: Rule, matched: MatchedRule, unread = false): void {
   if (rule.effect === 'require_approval') finding.holding.push(rule);
-  finding.matched.push({ source, name: rule.name, effect: rule.effect, ...(error !== undefined && { error }) });
+  finding.matched.push(matched);
   if (finding.effect === rule.effect) finding.unread &&= unread;
   if (finding.effect !== undefined && SEVERITY[rule.effect] <= SEVERITY[finding.effect]) return;
   finding.unread = unread;
@@ -160,14 +172,30 @@ function anyMatches(patterns: readonly Pattern[] | undefined, text: string): boo
 function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 'depends' {
   const coverage: Relation = platform === undefined ? 'some' : rule.coverage(platform, ask.scope);
   if (coverage === 'none' || !namesAsk(rule, ask)) return 'no';
-  return coverage === 'some' || rule.when !== undefined || rule.limit !== undefined ? 'depends' : 'yes';
+  const depends = rule.when !== undefined || rule.limit !== undefined || rule.after !== undefined;
+  return coverage === 'some' || depends ? 'depends' : 'yes';
 }
 
 type Match = 'yes' | 'no' | 'depends' | { error: string };
 
 function matchCall(rule: Rule, source: MatchedRule['source'], question: Question): Match {
   const selected = selects(rule, question);
+  if (rule.after !== undefined && (selected === 'yes' || typeof selected === 'object')) {
+    const { call } = question.ask;
+    if (call?.earlier === undefined || call.recorded !== undefined) return 'depends';
+    return earlierOf(rule, source, question.ask) ? selected : 'no';
+  }
   return selected === 'yes' && rule.limit !== undefined ? beyondLimit(rule, source, question) : selected;
+}
+
+/** The earlier call for which a rule applies that looks back. */
+export const earlierOf = ({ place }: Rule, source: MatchedRule['source'], { call }: Ask): Earlier | undefined =>
+  call?.earlier?.find((one) => one.source === source && one.place === place);
+
+/** Whether a rule is about a concrete call; a condition that fails counts against the agent. */
+export function isAbout(rule: Rule, question: Question): boolean {
+  const match = selects(rule, question);
+  return match === 'yes' || typeof match === 'object';
 }
 
 /** Whether the call would bring the period over the limit of a rule that counts it. */

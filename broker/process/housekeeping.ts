@@ -1,9 +1,11 @@
 /** What is done now and then beside the calls: reading keys again, forgetting what is over. */
 import type { Broker } from '../broker.ts';
 import { retireFollowedKeys } from '../keys.ts';
+import { LONGEST_WITHIN_MS } from '../policy/earlier.ts';
 import type { Instant } from '../policy/facts.ts';
 import { destroyOldSecretKeys } from '../secret-keys.ts';
 import { purgeBreakers } from '../store/breakers.ts';
+import { purgeCallMarks } from '../store/call-marks.ts';
 import { purgeDiagnostics } from '../store/diagnostics.ts';
 import { purgeEndedSessions } from '../store/ended-sessions.ts';
 import { purgeHeldJoins } from '../store/held-joins.ts';
@@ -75,6 +77,7 @@ export function startHousekeeping(
     'forgetting counts of rate limits': (now) => purgeRateCounts(db, now - 10 * 60_000),
     // No period is longer than a month.
     'forgetting what was used of limits': (now) => purgeLimitCounts(db, now - 62 * DAY_MS),
+    'forgetting calls that no rule looks back at': (now) => purgeCallMarks(db, now - LONGEST_WITHIN_MS - DAY_MS),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     'forgetting what OAuth needs no more': (now) => purgeOAuthRecords(db, now),
     'letting run out what no MCP client can use': (now) =>

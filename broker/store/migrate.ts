@@ -54,6 +54,7 @@ import { workloads } from './migrations/0059-workloads.ts';
 import { workloadsInFiles } from './migrations/0060-workloads-in-files.ts';
 import { rolesByGroups } from './migrations/0061-roles-by-groups.ts';
 import { limitCounts } from './migrations/0062-limit-counts.ts';
+import { callMarks } from './migrations/0063-call-marks.ts';
 import { refuseTransactionPooler } from './pooler.ts';
 import { compareReleases, findReadableBy, type Step, saying } from './readable-by.ts';
 import type { Store } from './store.ts';
@@ -124,6 +125,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0060-workloads-in-files': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => workloadsInFiles(db, dialect) },
   '0061-roles-by-groups': { readableBy: '0.1.0', up: rolesByGroups },
   '0062-limit-counts': { readableBy: '0.1.0', up: limitCounts },
+  '0063-call-marks': { readableBy: '0.1.0', up: callMarks },
 });
 
 const stepsOf = (store: Store) => migrations({ bytes: store.bytes }, store.dialect);

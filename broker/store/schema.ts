@@ -81,6 +81,7 @@ import type {
 } from './tables/registrations.ts';
 import type {
   AccessRequestTable,
+  CallMarkTable,
   GrantTable,
   GuardrailsVersionTable,
   LimitCountTable,
@@ -140,6 +141,7 @@ export type Schema = {
   agent_deeds: AgentDeedTable;
   static_keys: StaticKeyTable;
   limit_counts: LimitCountTable;
+  call_marks: CallMarkTable;
   workloads: WorkloadTable;
   standing_approvals: StandingApprovalTable;
   tools: McpToolTable;

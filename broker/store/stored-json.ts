@@ -57,6 +57,16 @@ const StoredRules = z.array(
         together: z.literal(true).exactOptional(),
       })
       .exactOptional(),
+    after: z
+      .strictObject({
+        platforms: Texts.exactOptional(),
+        scopes: Texts.exactOptional(),
+        methods: z.array(z.enum(METHODS)).exactOptional(),
+        endpoints: Texts.exactOptional(),
+        when: z.string().exactOptional(),
+        within: z.string(),
+      })
+      .exactOptional(),
     remember: z.boolean().exactOptional(),
     decide_in: Texts.exactOptional(),
   }),

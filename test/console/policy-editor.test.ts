@@ -183,6 +183,44 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
+    test('what a rule looks back at is written, shown in words, and a rule that allows has none', async () => {
+      await organisation.ask('POST', '/owner/policies', { name: 'looking', rules: [{ effect: 'allow' }] });
+      await go('/console/policies/looking?edit');
+      await page.click('#add-rule');
+      const card = '[data-rule="1"]';
+      const after = `${card} [data-field="after"]`;
+      await page.click(`${card} [data-field="effect"] input[value="require_approval"]`);
+      await page.click(`${after} input[type="checkbox"]`);
+      // A rule has one of the two.
+      await page.until(`document.querySelector('${card} [data-field="limit"]') === null`);
+      await page.click('#save');
+      await page.click('#save-now');
+      await page.until(`document.querySelector('${after} > .wrong')?.innerText.includes('says no calls')`);
+      const { fill } = mouse(page);
+      await fill(`${after} input[maxlength="7"]`, '2d');
+      await page.click(`${after} [data-field="methods"] input[value="GET"]`);
+      await page.click(`${after} [data-field="scopes"] input`);
+      await page.type('demo:read');
+      await page.click('#save');
+      await page.click('#save-now');
+      await says(page, 'version 2 is in force');
+      const stored = (await organisation.ask('GET', '/owner/policies/looking')).body.rules;
+      expect(stored).toEqual([
+        { effect: 'allow' },
+        { effect: 'require_approval', after: { within: '2d', methods: ['GET'], scopes: ['demo:read'] } },
+      ]);
+      await go('/console/policies/looking');
+      await page.until(
+        `document.querySelector('#rules').innerText.includes('waits for 2d after GET with demo:read')`,
+      );
+      await go('/console/policies/looking?edit');
+      await page.until(`document.querySelector('${card}').innerText.includes('for 2d after GET with demo:read')`);
+      await page.click(`${card} .rule-opener`);
+      await page.click(`${card} [data-field="effect"] input[value="allow"]`);
+      await page.until(`document.querySelector('${after}') === null`);
+      await page.click('#leave-editor');
+    });
+
     test('500 rules are found, changed and saved', async () => {
       const many = Array.from({ length: 500 }, (_, at) => ({
         name: `rule of the shop ${at}`,

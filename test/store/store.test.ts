@@ -93,6 +93,7 @@ const MIGRATIONS = [
   '0060-workloads-in-files',
   '0061-roles-by-groups',
   '0062-limit-counts',
+  '0063-call-marks',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -9,6 +9,7 @@ import { rootOfEdge } from '../../broker/receipt-log/merkle.ts';
 import { appendRows, readEdge } from '../../broker/receipt-log/tree.ts';
 import { addCounts, moveMark } from '../../broker/store/activity-counts.ts';
 import { putDeeds } from '../../broker/store/agent-deeds.ts';
+import { putCallMarks } from '../../broker/store/call-marks.ts';
 import { putGovernanceApply } from '../../broker/store/governance-applies.ts';
 import { putHeldJoin } from '../../broker/store/held-joins.ts';
 import { takeLease } from '../../broker/store/leases.ts';
@@ -104,6 +105,8 @@ export async function furnish(
   const [rule, period_start] = [`guardrail ${name}`, broker.clock()];
   const place = { organisation_id: organisation.id, rule, agent_id: agent.id, period_start };
   await addToLimit(broker.store.db, place, 1, undefined);
+  const mark = { organisation_id: organisation.id, agent_id: agent.id, kind: name, made_at: broker.clock() };
+  await putCallMarks(broker.store.db, [{ ...mark, audit_id: name }]);
   await putGovernanceApply(broker.store.db, {
     organisation_id: organisation.id,
     id: crypto.randomUUID(),

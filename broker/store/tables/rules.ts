@@ -62,3 +62,15 @@ export type LimitCountTable = {
   period_start: number;
   used: number;
 };
+
+/** The newest call of a kind that an agent made, for rules that look back at it. */
+export type CallMarkTable = {
+  organisation_id: string;
+  /** Of the agent, or of its parent. */
+  agent_id: string;
+  /** A hash of which calls the rules look back at. */
+  kind: string;
+  made_at: number;
+  /** Of its audit row. */
+  audit_id: string;
+};

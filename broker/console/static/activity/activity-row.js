@@ -133,7 +133,7 @@ function pushedRefs({ flags }) {
 function rulesOf({ rules }) {
   if (rules.length === 0) return undefined;
   return rules.map(
-    ({ source, name, says, effect }) =>
-      html`<div>${source} ${visibleLine(says ?? name)} <span class="quiet">${effect.replaceAll('_', ' ')}</span></div>`,
+    ({ source, name, says, effect, after }) =>
+      html`<div>${source} ${visibleLine(says ?? name)} <span class="quiet">${effect.replaceAll('_', ' ')}</span>${after && html` <${Link} to=${`/console/activity?words=${encodeURIComponent(after)}`}>after another call<//>`}</div>`,
   );
 }

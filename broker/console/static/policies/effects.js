@@ -2,7 +2,9 @@
 
 /** @typedef {{ kind: string, words: string, says: string }} Effect */
 /** What passes in each period before a rule applies. @typedef {{ most: number, per: string, of?: string, together?: true }} Limit */
-/** As it is written; what is absent matches everything. @typedef {{ name?: string, effect: string, platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string, limit?: Limit, remember?: true }} Rule */
+/** Which calls are meant; what is absent matches everything. @typedef {{ platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string }} Selection */
+/** Which calls a rule looks back at, and for how long after one. @typedef {Selection & { within: string }} After */
+/** As it is written. @typedef {Selection & { name?: string, effect: string, limit?: Limit, after?: After, remember?: true }} Rule */
 
 /** @type {Readonly<Record<string, Effect>>} */
 export const EFFECTS = {
@@ -33,3 +35,16 @@ export const nameOf = ({ name }, at) => name ?? `rule ${at + 1}`;
 /** `100 a day of request.body.amount, of all agents together`. @param {Pick<Limit, 'most' | 'per'> & { of?: string | null, together?: boolean }} limit */
 export const limitOf = ({ most, per, of, together }) =>
   `${most} a${per === 'hour' ? 'n' : ''} ${per}${of ? ` of ${of}` : ''}${together ? ', of all agents together' : ''}`;
+
+/** `for 8h after GET /issues/** with codehost:issues.read`. @param {After} after */
+export const afterOf = ({ within, methods, endpoints, scopes, platforms, when }) =>
+  [
+    `for ${within} after`,
+    [methods, endpoints]
+      .map((list) => list?.join(', '))
+      .filter(Boolean)
+      .join(' ') || 'a call',
+    ...(scopes ? [`with ${scopes.join(', ')}`] : []),
+    ...(platforms ? [`on ${platforms.join(', ')}`] : []),
+    ...(when ? [`if ${when}`] : []),
+  ].join(' ');

@@ -2,7 +2,7 @@
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/differ.js').Difference} Difference */
 import { html } from '/console/html.js';
-import { effectOf, limitOf } from '/console/policies/effects.js';
+import { afterOf, effectOf, limitOf } from '/console/policies/effects.js';
 import { differences } from '/console/policy/differ.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -14,6 +14,7 @@ const FIELDS = /** @type {const} */ ([
   'platforms',
   'when',
   'limit',
+  'after',
   'remember',
 ]);
 /** So many are shown; more than that is another policy. */
@@ -65,7 +66,9 @@ function Named({ rule: { name, effect } }) {
 function said(rule, field) {
   const value = rule[field];
   if (rule.limit && field === 'limit') return visibleLine(limitOf(rule.limit));
-  if (value === undefined) return field === 'when' ? 'no condition' : field === 'limit' ? 'none' : 'any';
+  if (rule.after && field === 'after') return visibleLine(afterOf(rule.after));
+  if (value === undefined)
+    return field === 'when' ? 'no condition' : field === 'limit' || field === 'after' ? 'none' : 'any';
   if (field === 'effect') return effectOf(String(value)).words;
   return visibleLine(Array.isArray(value) ? value.join(', ') : String(value));
 }

@@ -47,6 +47,7 @@ const FIELDS = new Set([
   'endpoints',
   'when',
   'limit',
+  'after',
   'remember',
 ]);
 

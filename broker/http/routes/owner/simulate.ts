@@ -49,6 +49,7 @@ const Simulation = z
         name: z.string(),
         effect: z.enum(['allow', 'require_approval', 'deny', 'suspend']),
         error: z.string().optional().describe('why its condition could not be evaluated'),
+        after: z.guid().optional().describe('audit id of the earlier call because of which it applies'),
       }),
     ),
     evaluated: z.array(Check).describe('the checks that were made, in their order'),

@@ -1,0 +1,101 @@
+/** Calls that rules look back at: found before a call is decided, and noted in the transaction of an intent, before its agent can have read an answer. */
+import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import type { AccessEnded } from '../policy/access-ended.ts';
+import { type Earlier, earlierInWords, NOTED_FOR_MS, untilOf } from '../policy/earlier.ts';
+import type { Ask, Facts, Instant } from '../policy/facts.ts';
+import { lookBack } from '../policy/look-back.ts';
+import type { After } from '../policy/rule.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
+import { findCallMarks, putCallMarks } from '../store/call-marks.ts';
+import type { Db } from '../store/store.ts';
+import type { CallMarkTable } from '../store/tables/rules.ts';
+
+/** About 10 MB when it is full; what is not in here is asked of the store, or noted once more. */
+const REMEMBERED = 50_000;
+
+export type EarlierCalls = {
+  /** The ask with the rules that apply for what the agent did before, and with what of this call is to be noted. */
+  withEarlier<A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A>;
+  /** Notes a call, in the transaction of its intent. `auditId`: of its row. */
+  note(tx: Db, facts: Facts, ask: Ask, call: { auditId: string; now: Instant }): Promise<void>;
+  /** That this is durable. */
+  noted(facts: Facts, ask: Ask, call: { auditId: string; now: Instant }): void;
+  /** Why a call whose body was still on its way when it was decided may not be sent to its end: what its agent did meanwhile could be in it. */
+  meanwhile(facts: Facts, ask: Ask): Promise<AccessEnded | undefined>;
+};
+
+type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
+
+export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>): EarlierCalls {
+  /** Marks that are durable, by agent and kind. None is ever taken back, so that what is known here is true, and may only be older than what is stored. */
+  const known = recentlyUsed<Mark>(REMEMBERED);
+  const kinds = new WeakMap<After, string>();
+  const kindOf = (after: After): string => {
+    const kind = kinds.get(after) ?? sha256Hex(after.text).slice(0, 32);
+    kinds.set(after, kind);
+    return kind;
+  };
+  // What a child reads, its parent may be told by it, and the other way round.
+  const familyOf = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
+  const keep = (facts: Facts, kind: string, mark: Mark): void => {
+    const key = `${familyOf(facts)} ${kind}`;
+    if ((known.get(key)?.made_at ?? Number.NEGATIVE_INFINITY) < mark.made_at) known.set(key, mark);
+  };
+  const rowsOf = (facts: Facts, { call }: Ask, { auditId, now }: { auditId: string; now: Instant }): CallMarkTable[] =>
+    (call?.notes ?? []).map((kind) => ({
+      organisation_id: facts.agent.organisationId,
+      agent_id: familyOf(facts),
+      kind,
+      made_at: now,
+      audit_id: auditId,
+    }));
+
+  const withEarlier = async <A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A> => {
+    const { call } = ask;
+    if (call === undefined || !(facts.guardrails.looksBack || facts.policy?.looksBack)) return ask;
+    const { looks, noted } = lookBack(facts, ask, now);
+    const family = familyOf(facts);
+    const asked = new Set(
+      looks.flatMap(({ after }) => {
+        const mark = known.get(`${family} ${kindOf(after)}`);
+        return mark && now < untilOf(after.withinMs, mark.made_at) ? [] : [kindOf(after)];
+      }),
+    );
+    const place = { organisation_id: facts.agent.organisationId, agent_id: family };
+    for (const [kind, mark] of await findCallMarks(store.db, place, [...asked])) keep(facts, kind, mark);
+    const earlier = looks.flatMap(({ source, place: at, after }): Earlier[] => {
+      const mark = known.get(`${family} ${kindOf(after)}`);
+      const until = mark && untilOf(after.withinMs, mark.made_at);
+      if (mark === undefined || until === undefined || until <= now) return [];
+      return [{ source, place: at, auditId: mark.audit_id, madeAt: mark.made_at, until }];
+    });
+    const isNoted = (kind: string) => now - (known.get(`${family} ${kind}`)?.made_at ?? 0) < NOTED_FOR_MS;
+    const notes = [...new Set(noted.map(kindOf))].filter((kind) => !isNoted(kind));
+    return { ...ask, call: { ...call, earlier, notes } };
+  };
+
+  return {
+    withEarlier,
+    note: async (tx, facts, ask, call) => {
+      const rows = rowsOf(facts, ask, call);
+      if (rows.length > 0) await putCallMarks(tx, rows);
+    },
+    noted: (facts, ask, call) => {
+      for (const { kind, made_at, audit_id } of rowsOf(facts, ask, call)) keep(facts, kind, { made_at, audit_id });
+    },
+    meanwhile: async (facts, ask) => {
+      const before = ask.call?.earlier ?? [];
+      const again = await withEarlier(facts, ask, clock());
+      const found = again.call?.earlier?.find(
+        (one) => !before.some(({ source, place }) => source === one.source && place === one.place),
+      );
+      if (found === undefined) return undefined;
+      const rules = found.source === 'guardrail' ? facts.guardrails.rules : (facts.policy?.rules ?? []);
+      return {
+        reason: found.source === 'guardrail' ? 'denied_by_guardrail' : 'denied_by_policy',
+        detail: `${found.source} ${rules[found.place]?.name} applies to what was not sent to its end: ${earlierInWords(found)}`,
+      };
+    },
+  };
+}

@@ -1,0 +1,346 @@
+/** Rules that look back: what an agent may do once it has made another call, by any door, on every replica. */
+import { once } from 'node:events';
+import http from 'node:http';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { purgeCallMarks } from '../../broker/store/call-marks.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { callMcp } from '../world/oauth-client.ts';
+import { startReplica } from '../world/replica.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
+
+const NOW = Date.parse('2026-11-25T12:00:00Z');
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const STRANGERS = { scopes: ['demo:read'], endpoints: ['/items/strange'], within: '8h' };
+const NOTHING_LEAVES = { name: 'nothing-leaves', effect: 'deny', scopes: ['demo:write'], after: STRANGERS };
+const STRANGE = { ...READ, endpoint: '/items/strange' };
+const asking = (rule: object) => ({ ...rule, effect: 'require_approval' });
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
+describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => newAgent());
+  const newAgent = async (rules: object[] = ALLOW_ALL): Promise<TestAgent> => {
+    const made = await organisation.agent({ rules: rules as never });
+    made.clock = () => world.running.broker.clock();
+    return made;
+  };
+  beforeEach(() => {
+    world.clock.skewMs = NOW - Date.now();
+    onTestFinished(() => {
+      world.clock.skewMs = 0;
+      world.upstream.answer = undefined;
+    });
+  });
+  const write = (by = agent, data: object = {}) => by.act({ ...WRITE, data });
+  const read = async (by = agent): Promise<string> => {
+    const answer = await by.act(STRANGE);
+    expect(answer.status, answer.text).toBe(200);
+    return answer.body._meta.audit_id;
+  };
+  const marks = () =>
+    world.running.broker.store.db
+      .selectFrom('call_marks')
+      .select(['agent_id', 'made_at', 'audit_id'])
+      .where('organisation_id', '=', organisation.id)
+      .execute();
+  const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+
+  test('a call passes until the agent made the other one, and from then on is refused, with the call that is why', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    expect((await write()).status).toBe(200);
+    // Another endpoint of the same scope is not looked back at.
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await write()).status).toBe(200);
+    const cause = await read();
+    const before = world.upstream.seen.length;
+    const refused = await write();
+    expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_guardrail']);
+    expect(refused.body.detail).toContain(
+      `nothing-leaves denies this call: the agent made the call ${cause} at 2026-11-25T12:00:`,
+    );
+    expect(refused.body.detail).toContain('the rule applies until 2026-11-25T20:01:');
+    expect(world.upstream.seen.length).toBe(before);
+    const { row, payload } = await evidenceOf(world, agent, refused.body.audit_id);
+    const matched = [{ source: 'guardrail', name: 'nothing-leaves', effect: 'deny', after: cause }];
+    expect(JSON.parse(row.decision ?? '{}').matched).toEqual(matched);
+    expect(payload.decision.matched).toEqual(matched);
+    // Reading goes on.
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('it ends when the time is over, and applies again after another such call', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    await read();
+    world.clock.skewMs += 8 * HOUR_MS;
+    expect((await write()).status).toBe(403);
+    world.clock.skewMs += MINUTE_MS + 5_000;
+    expect((await write()).status).toBe(200);
+    await read();
+    expect((await write()).status).toBe(403);
+  });
+
+  test('a call within a minute of another one is not noted again, and one after it is', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    const first = await read();
+    await read();
+    expect((await marks()).map(({ audit_id }) => audit_id)).toEqual([first]);
+    world.clock.skewMs += MINUTE_MS;
+    const later = await read();
+    expect((await marks()).map(({ audit_id }) => audit_id)).toEqual([later]);
+  });
+
+  test('children and parent are one, and other agents are others', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    const child = await childOf(world, organisation, agent);
+    await read(child);
+    expect([(await write()).status, (await write(child)).status]).toEqual([403, 403]);
+    const other = await newAgent();
+    expect((await write(other)).status).toBe(200);
+    const second = await childOf(world, organisation, other);
+    await read(other);
+    expect((await write(second)).status).toBe(403);
+  });
+
+  test('what was refused, or waits, was not made; what a person approved was', async () => {
+    await organisation.guardrails([
+      NOTHING_LEAVES,
+      { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
+    ]);
+    const held = await agent.act(STRANGE);
+    expect(held.status).toBe(202);
+    expect((await write()).status).toBe(200);
+    await approve(held.body.approval_id);
+    await expect
+      .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.executed_at)
+      .toEqual(expect.any(String));
+    expect((await write()).status).toBe(403);
+  });
+
+  test('a person may be asked: the call waits, says after which call, and is made once it was approved', async () => {
+    await organisation.guardrails([asking(NOTHING_LEAVES)]);
+    const cause = await read();
+    const held = await write();
+    expect(held.status, held.text).toBe(202);
+    expect(held.body.message).toContain(`the agent made the call ${cause}`);
+    const shown = await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`);
+    expect(shown.body.held_because).toMatchObject({
+      detail: expect.stringContaining(cause),
+      rules: expect.arrayContaining([
+        expect.objectContaining({ name: 'nothing-leaves', effect: 'require_approval', after: cause }),
+      ]),
+    });
+    await approve(held.body.approval_id);
+    await expect
+      .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.executed_at)
+      .toEqual(expect.any(String));
+  });
+
+  test('what was approved before is not made when a rule that denies applies since', async () => {
+    await organisation.guardrails([
+      NOTHING_LEAVES,
+      { name: 'ask', effect: 'require_approval', when: 'has(request.body.big)' },
+    ]);
+    const held = await write(agent, { big: true });
+    expect(held.status).toBe(202);
+    await read();
+    await approve(held.body.approval_id);
+    await expect
+      .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.execution_error)
+      .toContain('denied_by_guardrail');
+  });
+
+  test('a guardrail that suspends stops the agent, and a rule of a policy holds for its agents', async () => {
+    await organisation.guardrails([{ ...NOTHING_LEAVES, effect: 'suspend' }]);
+    await read();
+    expect((await write()).status).toBe(403);
+    expect((await agent.act(READ)).body.reason).toBe('agent_suspended');
+    await organisation.guardrails([]);
+    const under = await newAgent([{ effect: 'allow' }, { ...NOTHING_LEAVES, name: undefined }]);
+    await read(under);
+    const refused = await write(under);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_policy']);
+    expect(refused.body.detail).toContain(
+      'every call with demo:write is denied for 8h after /items/strange with demo:read',
+    );
+    const other = await newAgent();
+    await read(other);
+    expect((await write(other)).status).toBe(200);
+  });
+
+  test('conditions choose what is looked back at, and one that fails counts', async () => {
+    const when = 'request.query.from == "outside"';
+    await organisation.guardrails([{ ...NOTHING_LEAVES, after: { scopes: ['demo:read'], when, within: '1h' } }]);
+    expect((await agent.act({ ...READ, endpoint: '/items?from=inside' })).status).toBe(200);
+    expect((await write()).status).toBe(200);
+    expect((await agent.act({ ...READ, endpoint: '/items?from=outside' })).status).toBe(200);
+    expect((await write()).status).toBe(403);
+    const other = await newAgent();
+    expect((await other.act(READ)).status).toBe(200);
+    expect((await write(other)).status).toBe(403);
+  });
+
+  test('a rule that looks back at its own calls lets the first pass', async () => {
+    await organisation.guardrails([{ ...NOTHING_LEAVES, after: { scopes: ['demo:write'], within: '5m' } }]);
+    expect([(await write()).status, (await write()).status]).toEqual([200, 403]);
+  });
+
+  test('it holds across doors: read by one, refused at the other, also at /mcp', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    const get = await agent.request('GET', '/proxy/demo-main/items/strange');
+    expect(get.status, get.text).toBe(200);
+    expect((await write()).status).toBe(403);
+    const raw = await agent.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
+    expect([raw.status, raw.body.reason]).toEqual([403, 'denied_by_guardrail']);
+    const other = await newAgent();
+    const args = { platform: 'demo', scope: 'demo:read', endpoint: '/items/strange' };
+    const message = { method: 'tools/call', params: { name: 'read_platform', arguments: args } };
+    expect((await callMcp(world.running.baseUrl, other.token(), message)).text).toContain('/v1/items/strange');
+    const refused = await other.request('POST', '/proxy/demo-main/items', { body: '{}', headers: JSON_HEADERS });
+    expect(refused.status).toBe(403);
+  });
+
+  test('an owner who tries a call out is told, and nothing is noted; permissions are conditional', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    const simulate = async (action: object) => {
+      const tried = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...action });
+      expect(tried.status, tried.text).toBe(200);
+      return tried.body;
+    };
+    expect((await simulate(STRANGE)).decision).toBe('allow');
+    expect((await simulate({ ...WRITE, data: {} })).decision).toBe('allow');
+    expect(await marks()).toEqual([]);
+    const cause = await read();
+    expect(await simulate({ ...WRITE, data: {} })).toMatchObject({
+      decision: 'deny',
+      matched: [{ name: 'nothing-leaves', after: cause }],
+    });
+    const { conditionalScopes } = (await agent.get('/v1/agent/permissions')).body.data.platforms[0];
+    expect(conditionalScopes).toContain('demo:write');
+  });
+
+  test('no answer of the other call is read before it is noted: of a call that is refused while it is read, none', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    // The platform has begun to answer, and nobody has read it yet.
+    let answered = () => {};
+    const asked = new Promise<void>((resolve) => {
+      world.upstream.answer = (_, response) => {
+        resolve();
+        answered = () => response.end('{}');
+      };
+    });
+    const reading = agent.act(STRANGE);
+    await asked;
+    world.upstream.answer = undefined;
+    expect((await write()).status).toBe(403);
+    answered();
+    expect((await reading).status).toBe(200);
+  });
+
+  describe('a body that is still on its way when the call is decided', () => {
+    const upload = (path: string, by = agent) => {
+      const { hostname, port } = new URL(by.baseUrl);
+      const headers = { authorization: `Bearer ${by.token()}`, 'content-type': 'application/octet-stream' };
+      const request = http.request({ hostname, port, path, method: 'POST', headers, agent: false });
+      onTestFinished(() => void request.destroy());
+      const answer = once(request, 'response').then(async ([response]) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of response) chunks.push(chunk);
+        return { status: response.statusCode as number, text: Buffer.concat(chunks).toString() };
+      });
+      answer.catch(() => {});
+      return { request, answer };
+    };
+    /** More than is read before a call is decided. */
+    const LONG = Buffer.alloc(1_200_000, 'a');
+    const areUnderWay = (calls: number) =>
+      expect.poll(() => world.running.services.budget.underWay(Number.POSITIVE_INFINITY).length).toBe(calls);
+    beforeEach(() => areUnderWay(0));
+    /** Whole ones alone. */
+    const arrived = () => world.upstream.seen.filter(({ method }) => method === 'POST').map(({ body }) => body.length);
+
+    test('is sent to its end where nothing happened meanwhile', async () => {
+      await organisation.guardrails([NOTHING_LEAVES]);
+      const before = arrived();
+      const { request, answer } = upload('/proxy/demo-main/items');
+      request.write(LONG);
+      await areUnderWay(1);
+      request.end('the end');
+      expect((await answer).status).toBe(200);
+      expect(arrived()).toEqual([...before, LONG.length + 7]);
+    });
+
+    test.each([['deny'], ['require_approval']])(
+      'is not, where its agent made the other call meanwhile (%s): the platform has no whole request',
+      async (effect) => {
+        await organisation.guardrails([{ ...NOTHING_LEAVES, effect }]);
+        const before = arrived();
+        const { request, answer } = upload('/proxy/demo-main/items');
+        request.write(LONG);
+        await areUnderWay(1);
+        const cause = await read();
+        request.end('what was read');
+        const { status, text } = await answer;
+        expect([status, text]).toEqual([403, expect.stringContaining('denied_by_guardrail')]);
+        expect(text).toContain(cause);
+        expect(arrived()).toEqual(before);
+      },
+    );
+  });
+
+  test('of an organisation nothing counts elsewhere, and what no rule looks back at any more is forgotten', async () => {
+    await organisation.guardrails([NOTHING_LEAVES]);
+    await read();
+    const { db } = world.running.broker.store;
+    await purgeCallMarks(db, NOW - HOUR_MS);
+    expect(await marks()).toHaveLength(1);
+    await purgeCallMarks(db, NOW + HOUR_MS);
+    expect(await marks()).toEqual([]);
+  });
+
+  test('a governance file has them, a plan says what they are, and mistakes are named', async () => {
+    const yaml = `guardrails:
+  - name: nothing-leaves
+    effect: deny
+    scopes: ["demo:write"]
+    after: { scopes: ["demo:read"], endpoints: ["/items/strange"], within: 8h }
+`;
+    const planned = await organisation.ask('POST', '/owner/governance/plan', { text: yaml });
+    expect(planned.status, planned.text).toBe(200);
+    expect(JSON.stringify(planned.body.changes)).toContain('for 8h after /items/strange with demo:read');
+    expect((await organisation.ask('POST', '/owner/governance/apply', { text: yaml })).status).toBe(200);
+    const { text } = (await organisation.ask('GET', '/owner/governance')).body;
+    expect((await organisation.ask('POST', '/owner/governance/plan', { text })).body.changes).toEqual([]);
+    await read();
+    expect((await write()).status).toBe(403);
+    const wrongs = [
+      ['within: 8h', 'within: soon', 'after.within'],
+      ['within: 8h', 'within: 31d', 'at most'],
+      ['scopes: ["demo:read"], endpoints: ["/items/strange"], ', '', 'says no calls'],
+      ['"demo:read"', '"demo:reed"', 'there is no scope'],
+    ] as const;
+    for (const [from, to, said] of wrongs)
+      expect(
+        (await organisation.ask('POST', '/owner/governance/plan', { text: yaml.replace(from, to) })).text,
+      ).toContain(said);
+  });
+});
+
+test.skipIf(STORES.length < 2)('what an agent reads at one replica counts at the other', async () => {
+  const { startWorld } = await import('../world/world.ts');
+  const world = await startWorld('postgres');
+  const organisation = await world.demoOrganisation({ guardrails: [NOTHING_LEAVES] });
+  const agent = await organisation.agent({ rules: ALLOW_ALL });
+  const there = await startReplica(world);
+  onTestFinished(() => void there.process.signal('SIGKILL'));
+  const other = there.asks(agent);
+  for (const by of [agent, other]) expect((await by.act({ ...WRITE, data: {} })).status).toBe(200);
+  expect((await other.act(STRANGE)).status).toBe(200);
+  for (const by of [agent, other]) expect((await by.act({ ...WRITE, data: {} })).status).toBe(403);
+});
