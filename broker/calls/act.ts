@@ -22,9 +22,9 @@ import type { CallServices } from './call-services.ts';
 import { callerOfCall, type Identify, recordedCaller } from './caller-of-call.ts';
 import { connect } from './connect.ts';
 import { decideCall } from './decide-call.ts';
+import { withPast } from './earlier-calls.ts';
 import { baseUrlOf } from './forward.ts';
 import { type GitRequest, gitRecord } from './git-request.ts';
-import { withCharges } from './limits.ts';
 import { makeCall, recordOutcome } from './make-call.ts';
 import { misread } from './misread.ts';
 import { isLong, type RawRequest } from './raw-request.ts';
@@ -188,8 +188,8 @@ async function attemptCall(
   }
 
   const told = withEffect(isListed ? await services.deeds.withFirstTimes(loaded.facts, plain) : plain, onFile);
-  const charged = await withCharges(broker, loaded.facts, told, now);
-  const effect = await services.earlierCalls.withEarlier(loaded.facts, charged, now);
+  const { policy, guardrails } = loaded.facts;
+  const effect = guardrails.readsPast || policy?.readsPast ? await withPast(services, loaded.facts, told, now) : told;
   // A replay has its own approval, and uses up nothing else.
   const { verdict: decided, ask } = watch.decide(() =>
     replay

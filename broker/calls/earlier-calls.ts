@@ -1,5 +1,5 @@
 /** Calls that rules look back at: found before a call is decided, and noted in the transaction of an intent, before its agent can have read an answer. */
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import { type Earlier, earlierInWords, NOTED_FOR_MS, untilOf } from '../policy/earlier.ts';
@@ -10,6 +10,7 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findCallMarks, putCallMarks } from '../store/call-marks.ts';
 import type { Db } from '../store/store.ts';
 import type { CallMarkTable } from '../store/tables/rules.ts';
+import { withCharges } from './limits.ts';
 
 /** About 10 MB when it is full; what is not in here is asked of the store, or noted once more. */
 const REMEMBERED = 50_000;
@@ -24,6 +25,16 @@ export type EarlierCalls = {
   /** Why a call whose body was still on its way when it was decided may not be sent to its end: what its agent did meanwhile could be in it. */
   meanwhile(facts: Facts, ask: Ask): Promise<AccessEnded | undefined>;
 };
+
+/** The ask with all that rules look at of the past: what was used of limits, and earlier calls. */
+export async function withPast<A extends Ask>(
+  { broker, earlierCalls }: Uses<'store'> & { earlierCalls: EarlierCalls },
+  facts: Facts,
+  ask: A,
+  now: Instant,
+): Promise<A> {
+  return await earlierCalls.withEarlier(facts, await withCharges(broker, facts, ask, now), now);
+}
 
 type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
 
@@ -53,7 +64,7 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
 
   const withEarlier = async <A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A> => {
     const { call } = ask;
-    if (call === undefined || !(facts.guardrails.looksBack || facts.policy?.looksBack)) return ask;
+    if (call === undefined) return ask;
     const { looks, noted } = lookBack(facts, ask, now);
     const family = familyOf(facts);
     const asked = new Set(

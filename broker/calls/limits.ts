@@ -27,7 +27,7 @@ export async function withCharges<A extends Ask>(
   now: Instant,
 ): Promise<A> {
   const { call } = ask;
-  if (call === undefined || !(facts.guardrails.hasLimits || facts.policy?.hasLimits)) return ask;
+  if (call === undefined) return ask;
   const counted = countedBy(facts, ask, now);
   const used = await findLimitCounts(
     store.db,

@@ -74,8 +74,7 @@ export async function makeCall(
           return { ...(used && { standing_approval: used }), ...(limits && { limits }) };
         }
       : undefined;
-  const looksBack = facts.guardrails.looksBack || facts.policy?.looksBack;
-  const beforeEnd = looksBack ? () => earlierCalls.meanwhile(facts, ask) : undefined;
+  const beforeEnd = ask.call?.earlier && (() => earlierCalls.meanwhile(facts, ask));
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
     if (noted) earlierCalls.noted(facts, ask, made);
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };

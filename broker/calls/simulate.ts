@@ -11,8 +11,7 @@ import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
 import type { AgentDeeds } from './deeds.ts';
-import type { EarlierCalls } from './earlier-calls.ts';
-import { withCharges } from './limits.ts';
+import { type EarlierCalls, withPast } from './earlier-calls.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import { toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
 
@@ -69,8 +68,7 @@ export async function simulate(
   const concrete = asked?.call && git ? { ...asked, call: { ...asked.call, git } } : asked;
   const ask = concrete && (await services.deeds.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
-  const charged = ask && (await withCharges(services.broker, facts, withEffect(ask, onFile), now));
-  const whole = charged && (await services.earlierCalls.withEarlier(facts, charged, now));
+  const whole = ask && (await withPast(services, facts, withEffect(ask, onFile), now));
   const verdict = whole ? decide(facts, whole, now) : present(stopped, 'verdict');
   const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);
   return {

@@ -46,8 +46,7 @@ function ruleSet(sources: readonly RuleSource[], kind: MatchedRule['source']) {
         limit?.of?.readsFirstTimes === true ||
         after?.made.when?.readsFirstTimes === true,
     ),
-    hasLimits: rules.some(({ limit }) => limit !== undefined),
-    looksBack: rules.some(({ after }) => after !== undefined),
+    readsPast: rules.some(({ limit, after }) => limit !== undefined || after !== undefined),
   };
 }
 

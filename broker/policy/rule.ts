@@ -62,13 +62,12 @@ export type Rule = {
   coverage(platform: PlatformRules, scope: string): Relation;
 };
 
-/** `readsFirstTimes`: a condition asks whether the agent does something for the first time. `looksBack`: a rule looks at earlier calls. */
+/** `readsFirstTimes`: a condition asks whether the agent does something for the first time. `readsPast`: a rule has a limit, or looks back at other calls. */
 type RuleSet = {
   version: number;
   rules: readonly Rule[];
   readsFirstTimes?: boolean;
-  hasLimits?: boolean;
-  looksBack?: boolean;
+  readsPast?: boolean;
 };
 export type Policy = RuleSet & { id: string; name: string };
 export type Guardrails = RuleSet;

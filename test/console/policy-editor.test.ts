@@ -210,9 +210,7 @@ describe.skipIf(withoutChromium)(
         { effect: 'require_approval', after: { within: '2d', methods: ['GET'], scopes: ['demo:read'] } },
       ]);
       await go('/console/policies/looking');
-      await page.until(
-        `document.querySelector('#rules').innerText.includes('waits for 2d after GET with demo:read')`,
-      );
+      await page.until(`document.querySelector('#rules').innerText.includes('waits for 2d after GET with demo:read')`);
       await go('/console/policies/looking?edit');
       await page.until(`document.querySelector('${card}').innerText.includes('for 2d after GET with demo:read')`);
       await page.click(`${card} .rule-opener`);

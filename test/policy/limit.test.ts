@@ -81,7 +81,7 @@ describe('what is wrong with a limit', () => {
   });
 
   test('a version without any is known as such', () => {
-    const of = (rules: object[]) => compileGuardrails({ version: 1, rules: rules as never }).hasLimits;
+    const of = (rules: object[]) => compileGuardrails({ version: 1, rules: rules as never }).readsPast;
     expect([of([]), of([{ name: 'a', effect: 'deny' }]), of([{ name: 'a', effect: 'deny', limit }])]).toEqual([
       false,
       false,
