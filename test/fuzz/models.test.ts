@@ -11,6 +11,7 @@ import { consents } from './models/consents.ts';
 import { gitRefs } from './models/git-refs.ts';
 import { grants } from './models/grants.ts';
 import { limits } from './models/limits.ts';
+import { lookBacks } from './models/look-backs.ts';
 
 const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>> = {
   'model-approvals': async (store, count) => approvals(await startWorld(store), count),
@@ -19,6 +20,7 @@ const MODELS: Record<string, (store: StoreKind, count: Count) => Promise<Fuzzed>
   'model-consents': consents,
   'model-git-refs': async (store, count) => gitRefs(await startGitWorld(store), count),
   'model-grants': async (store, count) => grants(await startWorld(store), count),
+  'model-look-backs': async (store, count) => lookBacks(await startWorld(store), count),
   'model-limits': async (store, count) => limits(await startWorld(store), count),
 };
 const SECONDS = secondsOr(4);

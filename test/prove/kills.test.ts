@@ -15,6 +15,7 @@ import { auditPushes } from './works/audit-pushes.ts';
 import { cutBackups } from './works/backups.ts';
 import { calls } from './works/calls.ts';
 import { cutExchanges } from './works/exchanges.ts';
+import { lookBacks } from './works/look-backs.ts';
 import { cutMasterKey } from './works/master-key.ts';
 import { cutMigrations } from './works/migrations.ts';
 import { notices } from './works/notices.ts';
@@ -28,6 +29,7 @@ const WORKS: Record<string, (scene: Scene, invariants: () => Invariants) => Prom
   calls,
   streams,
   approvals,
+  'look-backs': lookBacks,
   refreshes,
   applies,
   rotations,

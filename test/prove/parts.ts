@@ -69,6 +69,10 @@ export const PARTS: readonly Part[] = [
   kill('streams', 'Streamed answers and bodies on the raw door: what was cut off is an error for its client'),
   kill('approvals', 'Calls are held, approved, denied and made'),
   kill(
+    'look-backs',
+    'Reads that a rule looks back at, and changes after them: refused from the moment at which the platform has the read, also of reads that were cut off',
+  ),
+  kill(
     'refreshes',
     'Tokens that last two seconds, at a server that rotates refresh tokens: the connection works again, or says `platform_reauth_needed`',
   ),
@@ -180,6 +184,10 @@ export const PARTS: readonly Part[] = [
   model(
     'grants',
     'Grants are given, changed, taken away and end by time, and rules change: in force immediately, at every entry point',
+  ),
+  model(
+    'look-backs',
+    'Rules that look back, with bursts of calls of an agent, its child and another one, while rules and time change: refused from the first such call on, until its time is over',
   ),
   model(
     'limits',
