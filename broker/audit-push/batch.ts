@@ -5,7 +5,8 @@ import type { Format } from '../config-file/audit-sinks.ts';
 import { entriesFrom, logRow, type PlacedRow, rowsOfEntries } from '../receipt-log/log-rows.ts';
 import { originOf } from '../receipt-log/read-log.ts';
 import type { SinkWithLog } from '../store/audit-sinks.ts';
-import { type OcsfSource, ocsfEvent } from './ocsf.ts';
+import { ocsfEvent } from './ocsf.ts';
+import type { OcsfSource } from './ocsf-parts.ts';
 import type { Batch, Line } from './sink.ts';
 
 const MOST_ROWS = 500;

@@ -1,19 +1,26 @@
 /**
- * Audit rows as events of the Open Cybersecurity Schema Framework: OCSF 1.9.0, class API Activity (6003), with the profiles `ai_operation`,
- * `record_integrity` and `security_control`. What the class has no place for stands in `unmapped`, so that an event holds all of its row.
+ * Audit rows as events of the Open Cybersecurity Schema Framework: OCSF 1.9.0, class API Activity (6003), and of owners who sign in and out
+ * Authentication (3002), with the profiles `ai_operation`, `record_integrity` and `security_control`. What the class has no place for stands
+ * in `unmapped`, so that an event holds all of its row.
  */
 import { receiptOf } from '../audit/receipt.ts';
 import type { PlacedRow } from '../receipt-log/log-rows.ts';
 import type { AuditRow } from '../store/audit.ts';
+import {
+  actorOf,
+  attestationOf,
+  type Json,
+  known,
+  type Named,
+  type OcsfSource,
+  opened,
+  productOf,
+  textOf,
+} from './ocsf-parts.ts';
+import { authentication, SIGN_INS } from './ocsf-sign-ins.ts';
 
 const VERSION = '1.9.0';
 const PROFILES = ['ai_operation', 'record_integrity', 'security_control'];
-
-/** `issuer`: the broker's DID. `chain`: the name of the receipt log. */
-export type OcsfSource = { issuer: string; chain: string };
-
-type Json = Record<string, unknown>;
-type Named = readonly [id: number, caption: string];
 
 const READ: Named = [2, 'Read'];
 const UPDATE: Named = [3, 'Update'];
@@ -35,23 +42,6 @@ const BY_RESULT: Readonly<Record<string, { status: Named; action: Named; disposi
 const WORTH_A_LOOK =
   /^(?:passkey_counter_regression|passkey_counter_restored|button_refused|breaker_opened|mcp_tools_changed|store_restored|log_key_announced|all_agents_stopped|outcome_unknown)$/;
 
-/** What a column of JSON holds; nothing where it is null or was altered. */
-function opened(text: string | null): Json {
-  if (text === null) return {};
-  try {
-    const value = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
-
-/** Without the members that are null or undefined. */
-const known = (record: Json): Json =>
-  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined && value !== null));
-
 /** Of an event the reason says what was done, such as `policy_created`. */
 function activityOf({ kind, method, reason }: AuditRow): Named {
   if (kind === 'action') return BY_METHOD[method ?? ''] ?? [99, method ?? 'call'];
@@ -64,17 +54,6 @@ function activityOf({ kind, method, reason }: AuditRow): Named {
 function severityOf({ result, reason }: AuditRow): Named {
   if (WORTH_A_LOOK.test(reason)) return [3, 'Medium'];
   return result === 'denied' || result === 'blocked' || result === 'errored' ? [2, 'Low'] : [1, 'Informational'];
-}
-
-/** Who did it: of a call the agent; of an event whoever made the change, or the agent that it is about, or the broker. */
-function actorOf(row: AuditRow, change: Json): Json {
-  const by = textOf(change.by);
-  const agent = { uid: row.agent_id, name: row.agent_public_id, type_id: 4, type: 'Service' };
-  if (row.kind === 'action' && (row.agent_id ?? row.agent_public_id) !== null) return known(agent);
-  if (by === 'operator' || by === 'broker') return { name: by, type_id: 3, type: 'System' };
-  if (by !== undefined && change.how === 'pipeline') return { uid: by, type_id: 4, type: 'Service' };
-  if (by !== undefined) return { uid: by, type_id: 1, type: 'User' };
-  return row.agent_id === null ? { name: 'broker', type_id: 3, type: 'System' } : known(agent);
 }
 
 /** By whose authority the agent acted beyond its own: an approval, a standing approval, or the parent of a child identity. */
@@ -107,58 +86,21 @@ function resourcesOf({ kind, agent_id, agent_public_id, platform_id, connection_
   return [agent, platform, connection].flatMap((one) => (one ? [known({ ...one, role_id: 1, role: 'Target' })] : []));
 }
 
-/** The row's own hash, which its receipt signs and its place in the receipt log covers. */
-function attestationOf(
-  { id, row_hash, receipt, finished_at, created_at }: AuditRow,
-  { issuer, chain }: OcsfSource,
-): Json {
-  return known({
-    uid: id,
-    authority_uid: issuer,
-    chain_uid: chain,
-    fingerprint: {
-      algorithm_id: 3,
-      algorithm: 'SHA-256',
-      encoding_id: 1,
-      encoding: 'Hex',
-      serialization_id: 2,
-      serialization: 'JCS',
-      value: row_hash ?? '',
-    },
-    signatures:
-      receipt === null
-        ? undefined
-        : [
-            {
-              algorithm_id: 3,
-              algorithm: 'ECDSA',
-              serialization_id: 3,
-              serialization: 'JWS',
-              created_time: finished_at ?? created_at,
-            },
-          ],
-  });
-}
-
 /** The event of a row. Throws when the receipt has a format that this version does not know. */
 export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
   const flags = opened(row.flags);
   const decision = opened(row.decision);
-  const [activity_id, activity_name] = activityOf(row);
+  const signing = row.kind === 'event' ? SIGN_INS[row.reason] : undefined;
   const [severity_id, severity] = severityOf(row);
   const outcome = BY_RESULT[row.result ?? ''];
   const [status_id, status] = outcome?.status ?? [1, 'Success'];
   const time = row.finished_at ?? row.created_at;
-  const isCall = row.kind === 'action';
-  const path = row.path?.startsWith('/') ? row.path : undefined;
-  const agentName = row.agent_public_id ?? row.agent_id ?? undefined;
-  const operation = isCall ? [row.method, row.path].filter(Boolean).join(' ') || 'call' : row.reason;
-  const policy = policyOf(decision);
+  const change = (flags.change ?? {}) as Json;
   return known({
     metadata: known({
       version: VERSION,
       profiles: PROFILES,
-      product: { name: 'Agent Broker', vendor_name: 'Agent Broker', uid: source.issuer },
+      product: productOf(source),
       uid: row.id,
       sequence: index,
       correlation_uid: row.correlation_id,
@@ -167,14 +109,7 @@ export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
       log_name: 'audit',
       logged_time: time,
     }),
-    category_uid: 6,
-    category_name: 'Application Activity',
-    class_uid: 6003,
-    class_name: 'API Activity',
-    activity_id,
-    activity_name,
-    type_uid: 600_300 + activity_id,
-    type_name: `API Activity: ${activity_id === 99 ? 'Other' : activity_name}`,
+    ...(signing ? authentication(row, signing, change, source) : apiActivity(row, flags, change, source)),
     severity_id,
     severity,
     time,
@@ -185,33 +120,11 @@ export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
     status,
     status_code: row.reason,
     status_detail: row.detail,
-    message: `${isCall ? `${agentName ?? 'unknown agent'}: ${operation}` : row.reason}${row.platform_id ? ` on ${row.platform_id}` : ''}${row.result ? `, ${row.result} (${row.reason})` : ''}`,
     action_id: outcome?.action[0],
     action: outcome?.action[1],
     disposition_id: outcome?.disposition[0],
     disposition: outcome?.disposition[1],
-    policy,
-    actor: known({
-      user: actorOf(row, (flags.change ?? {}) as Json),
-      session: row.session_id === null ? undefined : { uid: row.session_id },
-    }),
-    ai_agent: agentName === undefined ? undefined : known({ uid: row.agent_id, name: row.agent_public_id }),
-    delegation: delegationOf(row, flags, source.issuer),
-    api: known({
-      operation,
-      request: { uid: row.correlation_id },
-      service: row.platform_id === null ? undefined : { name: row.platform_id },
-      response: row.upstream_status === null ? undefined : { code: row.upstream_status },
-    }),
-    http_request:
-      isCall && path !== undefined && BY_METHOD[row.method ?? '']
-        ? { http_method: row.method, url: { path } }
-        : undefined,
-    http_response: row.upstream_status === null ? undefined : { code: row.upstream_status },
-    // Where a request came from is not on record.
-    src_endpoint: isCall && agentName !== undefined ? { name: agentName } : { name: 'agent-broker' },
-    dst_endpoint: isCall && row.platform_id !== null ? { svc_name: row.platform_id } : undefined,
-    resources: resourcesOf(row),
+    policy: policyOf(decision),
     attestation_list: [attestationOf(row, source)],
     unmapped: known({
       kind: row.kind,
@@ -228,4 +141,45 @@ export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
       receipt: receiptOf(row),
     }),
   });
+}
+
+/** What stands in an event of the class alone. */
+function apiActivity(row: AuditRow, flags: Json, change: Json, source: OcsfSource): Json {
+  const [activity_id, activity_name] = activityOf(row);
+  const isCall = row.kind === 'action';
+  const path = row.path?.startsWith('/') ? row.path : undefined;
+  const agentName = row.agent_public_id ?? row.agent_id ?? undefined;
+  const operation = isCall ? [row.method, row.path].filter(Boolean).join(' ') || 'call' : row.reason;
+  return {
+    category_uid: 6,
+    category_name: 'Application Activity',
+    class_uid: 6003,
+    class_name: 'API Activity',
+    activity_id,
+    activity_name,
+    type_uid: 600_300 + activity_id,
+    type_name: `API Activity: ${activity_id === 99 ? 'Other' : activity_name}`,
+    message: `${isCall ? `${agentName ?? 'unknown agent'}: ${operation}` : row.reason}${row.platform_id ? ` on ${row.platform_id}` : ''}${row.result ? `, ${row.result} (${row.reason})` : ''}`,
+    actor: known({
+      user: actorOf(row, change),
+      session: row.session_id === null ? undefined : { uid: row.session_id },
+    }),
+    ai_agent: agentName === undefined ? undefined : known({ uid: row.agent_id, name: row.agent_public_id }),
+    delegation: delegationOf(row, flags, source.issuer),
+    api: known({
+      operation,
+      request: { uid: row.correlation_id },
+      service: row.platform_id === null ? undefined : { name: row.platform_id },
+      response: row.upstream_status === null ? undefined : { code: row.upstream_status },
+    }),
+    http_request:
+      isCall && path !== undefined && BY_METHOD[row.method ?? '']
+        ? { http_method: row.method, url: { path } }
+        : undefined,
+    http_response: row.upstream_status === null ? undefined : { code: row.upstream_status },
+    // Where a call came from is not on record.
+    src_endpoint: isCall && agentName !== undefined ? { name: agentName } : { name: 'agent-broker' },
+    dst_endpoint: isCall && row.platform_id !== null ? { svc_name: row.platform_id } : undefined,
+    resources: resourcesOf(row),
+  };
 }

@@ -12,19 +12,24 @@ import { readOcsf } from '../world/ocsf-sources.ts';
 import { ONE_STORE } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
-const schema = JSON.parse(readFileSync(join(ROOT, 'test/audit-push/ocsf-6003.schema.json'), 'utf8'));
-const valid = new Ajv({ allErrors: true, strictRequired: false }).compile(schema);
+const [apiActivity, authentication] = ['6003', '3002'].map((uid) =>
+  JSON.parse(readFileSync(join(ROOT, `test/audit-push/ocsf-${uid}.schema.json`), 'utf8')),
+);
+const ajv = new Ajv({ allErrors: true, strictRequired: false, schemas: [apiActivity] });
+const valid = ajv.getSchema('ocsf-6003')!;
+const validSignIn = ajv.compile(authentication);
 const SOURCE = { issuer: 'did:web:localhost', chain: 'localhost/orgs/1' };
 const checkout = process.env.OCSF_SCHEMA;
-const sources = checkout
-  ? readOcsf(checkout, 'api_activity', ['ai_operation', 'record_integrity', 'security_control'])
-  : () => [];
+const PROFILES = ['ai_operation', 'record_integrity', 'security_control'];
+const sourcesOf = (name: string) => (checkout ? readOcsf(checkout, name, PROFILES) : () => []);
+const [sources, sourcesOfSignIns] = [sourcesOf('api_activity'), sourcesOf('authentication')];
 
 // biome-ignore lint/suspicious/noExplicitAny: what it is, is what is tested.
 function eventOf(row: AuditRow, index = 7): any {
   const event = JSON.parse(JSON.stringify(ocsfEvent({ index, row }, SOURCE)));
-  expect(valid(event), JSON.stringify(valid.errors)).toBe(true);
-  expect(sources(event)).toEqual([]);
+  const [check, held] = event.class_uid === 3002 ? [validSignIn, sourcesOfSignIns] : [valid, sources];
+  expect(check(event), JSON.stringify(check.errors)).toBe(true);
+  expect(held(event)).toEqual([]);
   return event;
 }
 
@@ -136,9 +141,54 @@ describe('an event', () => {
     expect(of('operator').actor.user).toMatchObject({ name: 'operator', type_id: 3 });
   });
 
+  test('of an owner who signs in or out is of the class Authentication, and says who, how and from where', () => {
+    const of = (reason: string, change: object, detail: string | null = null) =>
+      eventOf({
+        ...ROW,
+        kind: 'event',
+        agent_id: null,
+        agent_public_id: null,
+        result: null,
+        reason,
+        detail,
+        flags: JSON.stringify({ change: { by: 'ann', how: 'console', ...change } }),
+      });
+    const signedIn = of('owner_signed_in', { session: 's', sign_in: 'passkey' }, 'from 2001:db8::7');
+    expect(signedIn).toMatchObject({
+      class_uid: 3002,
+      category_uid: 3,
+      type_uid: 300_201,
+      activity_name: 'Logon',
+      user: { uid: 'ann', type_id: 1 },
+      actor: { user: { uid: 'ann' } },
+      session: { uid: 's', issuer: SOURCE.issuer },
+      src_endpoint: { ip: '2001:db8::7' },
+      auth_protocol: 'WebAuthn',
+      service: { name: 'Agent Broker' },
+      status_id: 1,
+    });
+    expect(signedIn).not.toHaveProperty('api');
+    expect(of('owner_signed_in', { session: 's', sign_in: 'provider' }, 'from 192.0.2.1')).toMatchObject({
+      auth_protocol_id: 4,
+      src_endpoint: { ip: '192.0.2.1' },
+    });
+    expect(of('owner_signed_out', { session: 's' })).toMatchObject({ type_uid: 300_202, activity_name: 'Logoff' });
+    const ended = of('owner_sessions_ended', { by: 'broker', owner: 'ann' }, 'ann@acme.example');
+    expect(ended).toMatchObject({
+      type_uid: 300_202,
+      user: { uid: 'ann' },
+      actor: { user: { name: 'broker', type_id: 3 } },
+      auth_protocol: 'OpenID',
+    });
+    expect(ended).not.toHaveProperty('src_endpoint');
+  });
+
   test('any row makes one that the schema takes, whatever stands in its columns', () => {
     const text = fc.option(
-      fc.oneof(fc.string({ minLength: 1 }), fc.constantFrom('{}', '[]', 'null', '{"parent":1}', '/a')),
+      fc.oneof(
+        fc.string({ minLength: 1 }),
+        fc.constantFrom('{}', '[]', 'null', '{"parent":1}', '/a', 'from 192.0.2.1', '{"change":{"by":"a"}}'),
+      ),
       {
         nil: null,
       },
@@ -148,7 +198,7 @@ describe('an event', () => {
       kind: fc.constantFrom('action', 'event'),
       method: fc.option(fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', ''), { nil: null }),
       reason: fc.oneof(
-        fc.constantFrom('policy_created', 'grant_removed', 'connection_changed'),
+        fc.constantFrom('policy_created', 'grant_removed', 'owner_signed_in', 'owner_sessions_ended'),
         fc.string({ minLength: 1 }),
       ),
       finished_at: fc.option(fc.nat(), { nil: null }),
