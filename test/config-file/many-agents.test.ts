@@ -1,4 +1,5 @@
 /** Files of thousands of agents: they fit, and whoever else is asking goes on being answered while they are read and applied. */
+import type { KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Governance } from '../../broker/config-file/governance.ts';
 import { withGovernance } from '../../broker/config-file/parse-off-thread.ts';
@@ -17,8 +18,10 @@ const AGENTS = process.env.MANY_AGENTS ? 5_000 : 1_000;
  * machine. Read, planned or applied in one piece these files take 10 and more.
  */
 const LONGEST_TURN = 4;
-/** In units of `machineMs`: two rows for each agent take 1.5. One by one they take 40 and more. */
-const LONGEST_TRANSACTION = 6;
+/** In units of `machineMs`: two rows for each agent take 1.5, and 13 were measured once on a busy machine. One by one they take 40 and more. */
+const LONGEST_TRANSACTION = 25;
+/** Of a thousand agents, their grants and 200 policies 8 to 18, as rows go in batches. */
+const MOST_STATEMENTS = 30 * (AGENTS / 1_000);
 
 /** Public keys that differ in some bytes of the modulus: nobody has their private ones, and making 5,000 takes minutes. */
 function keys(count: number): string[] {
@@ -74,9 +77,17 @@ describe.each(WHERE)(
 
     /**
      * Milliseconds of this thread's processor time from the first statement of the transaction to its commit: for so long others
-     * who write wait on SQLite. Undefined: there was none.
+     * who write wait on SQLite; and how many statements it made. Undefined: there was none.
      */
-    async function timeInTransaction(of: Governed, text: string): Promise<number | undefined> {
+    async function transactionOf(of: Governed, text: string): Promise<{ ms: number; statements: number } | undefined> {
+      let statements = 0;
+      const counting: KyselyPlugin = {
+        transformQuery: ({ node }) => {
+          statements++;
+          return node;
+        },
+        transformResult: async ({ result }) => result,
+      };
       let before: NodeJS.CpuUsage | undefined;
       const { store, vault } = broker;
       const { id: organisationId, values: resolved, now } = of;
@@ -85,28 +96,33 @@ describe.each(WHERE)(
         const result = await applyFile(applying, (make) =>
           store.db.transaction().execute(async (db) => {
             before = process.threadCpuUsage();
-            return await make(db);
+            return await make(db.withPlugin(counting));
           }),
         );
         expect(result.ok).toBe(true);
       });
       if (!before) return undefined;
       const { user, system } = process.threadCpuUsage(before);
-      return (user + system) / 1000;
+      return { ms: (user + system) / 1000, statements };
+    }
+
+    function isShort(made: Awaited<ReturnType<typeof transactionOf>>): void {
+      expect(made?.statements).toBeLessThanOrEqual(MOST_STATEMENTS);
+      expect(made?.ms).toBeLessThan(LONGEST_TRANSACTION * unit);
     }
 
     test('keeps the store’s writer for no longer than its rows take, and is planned before that', async () => {
       const other = (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-0123456789');
-      expect(await timeInTransaction(other, file)).toBeLessThan(LONGEST_TRANSACTION * unit);
-      expect(await timeInTransaction(other, file)).toBeUndefined();
+      isShort(await transactionOf(other, file));
+      expect(await transactionOf(other, file)).toBeUndefined();
       // All of them get another policy and other terms, and then go.
       const changed = file.replaceAll(/policy: p\d+,/g, 'policy: p0,').replaceAll('"], expires: 30d', '"]');
-      expect(await timeInTransaction(other, changed)).toBeLessThan(LONGEST_TRANSACTION * unit);
+      isShort(await transactionOf(other, changed));
       const { agents, grants } = await other.present();
       expect(new Set(agents.map((agent) => agent.policy_id)).size).toBe(1);
       expect([...grants.values()].flat().every((grant) => grant.expires_at === null)).toBe(true);
       const gone = `${file.slice(0, file.indexOf('agents:'))}agents: {}\n`;
-      expect(await timeInTransaction(other, gone)).toBeLessThan(LONGEST_TRANSACTION * unit);
+      isShort(await transactionOf(other, gone));
       const left = await other.present();
       expect(left.grants.size).toBe(0);
       expect(left.agents.every(({ status }) => status === 'revoked')).toBe(true);
