@@ -18,6 +18,8 @@ export class ChangeRefused extends Error {
     | 'already_decided'
     | 'registration_pending'
     | 'request_expired'
+    | 'request_changed'
+    | 'approval_expired'
     | 'token_used'
     | 'agent_has_key'
     | 'key_gone'

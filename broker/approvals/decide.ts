@@ -81,8 +81,9 @@ export async function decideHeldIf(
   const now = broker.clock();
   const refused = whyNot(held, now);
   if (refused) return refused;
-  if (by.requestHash !== undefined && by.requestHash !== held.request_hash)
-    return { kind: 'changed', requestHash: held.request_hash };
+  // Whoever approves one that was corrected says which request they were shown.
+  const shown = by.requestHash ?? (held.asked === null || by.status === 'denied' ? held.request_hash : undefined);
+  if (shown !== held.request_hash) return { kind: 'changed', requestHash: held.request_hash };
   const ref = { organisation_id: held.organisation_id, id: held.id };
   const auditId = uuidv7(now);
   const decision: Decision = {
@@ -105,7 +106,7 @@ export async function decideHeldIf(
     row: eventRow({ ...event, reason: `approval_${by.status}`, detail: by.note ?? null }),
     value: undefined,
     together: async (tx) => {
-      decided = await decideHeldCall(tx, ref, decision);
+      decided = await decideHeldCall(tx, { ...ref, request_hash: shown }, decision);
       if (!decided) return rollback('decided_before');
       if (!(await condition(tx))) return rollback('undone');
       if (by.standing && made) await putStanding(tx, broker, held, { ready: by.standing, made, decision });
@@ -116,7 +117,9 @@ export async function decideHeldIf(
   if (recorded instanceof RolledBack && recorded.reason === 'undone') return { kind: 'undone' };
   if (recorded instanceof RolledBack || !decided) {
     const after = await findHeldCall(db, owner.organisation_id, approvalId);
-    return (after && whyNot(after, now)) ?? { kind: 'expired' };
+    const why = after && whyNot(after, now);
+    if (after && !why && after.request_hash !== shown) return { kind: 'changed', requestHash: after.request_hash };
+    return why ?? { kind: 'expired' };
   }
   changes.tell(ref);
   const approval: ApprovalTable = decided;

@@ -2,10 +2,11 @@
 import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
+import type { JsonValue } from '../policy/facts.ts';
 import { findApproval, holdsRead, listApprovalsOf } from '../store/approvals.ts';
 import type { AgentTable } from '../store/tables/agents.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
-import { openResult } from './sealed.ts';
+import { openRequest, openResult } from './sealed.ts';
 
 type Whose = Pick<AgentTable, 'organisation_id' | 'id'>;
 
@@ -37,6 +38,22 @@ export function readResult(broker: Pick<Broker, 'vault' | 'log'>, found: Approva
       'the result of an approved call cannot be opened',
     );
     return 'unreadable';
+  }
+}
+
+/** The call as an owner corrected it; undefined: nobody did, or it was altered in the store, which is logged. */
+export function readCorrected(
+  broker: Pick<Broker, 'vault' | 'log'>,
+  found: ApprovalTable,
+): { endpoint: string; data: JsonValue } | undefined {
+  if (found.asked === null) return undefined;
+  try {
+    const { endpoint, data = null } = openRequest(broker, found);
+    return { endpoint: String(endpoint), data };
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, approval: found.id }, 'the request of a held call cannot be opened');
+    return undefined;
   }
 }
 

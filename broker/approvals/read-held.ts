@@ -1,6 +1,10 @@
 /** Held calls, as their owners read them, and whoever has the link of one. */
+
+import { statusAt } from '../audit/approval-state.ts';
 import type { Broker, Uses } from '../broker.ts';
+import { SealError } from '../crypto/seal.ts';
 import type { Compiled } from '../facts/compiled.ts';
+import type { JsonObject, JsonValue } from '../policy/facts.ts';
 import {
   findHeldCall,
   findHeldCallById,
@@ -11,6 +15,8 @@ import {
 import { countWaiting } from '../store/inbox.ts';
 import type { Db } from '../store/store.ts';
 import { readHeldRequest } from './held-call.ts';
+import { rawOf } from './held-request.ts';
+import { openAsked } from './sealed.ts';
 import { type ShownRequest, shownRequest } from './shown-request.ts';
 
 /** A page of an organisation's, newest first; pending ones oldest first, because these run out first. `next`: of the next page. */
@@ -52,4 +58,31 @@ export async function openHeld(
 ): Promise<ShownRequest | null> {
   const opened = readHeldRequest(services, held);
   return opened ? await shownRequest(services, held, opened) : null;
+}
+
+/** Whether it can be corrected: it waits, and its body is an object of JSON, or there is none. */
+export function isCorrectable(services: Uses<'clock' | 'log' | 'vault'>, held: HeldCall): boolean {
+  if (statusAt(held, services.broker.clock()) !== 'pending') return false;
+  const request = readHeldRequest(services, held);
+  return request !== undefined && mayBeOther(request);
+}
+
+/** Neither the bytes of a client nor a body that is no object. */
+export const mayBeOther = (request: JsonObject): boolean =>
+  rawOf(request) === undefined && request.encoding === undefined && !Array.isArray(request.data);
+
+/** What its agent had asked, of one that was corrected; null: it is that, or was altered in the store, which is logged. */
+export function askedOf(
+  { broker }: Uses<'log' | 'vault'>,
+  held: HeldCall,
+): { endpoint: string; body: JsonValue } | null {
+  if (held.asked === null) return null;
+  try {
+    const { endpoint, data = null } = openAsked(broker, held, held.asked);
+    return { endpoint: String(endpoint), body: data };
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, approval: held.id }, 'what an agent asked cannot be opened');
+    return null;
+  }
 }

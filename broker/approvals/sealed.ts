@@ -9,7 +9,7 @@ type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;
 
 const placeOf = (
   { organisation_id: organisationId, id: rowId }: Ref,
-  column: 'action' | 'result' | 'sentence' | 'basis',
+  column: 'action' | 'result' | 'sentence' | 'basis' | 'asked',
 ) => ({
   table: 'approvals' as const,
   column,
@@ -33,6 +33,14 @@ export function openRequest(
     'held call',
   );
 }
+
+/** Seals the request of a call that was corrected as its agent had asked it. */
+export const sealAsked = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, request: JsonObject): Buffer =>
+  vault.seal(placeOf(ref, 'asked'), JSON.stringify(request));
+
+/** The same, opened. Throws SealError when the stored value was modified or is another row's. */
+export const openAsked = ({ vault }: Pick<Broker, 'vault'>, ref: Ref, sealed: Uint8Array): JsonObject =>
+  readStored(StoredObject, vault.open(placeOf(ref, 'asked'), sealed).toString('utf8'), 'held call');
 
 /** Seals what a held call does, in a sentence: it quotes the request. */
 export function sealSentence({ vault }: Pick<Broker, 'vault'>, ref: Ref, text: string): Buffer {

@@ -21,6 +21,8 @@ export type Change = {
   platform?: string;
   scope?: string;
   connection?: string;
+  /** The held call that it is about. */
+  approval?: string;
 };
 
 export type ChangingOwner = {
@@ -57,7 +59,7 @@ export const byBroker = (organisationId: string, correlation = correlationId()):
 export async function recordChange<Made>(
   { broker, recorder, changes }: Changing,
   { owner, how, correlationId }: ChangingOwner,
-  { reason, detail, agent, platform, scope, connection }: Change,
+  { reason, detail, agent, platform, scope, connection, approval }: Change,
   make: (tx: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
 ): Promise<Made> {
   const now = broker.clock();
@@ -73,6 +75,7 @@ export async function recordChange<Made>(
     platform,
     scope,
     connectionId: connection ?? null,
+    approvalId: approval ?? null,
   });
   const ref = ownersChangeIn(owner.organisation_id);
   let made: { value: Made } | undefined;

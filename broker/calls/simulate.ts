@@ -1,10 +1,10 @@
 /** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
 
 import type { Uses } from '../broker.ts';
-import type { FactsLoader } from '../facts/facts.ts';
+import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { compileGuardrails, compilePolicy } from '../policy/compile-rules.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
-import { ALL_PLATFORMS, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
+import { ALL_PLATFORMS, type Ask, type CallAsk, type GitAsk, type RuleSource, type Verdict } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { inTurn } from '../runtime/long-bodies.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
@@ -13,13 +13,13 @@ import type { Action } from '../wire/action.ts';
 import type { AgentDeeds } from './deeds.ts';
 import { type EarlierCalls, withPast } from './earlier-calls.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
-import { toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
+import { type ToolOnFile, toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force, which `readRules` has accepted. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
 
-/** `git`: what git's own door would have read of it. */
-export type Asked = { action: Action; git?: GitAsk };
+/** `git`: what git's own door would have read of it. `caller`: for whom it is, where the platform honours somebody. */
+export type Asked = { action: Action; git?: GitAsk; caller?: CallAsk['caller'] | undefined };
 
 /** `version` null: proposed, not in force. */
 export type Simulated =
@@ -28,6 +28,9 @@ export type Simulated =
       verdict: Verdict;
       policy: { id: string | null; name: string; version: number | null } | null;
       guardrails: { version: number | null };
+      /** As it was read; undefined: it is malformed, and its agent may make no call. */
+      read: { call: Extract<ReadCall, { ok: true }>['call']; ask: Ask; onFile: ToolOnFile | undefined } | undefined;
+      loaded: LoadedFacts;
     }
   | { kind: 'invalid'; refused: Extract<ReadCall, { ok: false }> };
 
@@ -44,7 +47,7 @@ export async function simulate(
     earlierCalls: EarlierCalls;
   },
   agentId: string,
-  { action, git }: Asked,
+  { action, git, caller }: Asked,
   proposed: Proposed,
 ): Promise<Simulated> {
   const now = services.broker.clock();
@@ -65,7 +68,7 @@ export async function simulate(
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
   const asked = read.ok ? askOf(action, read.call) : undefined;
-  const concrete = asked?.call && git ? { ...asked, call: { ...asked.call, git } } : asked;
+  const concrete = asked && { ...asked, call: { ...asked.call, ...(git && { git }), ...(caller && { caller }) } };
   const ask = concrete && (await services.deeds.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const whole = ask && (await withPast(services, facts, withEffect(ask, onFile), now));
@@ -78,5 +81,7 @@ export async function simulate(
       ? { id: inForce?.id ?? null, name: policy.name, version: proposed.policy ? null : policy.version }
       : null,
     guardrails: { version: proposed.guardrails ? null : guardrails.version },
+    read: read.ok && ask ? { call: read.call, ask, onFile } : undefined,
+    loaded,
   };
 }

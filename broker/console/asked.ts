@@ -13,7 +13,7 @@ import type {
 import type * as agentOwner from '../http/routes/owner/agent-owner.ts';
 import type { assignPolicy } from '../http/routes/owner/agent-policy.ts';
 import type { ownerAgent, ownerAgentMoves, ownerAgents } from '../http/routes/owner/agents.ts';
-import type { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from '../http/routes/owner/approvals.ts';
+import type * as approvals from '../http/routes/owner/approvals.ts';
 import type { decideManyApprovals } from '../http/routes/owner/approvals-bulk.ts';
 import type { ownerAudit } from '../http/routes/owner/audit.ts';
 import type * as sinks from '../http/routes/owner/audit-sinks.ts';
@@ -170,10 +170,11 @@ export type Asked = NoticesAsked & {
   'POST /owner/passkeys/assert/finish': typeof finishPasskeyAssertion;
   'POST /owner/passkeys/{id}/rename': typeof renameOwnerPasskey;
   'DELETE /owner/passkeys/{id}': typeof removeOwnerPasskey;
-  'GET /owner/approvals': typeof ownerApprovals;
-  'GET /owner/approvals/{id}': typeof ownerApproval;
-  'POST /owner/approvals/{id}/{verb}': (typeof decideApprovals)[number];
-  'POST /owner/approvals/deny': typeof denyApprovals;
+  'GET /owner/approvals': typeof approvals.ownerApprovals;
+  'GET /owner/approvals/{id}': typeof approvals.ownerApproval;
+  'POST /owner/approvals/{id}/correct': typeof approvals.correctApproval;
+  'POST /owner/approvals/{id}/{verb}': (typeof approvals.decideApprovals)[number];
+  'POST /owner/approvals/deny': typeof approvals.denyApprovals;
   'POST /owner/approvals/decide': typeof decideManyApprovals;
   'GET /owner/access-requests': typeof ownerAccessRequests;
   'GET /owner/access-requests/{id}': typeof ownerAccessRequest;

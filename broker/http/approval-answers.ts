@@ -25,6 +25,14 @@ export const Approval = z
       .optional()
       .describe("the platform's answer, once the approved call was made"),
     execution_error: z.string().optional().describe('why the approved call was not made, or what failed'),
+    corrected: z
+      .object({
+        at: moment,
+        endpoint: z.string(),
+        data: z.unknown().describe('null: none'),
+      })
+      .optional()
+      .describe('the call as an owner corrected it: this is what is decided on and made, in place of what was asked'),
     note: z.string().optional().describe('what whoever decided wrote to the agent'),
     audit_id: z.guid().optional().describe('the audit row of the call that was made'),
   })

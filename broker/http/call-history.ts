@@ -7,10 +7,15 @@ import { RESULTS } from './audit-result.ts';
 export const CallHistoryShown = z
   .array(
     z.object({
-      step: z.enum(['held', 'approved', 'denied', 'expired', 'made']),
+      step: z.enum(['held', 'corrected', 'approved', 'denied', 'expired', 'made']),
       at: z.iso.datetime(),
-      audit_id: z.guid().nullable().describe('its row; null: nobody decided, so none was written'),
-      by: z.string().nullable().describe('the uuid of the owner who decided'),
+      audit_id: z
+        .guid()
+        .nullable()
+        .describe(
+          'its row; null: nobody decided, so none was written, or it is that of a correction, of which there may be several',
+        ),
+      by: z.string().nullable().describe('the uuid of the owner who decided, or corrected it last'),
       how: z.string().nullable().describe('console, api, passkey, or channel: by a button in a chat'),
       note: z.string().nullable().describe("the owner's words to the agent"),
       state: z.enum(['intent', 'final']).nullable().describe('intent: it may be under way'),
@@ -26,10 +31,11 @@ export const CallHistoryShown = z
 
 type Step = z.output<typeof CallHistoryShown>[number];
 
-/** Oldest first: held; approved, denied or expired; made. `now`: milliseconds. */
+/** Oldest first: held; corrected; approved, denied or expired; made. `now`: milliseconds. */
 export function callHistoryShown(call: CallHistory, now: number): Step[] {
   const { held, decision, made } = call;
   const steps = [stepOf('held', call.created_at, held)];
+  if (call.corrected_at !== null) steps.push({ ...stepOf('corrected', call.corrected_at), by: call.corrected_by });
   if (call.status === 'approved' || call.status === 'denied') {
     const by = { by: call.decided_by, how: howDecided(call), note: call.note };
     steps.push({ ...stepOf(call.status, call.decided_at ?? call.created_at, decision), ...by });

@@ -83,6 +83,10 @@ export const HeldCallSummary = HeldCallStated.extend({
     rules: MatchedRules,
   }),
   request_hash: z.string(),
+  corrected: z
+    .object({ at: z.iso.datetime(), by_email: z.string().nullable() })
+    .nullable()
+    .describe('by whom the request was corrected last; null: it is what the agent asked'),
 }).meta({ id: 'HeldCallSummary' });
 
 export const HeldCallOpened = HeldCallSummary.extend({
@@ -102,6 +106,13 @@ export const HeldCallOpened = HeldCallSummary.extend({
     })
     .nullable()
     .describe('exactly what would be sent; null: it was altered in the store'),
+  asked: z
+    .object({ endpoint: z.string(), body: z.unknown() })
+    .nullable()
+    .describe('of one that was corrected: what the agent asked; null: it is that, or was altered in the store'),
+  correctable: z
+    .boolean()
+    .describe('whether it can be corrected: it waits, and its body is an object of JSON, or none'),
   platform_message,
   standing: OfferShown,
 }).meta({ id: 'HeldCall' });

@@ -7,6 +7,7 @@ import { matchedInWords } from '../facts/matched-rules.ts';
 import type { NameOfPlatform } from '../facts/platform-names.ts';
 import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
+import type { OpenApproval } from '../store/approvals.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { Refusal } from './errors.ts';
@@ -35,7 +36,7 @@ export const heldBecause = async ({ compiled }: Pick<Services, 'compiled'>, held
 });
 
 /** What became of it so far. `now`: milliseconds. */
-export const stated = (one: Omit<ApprovalTable, 'action' | 'result' | 'sentence' | 'basis'>, now: number) => ({
+export const stated = (one: OpenApproval, now: number) => ({
   approval_id: one.id,
   status: statusAt(one, now),
   created_at: instant(one.created_at),
@@ -82,4 +83,5 @@ export const summary = async (
   decided_by_email: held.decided_by_email,
   held_because: await heldBecause(services, held),
   request_hash: held.request_hash,
+  corrected: held.corrected_at === null ? null : { at: instant(held.corrected_at), by_email: held.corrected_by_email },
 });

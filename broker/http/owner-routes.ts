@@ -9,7 +9,13 @@ import {
 import { agentLabels, handOverAgents, labelAgent } from './routes/owner/agent-owner.ts';
 import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgent, ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
-import { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
+import {
+  correctApproval,
+  decideApprovals,
+  denyApprovals,
+  ownerApproval,
+  ownerApprovals,
+} from './routes/owner/approvals.ts';
 import { decideManyApprovals } from './routes/owner/approvals-bulk.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import { auditSinkRoutes } from './routes/owner/audit-sinks.ts';
@@ -102,6 +108,7 @@ export const OWNER_ROUTES: readonly Route[] = [
   denyApprovals,
   decideManyApprovals,
   ownerApproval,
+  correctApproval,
   ...decideApprovals,
   ownerStandingApprovals,
   revokeOwnerStandingApproval,

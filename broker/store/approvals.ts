@@ -70,7 +70,7 @@ export async function listApprovalsOf(
   organisationId: string,
   agentUuid: string,
   page: { since: number; now: number; limit: number },
-): Promise<Omit<ApprovalTable, 'action' | 'result' | 'sentence' | 'basis'>[]> {
+): Promise<OpenApproval[]> {
   return await db
     .selectFrom('approvals')
     .select([...OPEN_COLUMNS])
@@ -86,6 +86,9 @@ export async function listApprovalsOf(
     .limit(page.limit)
     .execute();
 }
+
+/** Without what is sealed. */
+export type OpenApproval = Omit<ApprovalTable, 'action' | 'result' | 'sentence' | 'basis' | 'asked'>;
 
 const OPEN_COLUMNS = [
   'organisation_id',
@@ -115,6 +118,8 @@ const OPEN_COLUMNS = [
   'decided_with',
   'decide_in',
   'decided_on',
+  'corrected_by',
+  'corrected_at',
 ] as const satisfies readonly (keyof ApprovalTable)[];
 
 /** Those of these calls on which no agent needs to wait any longer. */
@@ -168,13 +173,37 @@ export async function holdsRead(
   return row !== undefined;
 }
 
+/** A corrected request of a held call, sealed, with what belongs to it. `asked`: what its agent had asked. */
+export type Correction = Pick<
+  ApprovalTable,
+  'path' | 'request_hash' | 'action' | 'asked' | 'sentence' | 'basis' | 'decide_in'
+> & { by: string; at: number };
+
+/** Puts a corrected request in place of the one with `request_hash`, which waits. False: it does not any more, or is another one. */
+export async function correctHeldCall(
+  db: Db,
+  { organisation_id, id, request_hash }: Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>,
+  { by, at, ...columns }: Correction,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('approvals')
+    .set({ ...columns, corrected_by: by, corrected_at: at })
+    .where('organisation_id', '=', organisation_id)
+    .where('id', '=', id)
+    .where('request_hash', '=', request_hash)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', at)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
 /**
  * Decides a pending call, and claims the replay of an approved one, in one guarded statement: one of concurrent callers
- * wins. Returns the updated row; undefined: it was already decided, or has expired.
+ * wins. Returns the updated row; undefined: it was already decided, has expired, or is another request by now.
  */
 export async function decideHeldCall(
   db: Db,
-  approval: Pick<ApprovalTable, 'organisation_id' | 'id'>,
+  approval: Pick<ApprovalTable, 'organisation_id' | 'id' | 'request_hash'>,
   decision: Decision,
 ): Promise<ApprovalTable | undefined> {
   const approved = decision.status === 'approved';
@@ -195,6 +224,7 @@ export async function decideHeldCall(
     })
     .where('organisation_id', '=', approval.organisation_id)
     .where('id', '=', approval.id)
+    .where('request_hash', '=', approval.request_hash)
     .where('status', '=', 'pending')
     .where('expires_at', '>', decision.at)
     .returningAll()

@@ -11,7 +11,17 @@ export type HistoryRow = Pick<
 /** A held call, with those of its rows that are there. */
 export type CallHistory = Pick<
   ApprovalTable,
-  'id' | 'status' | 'created_at' | 'expires_at' | 'decided_at' | 'decided_by' | 'decided_how' | 'decided_on' | 'note'
+  | 'id'
+  | 'status'
+  | 'created_at'
+  | 'expires_at'
+  | 'decided_at'
+  | 'decided_by'
+  | 'decided_how'
+  | 'decided_on'
+  | 'note'
+  | 'corrected_by'
+  | 'corrected_at'
 > & { held?: HistoryRow | undefined; decision?: HistoryRow | undefined; made?: HistoryRow | undefined };
 
 /** By the id of the approval: those of an organisation. Two statements, by primary keys. */
@@ -33,6 +43,8 @@ export async function findCallHistories(
       'decided_how',
       'decided_on',
       'note',
+      'corrected_by',
+      'corrected_at',
       'audit_id',
       'decision_audit_id',
       'replay_audit_id',

@@ -24,6 +24,7 @@ export type HeldCall = ApprovalTable & {
   connection_id: string | null;
   connection_label: string | null;
   decided_by_email: string | null;
+  corrected_by_email: string | null;
   held_reason: string | null;
   held_detail: string | null;
   held_decision: string | null;
@@ -48,6 +49,9 @@ const heldCalls = (db: Db) =>
     .leftJoin('owners as o', (j) =>
       j.onRef('o.organisation_id', '=', 'p.organisation_id').onRef('o.id', '=', 'p.decided_by'),
     )
+    .leftJoin('owners as co', (j) =>
+      j.onRef('co.organisation_id', '=', 'p.organisation_id').onRef('co.id', '=', 'p.corrected_by'),
+    )
     .selectAll('p')
     .select([
       'a.agent_id as agent_public_id',
@@ -61,6 +65,7 @@ const heldCalls = (db: Db) =>
       'h.connection_id',
       'c.label as connection_label',
       'o.email as decided_by_email',
+      'co.email as corrected_by_email',
       'h.reason as held_reason',
       'h.detail as held_detail',
       'h.decision as held_decision',

@@ -26,6 +26,7 @@ export const SEALED = [
   { table: 'push_keys', column: 'private_key', organisation: null, row: 'id' },
   { table: 'log_keys', column: 'private_key', organisation: null, row: 'id' },
   { table: 'audit_sinks', column: 'secret', organisation: 'organisation_id', row: 'id' },
+  { table: 'approvals', column: 'asked', organisation: 'organisation_id', row: 'id' },
 ] as const;
 
 /** In place of the organisation for values of the broker itself. */

@@ -7,7 +7,12 @@ type Common = {
   approvalUrl: string | undefined;
   /** What the call does, as whoever decides is told; undefined: the broker is older. */
   sentence: string | undefined;
+  /** The call as a person corrected it, which is made in place of what was asked; undefined: nobody did. */
+  corrected: Corrected | undefined;
 };
+
+/** `data`: null where there is none. */
+export type Corrected = { endpoint: string; data: unknown };
 
 /** The audit row of the decision or replay, and the owner's note. */
 type Decided = { note: string | undefined; auditId: string | undefined };
@@ -52,6 +57,7 @@ export function readApproval(body: Body): Approval {
     expiresAt: String(body.expires_at),
     approvalUrl: text(body.approval_url),
     sentence: text(body.sentence),
+    corrected: readCorrected(body.corrected),
   };
   const decided: Decided = { note: text(body.note), auditId: text(body.audit_id) };
   if (body.status === 'pending') return { ...common, state: 'pending' };
@@ -71,6 +77,12 @@ export function readApproval(body: Body): Approval {
   if (result === undefined || executedAt === undefined) return { ...common, state: 'running' };
   return { ...common, ...decided, state: 'done', executedAt, result: readResult(result) };
 }
+
+const readCorrected = (corrected: unknown): Corrected | undefined => {
+  if (typeof corrected !== 'object' || corrected === null) return undefined;
+  const { endpoint, data = null } = corrected as Body;
+  return { endpoint: String(endpoint), data };
+};
 
 const readResult = (result: Body): ApprovedResult => ({
   status: Number(result.status),

@@ -40,6 +40,10 @@ export const Structured = z.object({
   approval_url: z.string().optional().describe('Where a person decides. Show it to them.'),
   consent_url: z.string().optional().describe('Where the person of the call connects the platform. For them alone.'),
   expires_at: z.string().optional(),
+  corrected: z
+    .looseObject({ endpoint: z.string() })
+    .optional()
+    .describe('The call as a person corrected it: endpoint and data that count, in place of yours.'),
   note: z.string().optional().describe('What whoever decided wrote. Read it.'),
   audit_id: z.string().optional(),
   code: z.string().optional().describe('Why not, for programs.'),

@@ -120,8 +120,13 @@ export function pendingAnswer(
 
 /** Maps the state of an approval to a tool result. */
 export function approvalAnswer(approval: Approval): ToolAnswer {
-  const { approvalId: approval_id } = approval;
-  const facts = (more: Omit<Answered, 'approval_id'>) => toolAnswer({ approval_id, ...more });
+  const { approvalId: approval_id, corrected } = approval;
+  const facts = (more: Omit<Answered, 'approval_id'>) =>
+    toolAnswer({ approval_id, ...(corrected && { corrected }), ...more });
+  // Of what follows from it the agent has to think with what was made.
+  const what = corrected
+    ? 'A person corrected the call and approved it: it was made once, with the endpoint and data in "corrected" in place of yours.'
+    : undefined;
   switch (approval.state) {
     case 'pending':
       return pendingAnswer(approval);
@@ -138,7 +143,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         ...(approval.result.truncated && { truncated: true, bytes: approval.result.bytes }),
         note: approval.note,
         audit_id: approval.auditId,
-        detail: 'A person approved the call, and it was made once.',
+        detail: what ?? 'A person approved the call, and it was made once.',
       });
     case 'not_made':
       return facts({

@@ -94,6 +94,7 @@ const MIGRATIONS = [
   '0061-roles-by-groups',
   '0062-limit-counts',
   '0063-call-marks',
+  '0064-corrections',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -1,7 +1,7 @@
 /** What processes that were killed leave in the store. */
 import { expect } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { decideHeldCall } from '../../broker/store/approvals.ts';
+import { decideHeldCall, findApproval } from '../../broker/store/approvals.ts';
 import type { Organisation, World } from './world.ts';
 
 /** A held call is approved, as a process leaves it that dies before it makes the call. */
@@ -11,9 +11,11 @@ export async function approveAndDie(
   approvalId: string,
   instanceId = uuidv4(),
 ): Promise<void> {
+  const { db } = running.broker.store;
+  const { request_hash } = (await findApproval(db, id, approvalId))!;
   const decided = await decideHeldCall(
-    running.broker.store.db,
-    { organisation_id: id, id: approvalId },
+    db,
+    { organisation_id: id, id: approvalId, request_hash },
     {
       status: 'approved',
       at: Date.now(),

@@ -1,7 +1,7 @@
 /** An agent's own held calls (specification, Approval; Pending actions). */
 import { z } from 'zod';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
-import { findOwnApproval, listOwnApprovals, readResult } from '../../approvals/own-approvals.ts';
+import { findOwnApproval, listOwnApprovals, readCorrected, readResult } from '../../approvals/own-approvals.ts';
 import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
@@ -56,6 +56,7 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
     expires_at: instant(found.expires_at),
     executed_at: instant(found.executed_at),
     ...(found.execution_error !== null && { execution_error: found.execution_error }),
+    ...correctedOf(broker, found),
     ...(found.note !== null && { note: found.note }),
     ...(found.replay_audit_id !== null && { audit_id: found.replay_audit_id }),
   };
@@ -65,6 +66,11 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
     status: 200,
     body: result === undefined || result === 'unreadable' ? text : `${text.slice(0, -1)},"result":${result}}`,
   };
+}
+
+function correctedOf(broker: Pick<Broker, 'log' | 'vault'>, found: Own) {
+  const corrected = readCorrected(broker, found);
+  return corrected ? { corrected: { at: instant(found.corrected_at), ...corrected } } : {};
 }
 
 const UNREADABLE =

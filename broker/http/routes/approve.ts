@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { passkeysFor } from '../../approvals/passkey-approval.ts';
-import { findHeldById, openHeld } from '../../approvals/read-held.ts';
+import { askedOf, findHeldById, openHeld } from '../../approvals/read-held.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { storedUuid } from '../../crypto/ids.ts';
 import { platformNames } from '../../facts/platform-names.ts';
@@ -37,6 +37,7 @@ const Waiting = z
     passkeys: z.boolean().describe('whether it can be approved by passkey'),
     passkey_deciders: PasskeyDeciders.exclude(['default']).describe('who decides by passkey without a session'),
     request: opened.request.optional().describe('left out when it is the one that is known'),
+    asked: opened.asked,
   })
   .meta({ id: 'WaitingCall' });
 
@@ -96,6 +97,7 @@ export const approveRequest = route({
         request_hash: held.request_hash,
         passkeys: canSign,
         passkey_deciders: passkeyDecidersIn(deciders, services.provider !== undefined),
+        asked: askedOf(services, held),
         ...(query.known !== held.request_hash && { request: await openHeld(services, held) }),
       },
       HEADERS,

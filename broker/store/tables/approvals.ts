@@ -51,6 +51,11 @@ export type ApprovalTable = {
   decided_on: string | null;
   /** JSON: what decided it (`Basis` of policy/standing-terms.ts), sealed; null: no standing approval can be made from it. */
   basis: Uint8Array | null;
+  /** Of one that was corrected: the request as its agent had asked it, sealed; null: it is what the agent asked. */
+  asked: Uint8Array | null;
+  /** The owner's uuid, of whoever corrected it last. */
+  corrected_by: string | null;
+  corrected_at: number | null;
 };
 
 /** Columns that a new held call leaves to the database. */
@@ -70,7 +75,10 @@ export type DefaultedApprovalColumns =
   | 'replay_audit_id'
   | 'decided_with'
   | 'decided_on'
-  | 'basis';
+  | 'basis'
+  | 'asked'
+  | 'corrected_by'
+  | 'corrected_at';
 
 /** A new held call. */
 export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns | 'decide_in'> &

@@ -20,6 +20,7 @@ export function outcomeOf(row) {
 /** @param {Step} step @returns {Badge} */
 export function stepBadge({ step, state, result, reason, upstream_status, failed, ended }) {
   if (step === 'held') return { kind: 'wait', words: 'Held' };
+  if (step === 'corrected') return { kind: 'wait', words: 'Corrected' };
   if (step === 'approved') return { kind: 'good', words: 'Approved' };
   if (step === 'denied') return { kind: 'bad', words: 'Denied' };
   if (step === 'expired') return { kind: '', words: 'Expired' };

@@ -23,6 +23,7 @@ const UNDER_WAY = { kind: 'wait', words: 'Under way' };
 const EVENTS = {
   approval_approved: { kind: 'good', words: 'Approved' },
   approval_denied: { kind: 'bad', words: 'Denied' },
+  approval_corrected: { kind: 'wait', words: 'Corrected' },
   access_request_approved: { kind: 'good', words: 'Granted' },
   access_request_denied: { kind: 'bad', words: 'Denied' },
   registration_approved: { kind: 'good', words: 'Approved' },
@@ -132,6 +133,7 @@ const DEEDS = {
   bootstrap_token_made: 'may bring a key',
   agent_bound: 'brought its key',
   agent_invited: 'came by an invite',
+  approval_corrected: 'had a call corrected that waits',
   button_refused: 'was not decided: whoever pressed a button in a chat may not, or it was too late',
   mcp_tools_found: 'An MCP server told of its tools',
   mcp_tools_changed: 'An MCP server offers other tools: look at them',

@@ -2,6 +2,7 @@
 /** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
+import { Correct } from '/console/inbox/correct.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { RequestView } from '/console/request-view/request-view.js';
 import { Failed, Loading } from '/console/shell/empty.js';
@@ -25,6 +26,7 @@ export function Approval({ entry, version, waits, busy, passkeys, shown, act }) 
   const passkey = readable && passkeys;
   return html`
     <${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />
+    ${waits && html`<${Correct} key=${`correct ${held.request_hash}`} held=${held} done=${load} />`}
     ${
       waits &&
       html`<${Buttons}

@@ -105,6 +105,20 @@ function Because({ because: { reason, detail, rules } }) {
     }`;
 }
 
+/** Of one that an owner corrected: what the agent had asked. @param {{ held: HeldCall | Waits }} props */
+function Asked({ held: { asked, ...held } }) {
+  if (!asked) return null;
+  const by = 'corrected' in held && held.corrected?.by_email;
+  return html`<section class="part was-asked">
+    <p><strong>Corrected${by ? html` by <span class="theirs">${visibleLine(by)}</span>` : ' by an owner'}.</strong> This is not what the agent asked.</p>
+    <details>
+      <summary>What the agent asked</summary>
+      <${Box} as="code" class="endpoint theirs">${visibleLine(asked.endpoint)}<//>
+      ${asked.body !== null && html`<${Lines} text=${JSON.stringify(asked.body, undefined, 2)} label="The body that the agent asked" />`}
+    </details>
+  </section>`;
+}
+
 /**
  * A box for what the agent wrote.
  *
@@ -187,6 +201,7 @@ export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in t
     <${Theirs} kind="has-body">
       ${request.upload ? html`<${Heading}>Body<//><p class="theirs small">${visibleLine(uploadInWords(request.upload))}</p><p class="small">SHA-256 <code>${request.upload.sha256}</code></p>` : request.body === null ? html`<${Heading}>No body<//>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
     <//>
+    <${Asked} held=${held} />
     ${
       reason &&
       html`<${Theirs} title="The agent’s own words" kind="has-reason">

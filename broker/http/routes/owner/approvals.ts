@@ -1,18 +1,20 @@
 /** Held calls, as owners see and decide them. */
 import { z } from 'zod';
+import { correctHeld } from '../../../admin/correct-held.ts';
 import { decideHeld } from '../../../approvals/decide.ts';
 import { DENIED_AT_ONCE, denyWaiting } from '../../../approvals/deny-waiting.ts';
 import { prepareStanding } from '../../../approvals/make-standing.ts';
 import { decideByPasskey } from '../../../approvals/passkey-decision.ts';
 import { platformMessage } from '../../../approvals/platform-message.ts';
-import { findHeld, listHeld, openHeld } from '../../../approvals/read-held.ts';
+import { askedOf, findHeld, isCorrectable, listHeld, openHeld } from '../../../approvals/read-held.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { platformNames } from '../../../facts/platform-names.ts';
+import type { JsonObject } from '../../../policy/facts.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { afterDeciding, Note, RequestHash, unknownHeldCall } from '../../deciding.ts';
 import { summary } from '../../held-call.ts';
 import { HeldCallDecided, HeldCallOpened, HeldCallSummary } from '../../held-call-schema.ts';
-import { howOf } from '../../owner-change.ts';
+import { changingOwner, howOf } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -78,6 +80,8 @@ export const ownerApproval = route({
       ...facts,
       agent: { ...facts.agent, owned_by_me },
       request,
+      asked: askedOf(services, held),
+      correctable: isCorrectable(services, held),
       platform_message: platformMessage(services.broker, held),
       standing: await shownOffer(services, held),
     });
@@ -93,6 +97,47 @@ const Word = z.strictObject({
 });
 
 const Approval = Word.extend({ standing: StandingAsked.optional() });
+
+/** POST /owner/approvals/{id}/correct: it goes on waiting, and whoever approves it then approves what is corrected. */
+export const correctApproval = route({
+  method: 'POST',
+  path: '/owner/approvals/{id}/correct',
+  auth: 'owner',
+  role: 'approver',
+  capability: 'owner.approvals.correct',
+  summary: 'Corrects the endpoint or the body of a held call before it is decided.',
+  body: z.strictObject({
+    endpoint: z.string().min(1).max(8192).optional().describe('with its query; left out, it stays'),
+    data: z.record(z.string(), z.unknown()).optional().describe('the whole body; left out, it stays'),
+    request_hash: RequestHash.describe('of the request that was shown: another one is not corrected'),
+  }),
+  nulAllowedIn: ['data'],
+  answers: {
+    200: {
+      description: 'The held call, which waits as before. Its request_hash is that of the corrected request.',
+      schema: HeldCallSummary,
+    },
+  },
+  errors: [
+    'invalid_request',
+    'invalid_endpoint',
+    'invalid_headers',
+    'not_found',
+    'conflict',
+    'already_decided',
+    'request_changed',
+    'approval_expired',
+    'audit_unavailable',
+  ],
+  handle: async (context) => {
+    const { services, who, params, body } = context;
+    const { endpoint, data, request_hash: requestHash } = body;
+    const correcting = { endpoint, data: data as JsonObject | undefined, requestHash };
+    const held = await correctHeld(services, changingOwner(context), storedUuid(params.id), correcting);
+    const nameOf = await platformNames(services.broker.store.db, who.organisationId, [held.platform_id]);
+    return json(200, await summary(services, held, nameOf));
+  },
+});
 
 const DECISIONS = [
   { verb: 'approve', status: 'approved', summary: 'Approves a held call, which is then made at most once.' },

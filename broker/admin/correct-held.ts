@@ -1,0 +1,120 @@
+/**
+ * Corrects a held call before it is decided: an owner changes what the agent asked, every rule is asked about it as if the agent had asked
+ * that, and it goes on waiting. Whoever approves it then approves the corrected request, and is asked for its hash.
+ */
+
+import { readHeldRequest } from '../approvals/held-call.ts';
+import { actionOf, addressOf, callerOf, requestHash, requestOf, withAddress } from '../approvals/held-request.ts';
+import { writtenSentence } from '../approvals/held-sentence.ts';
+import { mayBeOther } from '../approvals/read-held.ts';
+import { sealAsked, sealRequest, sealSentence } from '../approvals/sealed.ts';
+import { statusAt } from '../audit/approval-state.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Uses } from '../broker.ts';
+import { sentenceOfCall } from '../calls/sentence-of-call.ts';
+import { simulate } from '../calls/simulate.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import { correctHeldCall } from '../store/approvals.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** What is another than the agent asked; what is left out stays. `requestHash`: of the request that was shown. */
+export type Correcting = { endpoint?: string | undefined; data?: JsonObject | undefined; requestHash: string };
+
+/** The held call as it waits now. Throws ChangeRefused; AuditUnavailable, and then it is as it was. */
+export async function correctHeld(
+  services: Changing & Uses<'vault'> & Parameters<typeof simulate>[0],
+  by: ChangingOwner,
+  approvalId: string,
+  correcting: Correcting,
+): Promise<HeldCall> {
+  const { broker, changes } = services;
+  const { db } = broker.store;
+  const organisationId = by.owner.organisation_id;
+  const find = async (): Promise<HeldCall> => {
+    const found = await findHeldCall(db, organisationId, approvalId);
+    if (!found) throw new ChangeRefused('not_found', 'The organisation has no such held call.');
+    mayBeCorrected(found, correcting, broker.clock());
+    return found;
+  };
+  const held = await find();
+  const before = readHeldRequest(services, held);
+  if (before === undefined || !mayBeOther(before))
+    throw new ChangeRefused(
+      'conflict',
+      'Only calls whose body is an object of JSON can be corrected. Deny this one, and say in the note what it should be.',
+    );
+  const { endpoint, data } = correcting;
+  const asked = actionOf(before);
+  const action = { ...asked, ...(endpoint !== undefined && { endpoint }), ...(data !== undefined && { data }) };
+  const caller = callerOf(before);
+  const agentId = held.agent_public_id;
+  const tried = await simulate(services, agentId, { action, caller: caller && { verified: caller.verified } }, {});
+  if (tried.kind === 'invalid') {
+    const { code, detail } = tried.refused;
+    throw new ChangeRefused(code === 'payload_too_large' ? 'invalid_request' : code, detail);
+  }
+  const { verdict, read, loaded } = tried;
+  if (verdict.kind === 'deny' || !read)
+    throw new ChangeRefused('conflict', `The corrected call would be refused: ${verdict.detail}.`, {
+      reason: verdict.reason,
+    });
+  const { call, ask, onFile } = read;
+  const record = { caller };
+  const request = requestOf({ action, headers: call.headers, record, given: call.given });
+  const hash = requestHash(request);
+  if (hash === held.request_hash) throw new ChangeRefused('invalid_request', 'That is what the call is already.');
+  const ref = { organisation_id: held.organisation_id, id: held.id };
+  const address = addressOf(before);
+  const decideIn = verdict.kind === 'hold' ? verdict.decideIn : [];
+  const correction = {
+    path: call.path,
+    request_hash: hash,
+    action: sealRequest(broker, ref, address === undefined ? request : withAddress(request, address)),
+    asked: held.asked ?? sealAsked(broker, ref, before),
+    sentence: sealSentence(broker, ref, writtenSentence(sentenceOfCall(loaded, ask, onFile))),
+    // It is one call, and no standing approval is made from it.
+    basis: null,
+    decide_in: decideIn.length === 0 ? null : JSON.stringify(decideIn),
+    by: by.owner.id,
+    at: broker.clock(),
+  };
+  const change = {
+    reason: 'approval_corrected',
+    agent: { id: held.agent_id, agent_id: agentId },
+    platform: held.platform_id,
+    scope: held.scope,
+    approval: held.id,
+  };
+  const made = await recordChange(services, by, change, async (tx, note) => {
+    if (!(await correctHeldCall(tx, { ...ref, request_hash: held.request_hash }, correction)))
+      return rollback('decided_meanwhile');
+    note({ request_hash: hash, request_hash_before: held.request_hash });
+    await changes.announce(tx, ref);
+    return true;
+  });
+  if (made instanceof RolledBack) {
+    await find();
+    throw new ChangeRefused('approval_expired', NO_LONGER);
+  }
+  changes.tell(ref);
+  return (await findHeldCall(db, organisationId, approvalId)) ?? held;
+}
+
+const NO_LONGER = 'This call is no longer pending: it expired, or its agent was revoked or expired.';
+
+/** Throws ChangeRefused. */
+function mayBeCorrected(held: HeldCall, { requestHash: shown }: Correcting, now: number): void {
+  const status = statusAt(held, now);
+  if (status === 'expired') throw new ChangeRefused('approval_expired', NO_LONGER);
+  if (status !== 'pending')
+    throw new ChangeRefused('already_decided', `This call was ${status} already.`, {
+      status,
+      decided_by_email: held.decided_by_email,
+    });
+  if (shown !== held.request_hash)
+    throw new ChangeRefused('request_changed', 'This is not the request that you were shown. Load it and look again.', {
+      request_hash: held.request_hash,
+    });
+}

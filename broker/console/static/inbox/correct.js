@@ -1,0 +1,79 @@
+// Correcting a held call before it is decided: what is approved then is what is written here.
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+import { asError, ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { visible } from '/console/visible.js';
+
+/** Nothing where it cannot be corrected. `done()`: it is another request now. @param {{ held: HeldCall, done: () => void }} props */
+export function Correct({ held, done }) {
+  const owner = useOwner();
+  const [asking, setAsking] = useState(false);
+  if (!held.correctable || !held.request || !mayDecide(owner)) return null;
+  const close = () => setAsking(false);
+  const corrected = () => {
+    close();
+    done();
+  };
+  return html`
+    <p class="correct"><button type="button" class="compact" onClick=${() => setAsking(true)}>Correct…</button></p>
+    ${asking && html`<${CorrectDialog} id=${held.approval_id} hash=${held.request_hash} request=${held.request} onClose=${close} onCorrected=${corrected} />`}
+  `;
+}
+
+/** The body as an object; throws what is wrong with the text. @param {string} text */
+function bodyIn(text) {
+  const value = JSON.parse(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error('The body is an object: {"name": "value"}.');
+  return value;
+}
+
+/** @param {{ id: string, hash: string, request: NonNullable<HeldCall['request']>, onClose: () => void, onCorrected: () => void }} props */
+function CorrectDialog({ id, hash, request, onClose, onCorrected }) {
+  const written = request.body === null ? '' : JSON.stringify(request.body, undefined, 2);
+  const [endpoint, setEndpoint] = useState(request.endpoint);
+  const [body, setBody] = useState(written);
+  const [problem, setProblem] = useState('');
+  const [busy, setBusy] = useState(false);
+  const submit = async () => {
+    if (busy) return;
+    setProblem('');
+    setBusy(true);
+    try {
+      const data = body === written ? undefined : bodyIn(body);
+      const change = { ...(endpoint !== request.endpoint && { endpoint }), ...(data && { data }) };
+      await ask('POST', /** @type {'/owner/approvals/x/correct'} */ (`/owner/approvals/${id}/correct`), {
+        request_hash: hash,
+        ...change,
+      });
+      onCorrected();
+    } catch (thrown) {
+      setProblem(visible(asError(thrown).message));
+      setBusy(false);
+    }
+  };
+  return html`
+    <${Dialog} title="Correct this call" keeps onClose=${onClose} onSubmit=${submit}>
+      <p class="small quiet">It goes on waiting, and is judged by the same rules as if the agent had asked this. Its agent is told what was changed.</p>
+      <div class="field">
+        <label for="corrected-endpoint">Endpoint</label>
+        <input id="corrected-endpoint" class="mono" maxlength="8192" autocomplete="off" autocapitalize="none" spellcheck=${false} value=${endpoint} onInput=${valueTo(setEndpoint)} />
+      </div>
+      ${
+        request.method !== 'GET' &&
+        html`<div class="field">
+          <label for="corrected-body">Body, as JSON</label>
+          <textarea id="corrected-body" class="mono" rows="12" spellcheck=${false} autocapitalize="off" aria-invalid=${problem !== '' ? true : null} value=${body} onInput=${(/** @type {{ currentTarget: HTMLTextAreaElement }} */ { currentTarget }) => setBody(currentTarget.value)} />
+        </div>`
+      }
+      ${problem !== '' && html`<p class="wrong" role="alert">${problem}</p>`}
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class="primary" id="save-correction" aria-disabled=${busy}>${busy ? 'Correcting…' : 'Correct'}</button>
+      </div>
+    <//>
+  `;
+}

@@ -1,0 +1,229 @@
+/** Corrections: an owner changes what a call asks before it is decided, and what is approved and made is that and nothing else. */
+import { describe, expect, test } from 'vitest';
+import { receiptOf } from '../../broker/audit/receipt.ts';
+import { findApproval } from '../../broker/store/approvals.ts';
+import { rawClient } from '../proxy/raw-client.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { verifyReceipt } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { callMcp } from '../world/oauth-client.ts';
+import { WRITE } from '../world/requests.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+
+describe.each(STORES)(`corrections of held calls on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+
+  const hold = async (by: TestAgent = agent, more: object = {}) => {
+    const answer = await by.act({ ...WRITE, data: { title: 'x', amount: 500 }, ...more });
+    expect(answer.status, answer.text).toBe(202);
+    return answer.body.approval_id as string;
+  };
+  const shown = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+  const correct = async (id: string, change: object, hash?: string) =>
+    organisation.ask('POST', `/owner/approvals/${id}/correct`, {
+      request_hash: hash ?? (await shown(id)).request_hash,
+      ...change,
+    });
+  const approve = (id: string, body: object) => organisation.ask('POST', `/owner/approvals/${id}/approve`, body);
+  const mine = async (id: string, by: TestAgent = agent) => (await by.get(`/v1/approvals/${id}`)).body;
+  const made = async (id: string) =>
+    await expect.poll(async () => (await mine(id)).executed_at).toEqual(expect.any(String));
+
+  test('what is approved and made is what was corrected, and its agent is told', async () => {
+    const id = await hold();
+    const before = await shown(id);
+    expect(before).toMatchObject({ correctable: true, asked: null, corrected: null });
+    const corrected = await correct(id, { data: { title: 'x', amount: 50 } });
+    expect(corrected.status, corrected.text).toBe(200);
+    expect(corrected.body).toMatchObject({ status: 'pending', corrected: { by_email: organisation.owner.email } });
+    const after = await shown(id);
+    expect(after.request_hash).not.toBe(before.request_hash);
+    expect(after.request.body).toEqual({ title: 'x', amount: 50 });
+    expect(after.asked).toEqual({ endpoint: '/items', body: { title: 'x', amount: 500 } });
+    expect(await mine(id)).toMatchObject({
+      status: 'pending',
+      corrected: { endpoint: '/items', data: { title: 'x', amount: 50 }, at: expect.any(String) },
+    });
+    expect((await approve(id, { request_hash: after.request_hash })).status).toBe(200);
+    await made(id);
+    expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ title: 'x', amount: 50 });
+    const told = await mine(id);
+    expect(told.corrected.data).toEqual({ title: 'x', amount: 50 });
+    expect(told.result.status).toBe(200);
+  });
+
+  test('who corrected it, and from what to what, is on record with a receipt; the decision is on the corrected one', async () => {
+    const id = await hold();
+    const { request_hash: first } = await shown(id);
+    await correct(id, { data: { amount: 1 } });
+    const { request_hash: second } = await shown(id);
+    await approve(id, { request_hash: second });
+    await made(id);
+    const rows = await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 });
+    const row = rows.find(({ reason }) => reason === 'approval_corrected')!;
+    expect(row).toMatchObject({ approval_id: id, agent_public_id: agent.agentId, platform_id: 'demo', kind: 'event' });
+    expect(JSON.parse(row.flags!).change).toMatchObject({
+      by: organisation.owner.id,
+      how: 'api',
+      request_hash_before: first,
+      request_hash: second,
+    });
+    const approved = rows.find(({ reason }) => reason === 'approval_approved')!;
+    expect(JSON.parse(approved.flags!).approval.request_hash).toBe(second);
+    const { payload } = await verifyReceipt(world, receiptOf(row)!);
+    expect(payload).toMatchObject({ jti: row.id, reason: 'approval_corrected' });
+  });
+
+  test('nobody approves what they were not shown: with the old hash, without one, or in several', async () => {
+    const id = await hold();
+    const { request_hash: old } = await shown(id);
+    await correct(id, { data: { amount: 1 } });
+    const { request_hash: now } = await shown(id);
+    for (const body of [{ request_hash: old }, {}]) {
+      const refused = await approve(id, body);
+      expect([refused.status, refused.body.error, refused.body.request_hash]).toEqual([409, 'request_changed', now]);
+    }
+    const several = await organisation.ask('POST', '/owner/approvals/decide', {
+      decision: 'approve',
+      items: [{ approval_id: id, request_hash: old }],
+    });
+    expect(several.body.results[0].outcome).toBe('request_changed');
+    expect((await shown(id)).status).toBe('pending');
+    // To deny it takes no hash.
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'no' })).status).toBe(200);
+    expect((await mine(id)).status).toBe('denied');
+  });
+
+  test('of an approval and a correction at the same instant one wins, and what is made was approved', async () => {
+    for (let times = 0; times < 6; times++) {
+      const id = await hold();
+      const { request_hash: hash } = await shown(id);
+      const [approved, corrected] = await Promise.all([
+        approve(id, { request_hash: hash }),
+        correct(id, { data: { amount: times } }, hash),
+      ]);
+      expect([approved.status, corrected.status].toSorted()).toEqual([200, 409]);
+      if (approved.status === 200) {
+        expect(corrected.body.error).toMatch(/^(?:already_decided|request_changed)$/);
+        await made(id);
+        expect(JSON.parse(world.upstream.seen.at(-1)!.body).amount).toBe(500);
+      } else expect(approved.body.error).toBe('request_changed');
+    }
+  });
+
+  test('of two corrections of the same request one wins', async () => {
+    const id = await hold();
+    const { request_hash: hash } = await shown(id);
+    const both = await Promise.all([1, 2].map((amount) => correct(id, { data: { amount } }, hash)));
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    expect(both.find(({ status }) => status === 409)!.body.error).toBe('request_changed');
+  });
+
+  test('it can be corrected again; what the agent asked stays what it was', async () => {
+    const id = await hold();
+    await correct(id, { data: { amount: 1 } });
+    await correct(id, { endpoint: '/items?dry=1', data: { amount: 2 } });
+    const { request, asked, path } = await shown(id);
+    expect([request.endpoint, request.body, path]).toEqual(['/items?dry=1', { amount: 2 }, '/items']);
+    expect(asked.body).toEqual({ title: 'x', amount: 500 });
+    // Back to what was asked is a correction as any other.
+    const back = await correct(id, { endpoint: '/items', data: { title: 'x', amount: 500 } });
+    expect(back.status, back.text).toBe(200);
+    const same = await correct(id, { data: { title: 'x', amount: 500 } });
+    expect([same.status, same.body.error]).toEqual([400, 'invalid_request']);
+  });
+
+  test('what the rules would refuse the agent is refused, and nothing is changed or counted', async () => {
+    await organisation.guardrails([
+      { name: 'small', effect: 'suspend', when: 'has(request.body.amount) && request.body.amount > 1000' },
+    ]);
+    const id = await hold();
+    const before = await shown(id);
+    const wrongs: [object, number, string, RegExp][] = [
+      [{ data: { amount: 5000 } }, 409, 'conflict', /would be refused: guardrail small/],
+      [{ endpoint: '/admin' }, 409, 'conflict', /would be refused/],
+      [{ endpoint: 'items' }, 400, 'invalid_endpoint', /endpoint/],
+      [{ endpoint: '/items/../admin' }, 400, 'invalid_endpoint', /endpoint/],
+      [{ data: [1] }, 400, 'invalid_request', /data/],
+      [{}, 400, 'invalid_request', /already/],
+    ];
+    for (const [change, status, error, detail] of wrongs) {
+      const refused = await correct(id, change);
+      expect([refused.status, refused.body.error], refused.text).toEqual([status, error]);
+      expect(refused.text).toMatch(detail);
+    }
+    expect(await shown(id)).toEqual({ ...before, expires_in_seconds: expect.any(Number) });
+    // Nobody suspended the agent for what an owner wrote.
+    expect((await organisation.ask('GET', `/owner/agents/${agent.agentId}`)).body.status).toBe('active');
+  });
+
+  test('a rule that holds nothing of what was corrected does not let it pass: it waits', async () => {
+    const few = await organisation.agent({
+      rules: [
+        { effect: 'allow' },
+        { effect: 'require_approval', when: 'has(request.body.amount) && request.body.amount > 100' },
+      ],
+    });
+    const id = await hold(few);
+    const seen = world.upstream.seen.length;
+    const corrected = await correct(id, { data: { amount: 5 } });
+    expect([corrected.status, corrected.body.status]).toEqual([200, 'pending']);
+    expect(world.upstream.seen.length).toBe(seen);
+    await approve(id, { request_hash: corrected.body.request_hash });
+    await expect.poll(async () => (await mine(id, few)).executed_at).toEqual(expect.any(String));
+    expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ amount: 5 });
+  });
+
+  test('only who may decide corrects, only their own organisation’s, and only while it waits', async () => {
+    const id = await hold();
+    const { request_hash: hash } = await shown(id);
+    const change = { request_hash: hash, data: { amount: 1 } };
+    const viewer = await organisation.addOwner('viewer');
+    const looked = await organisation.ask('POST', `/owner/approvals/${id}/correct`, change, viewer);
+    expect([looked.status, looked.body.error]).toEqual([403, 'forbidden']);
+    const elsewhere = await world.demoOrganisation();
+    expect((await elsewhere.ask('POST', `/owner/approvals/${id}/correct`, change)).status).toBe(404);
+    await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+    const late = await organisation.ask('POST', `/owner/approvals/${id}/correct`, change);
+    expect([late.status, late.body.error, late.body.status]).toEqual([409, 'already_decided', 'denied']);
+    expect((await shown(id)).correctable).toBe(false);
+  });
+
+  test('bytes are not corrected, which is said', async () => {
+    const answer = await rawClient(() => agent)('POST', '/proxy/demo-main/items', {
+      body: '{"amount":500}',
+      headers: { 'content-type': 'application/json', 'x-svc-wait': '0' },
+    });
+    const id = JSON.parse(answer.text).approval_id;
+    expect(id, answer.text).toEqual(expect.any(String));
+    expect((await shown(id)).correctable).toBe(false);
+    const refused = await correct(id, { data: { amount: 1 } });
+    expect([refused.status, refused.body.error]).toEqual([409, 'conflict']);
+    expect(refused.body.detail).toContain('Deny this one');
+  });
+
+  test('what is stored of it is sealed', async () => {
+    const id = await hold(agent, { data: { text: 'CANARY-of-a-correction' } });
+    await correct(id, { data: { text: 'CANARY-corrected' } });
+    const stored = (await findApproval(world.running.broker.store.db, organisation.id, id))!;
+    for (const column of [stored.action, stored.asked!]) expect(Buffer.from(column).includes('CANARY')).toBe(false);
+    expect(stored.basis).toBeNull();
+  });
+
+  test('at /mcp the agent is told what was made in place of what it asked', async () => {
+    const id = await hold();
+    await correct(id, { data: { amount: 5 } });
+    await approve(id, { request_hash: (await shown(id)).request_hash });
+    await made(id);
+    const message = { method: 'tools/call', params: { name: 'check_approval', arguments: { approval_id: id } } };
+    const text = (await callMcp(world.running.baseUrl, agent.token(), message)).text;
+    const { result } = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
+    expect(result.structuredContent).toMatchObject({
+      status: 'answered',
+      corrected: { endpoint: '/items', data: { amount: 5 } },
+    });
+  });
+});

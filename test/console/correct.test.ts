@@ -1,0 +1,85 @@
+/** Correcting a held call in the inbox: it is written, shown beside what the agent asked, and approved as it stands then. */
+import { describe, expect, test } from 'vitest';
+import { expectAccessible } from '../world/accessible.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { approve, card, DESKTOP, openConsole, PHONE, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { keyboard, mouse } from '../world/hands.ts';
+
+describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  const world = givenWorld();
+  const browser = shared(() => startBrowser());
+
+  test.each([
+    ['the mouse', mouse, DESKTOP],
+    ['the keyboard', keyboard, PHONE],
+  ] as const)('a call is corrected and approved, with %s', async (_hand, hands, size) => {
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent({ name: 'triage' });
+    const page = await openConsole(world, browser, organisation.owner, size);
+    const { use, fill } = hands(page);
+    const data = { note: 'refund', amount: 500 };
+    const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data };
+    const id = (await agent.act(call)).body.approval_id as string;
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    await use(`${card(id)} .opener`);
+    await page.until(`document.querySelector('${card(id)} .decide') !== null`);
+    await use('.correct button');
+    expect(await page.value(`document.querySelector('#corrected-body').value`)).toBe(
+      JSON.stringify(data, undefined, 2),
+    );
+    await expectAccessible(page, `a correction (${size.width})`, 'dialog');
+    for (const [text, words] of [
+      ['{"amount": 50', 'JSON'],
+      ['[1]', 'The body is an object'],
+    ] as const) {
+      await fill('#corrected-body', text);
+      await use('#save-correction');
+      await page.until(`document.querySelector('dialog .wrong')?.innerText.includes(${JSON.stringify(words)})`);
+    }
+    await fill('#corrected-endpoint', '/admin');
+    await fill('#corrected-body', '{"note": "refund", "amount": 50}');
+    await use('#save-correction');
+    await page.until(`document.querySelector('dialog .wrong')?.innerText.includes('would be refused')`);
+    await fill('#corrected-endpoint', '/items');
+    await use('#save-correction');
+    await page.until(`document.querySelector('dialog') === null`);
+    await page.until(`document.querySelector('.was-asked')?.innerText.includes('${organisation.owner.email}')`);
+    expect(await page.value(`document.querySelector('.has-body').innerText`)).toMatch(/amount\s+50\b/);
+    await use('.was-asked summary');
+    expect(await page.value(`document.querySelector('.was-asked').innerText`)).toContain('"amount": 500');
+    await page.screenshot(`correction-${size.width}.png`);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await approve(page);
+    await says(page, 'and made: status 200');
+    expect(JSON.parse(world.upstream.seen.at(-1)!.body)).toEqual({ note: 'refund', amount: 50 });
+    // Whoever has the link only reads what became of it.
+    expect((await agent.get(`/v1/approvals/${id}`)).body.corrected.data).toEqual({ note: 'refund', amount: 50 });
+    await page.open(`${world.running.baseUrl}/console/activity`);
+    await page.until(`document.querySelector('main').innerText.includes('corrected by ${organisation.owner.email}')`);
+    await page.close();
+  });
+
+  test('whoever has the link sees that it was corrected, and what the agent asked', async () => {
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent({ name: 'triage' });
+    const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { amount: 500 } };
+    const id = (await agent.act(call)).body.approval_id as string;
+    const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    const page = await browser.page(DESKTOP);
+    await page.open(`${world.running.baseUrl}/approve/${id}`);
+    await page.until(`document.querySelector('.has-body')?.innerText.includes('500')`);
+    const corrected = await organisation.ask('POST', `/owner/approvals/${id}/correct`, {
+      request_hash,
+      data: { amount: 5 },
+    });
+    expect(corrected.status, corrected.text).toBe(200);
+    // Nobody decides on what changed under their eyes.
+    await page.until(`document.querySelector('.notice button') !== null`);
+    expect(await page.value(`document.querySelector('.approve:enabled')`)).toBeNull();
+    await page.click('.notice button');
+    await page.until(`document.querySelector('.was-asked')?.innerText.includes('by an owner')`);
+    expect(await page.value(`document.querySelector('.has-body').innerText`)).toMatch(/amount\s+5\b/);
+    expect(await page.value('document.body.innerText')).not.toContain(organisation.owner.email);
+  });
+});
