@@ -57,6 +57,7 @@ export function sheetOf(held: HeldCall, width: number): Line[] {
     ...(request.upload
       ? [line`Body`, ...othersWords(`${uploadInWords(request.upload)}, SHA-256 ${request.upload.sha256}`, width)]
       : bodyLines(request.body, width)),
+    ...askedLines(held, width),
     ...headerLines(request.headers, width),
     ...(reason === null
       ? []
@@ -68,6 +69,17 @@ export function sheetOf(held: HeldCall, width: number): Line[] {
         ]),
     line``,
     ...fact('SHA-256', held.request_hash, width),
+  ];
+}
+
+/** Of one that an owner corrected: what the agent had asked. */
+function askedLines({ asked, corrected }: HeldCall, width: number): Line[] {
+  if (!asked) return [];
+  return [
+    line``,
+    line`Corrected by ${corrected?.by_email ?? 'an owner'}. The agent had asked:`,
+    ...othersWords(asked.endpoint, width),
+    ...(asked.body === null ? [] : othersWords(JSON.stringify(asked.body, undefined, 2), width)),
   ];
 }
 

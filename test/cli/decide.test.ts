@@ -30,6 +30,22 @@ describe('approve', () => {
     expect(await stateOf(id)).toMatchObject({ status: 'approved', how: 'api' });
   });
 
+  test('shows what a corrected call is, and what the agent had asked, and makes what was corrected', async () => {
+    const id = await daily.hold('clerk', { data: { title: 'Two cups' } });
+    const { request_hash } = await stateOf(id);
+    const corrected = await daily.owner('POST', `/owner/approvals/${id}/correct`, {
+      request_hash,
+      data: { title: 'One cup' },
+    });
+    expect(corrected.status, corrected.text).toBe(200);
+    const { stdout } = await daily.run('inbox', 'show', id);
+    expect(stdout).toMatch(
+      /"title": "One cup"[\s\S]*Corrected by \S+@\S+\. The agent had asked:[\s\S]*"title": "Two cups"/,
+    );
+    expect((await daily.run('approve', id, '--yes')).code).toBe(0);
+    expect(JSON.parse(daily.upstream.seen.at(-1)!.body)).toEqual({ title: 'One cup' });
+  });
+
   test('ends with 1 when the platform refuses what was approved', async () => {
     daily.upstream.answer = (_request, response) => response.writeHead(404).end();
     const id = await daily.hold('clerk');

@@ -20,6 +20,7 @@ type Held = {
   /** As stored: the time ends a pending one. */
   word: 'pending' | 'approved' | 'denied';
   isMade: boolean;
+  isCorrected: boolean;
   /** Why it was not made. */
   why: string[];
 };
@@ -56,7 +57,15 @@ export function approvals(world: World, count: Count): Fuzzed {
         expect(answer.body.status).toBe('pending_approval');
         const { approval_id: id } = answer.body;
         const endsAt = agent.clock() + LIVES_S * 1000;
-        model.held.push({ id, item: scope === READ ? 'read' : item, endsAt, word: 'pending', isMade: false, why: [] });
+        model.held.push({
+          id,
+          item: scope === READ ? 'read' : item,
+          endsAt,
+          word: 'pending',
+          isMade: false,
+          isCorrected: false,
+          why: [],
+        });
         model.rows.push('held');
       } else if (verdict === 'made') {
         expect(answer.status, answer.text).toBe(200);
@@ -86,8 +95,12 @@ export function approvals(world: World, count: Count): Fuzzed {
     }
   };
 
-  const decide = ({ organisation }: Holder, { id }: Held, verb: string): Promise<Answer> =>
-    organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
+  const hashOf = async ({ organisation }: Holder, { id }: Held): Promise<string> =>
+    (await organisation.ask('GET', `/owner/approvals/${id}`)).body.request_hash;
+  const decide = async (real: Holder, held: Held, verb: string): Promise<Answer> =>
+    await real.organisation.ask('POST', `/owner/approvals/${held.id}/${verb}`, {
+      ...(held.isCorrected && { request_hash: await hashOf(real, held) }),
+    });
   const verbs = fc.constantFrom('approve', 'approve', 'deny');
   const one = (
     name: string,
@@ -135,6 +148,37 @@ export function approvals(world: World, count: Count): Fuzzed {
       else held.word = 'denied';
     }),
   );
+  /** What is approved from then on is another item. */
+  const correct = fc.nat(3).map((which) =>
+    one('correct', which, async (model, real, held) => {
+      const { organisation, agent } = real;
+      const item = `c${model.calls++}`;
+      const asked = { request_hash: await hashOf(real, held), data: { item } };
+      const answer = await organisation.ask('POST', `/owner/approvals/${held.id}/correct`, asked);
+      const before = statusAt(held, agent.clock());
+      const error =
+        before === 'expired'
+          ? 'approval_expired'
+          : before !== 'pending'
+            ? 'already_decided'
+            : held.item === 'read'
+              ? 'invalid_request'
+              : Array.isArray(verdictOf(model.rights, WRITE, agent.clock()))
+                ? 'conflict'
+                : undefined;
+      // A read has no body, and one whose agent may do nothing is refused for that.
+      if (error === 'invalid_request') expect(['invalid_request', 'conflict']).toContain(answer.body.error);
+      else expect(answer.body.error, answer.text).toBe(error);
+      if (error !== undefined) return;
+      held.item = item;
+      held.isCorrected = true;
+      count('corrected');
+      const old = await organisation.ask('POST', `/owner/approvals/${held.id}/approve`, {
+        request_hash: asked.request_hash,
+      });
+      expect([old.status, old.body.error], old.text).toEqual([409, 'request_changed']);
+    }),
+  );
   const denyAll = fc.constant(
     step<Model, Holder>('deny all of the agent', async (model, { organisation, agent }) => {
       const waiting = model.held.filter((held) => statusAt(held, agent.clock()) === 'pending');
@@ -173,6 +217,7 @@ export function approvals(world: World, count: Count): Fuzzed {
       // Waits alone hardly ever take that long before somebody decides.
       decideAfter(LIVES_S),
       atOnce,
+      correct,
       denyAll,
       // It takes as long as all the rest.
       fc.nat(9).map((n) => (n === 0 ? restart : call(WRITE))),
@@ -195,6 +240,13 @@ export function approvals(world: World, count: Count): Fuzzed {
   );
   return {
     property,
-    reaches: ['approved and made', 'approved and not made', 'decided before', 'decided concurrently', 'too late'],
+    reaches: [
+      'corrected',
+      'approved and made',
+      'approved and not made',
+      'decided before',
+      'decided concurrently',
+      'too late',
+    ],
   };
 }
