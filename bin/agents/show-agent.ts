@@ -21,7 +21,7 @@ const BINDING = ['agent_bound', 'agent_invited', 'registration_key_claimed'];
 export async function showAgent(given: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, given);
-  const [{ agents }, { workload, limits }, { policies }, { grants }, names, [last], waiting, keySince] =
+  const [{ agents }, { workload, limits, earlier }, { policies }, { grants }, names, [last], waiting, keySince] =
     await Promise.all([
       api.ask('GET', '/owner/agents'),
       api.ask('GET', `/owner/agents/${agent.agent_id}`),
@@ -42,6 +42,7 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
     key_since: keySince,
     workload,
     limits,
+    earlier,
     grants,
     last_call: last ?? null,
     waiting,
@@ -60,6 +61,7 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
     ...fact('Policy', policy ?? (agent.parent_agent_id ? 'that of its parent' : 'none: nothing is allowed'), width),
     ...grantFacts(grants, width),
     ...limits.flatMap((limit, i) => fact(i === 0 ? 'Limits' : '', limitInWords(limit), width)),
+    ...earlier.flatMap((one, i) => fact(i === 0 ? 'Applies' : '', earlierInWords(one), width)),
     ...waiting.flatMap(({ short, what }, i) => fact(i === 0 ? 'Waits' : '', `${short}  ${what}`, width)),
     ...children.flatMap((child, i) =>
       fact(i === 0 ? 'Children' : '', `${child.name}  ${child.agent_id}  ${child.contained ?? child.status}`, width),
@@ -77,6 +79,9 @@ function grantFacts(grants: readonly OwnedGrant[], width: number): Line[] {
 
 const limitInWords = (limit: WholeAgent['limits'][number]): string =>
   `${limit.rule} (${limit.source}): ${limit.used} of ${limitOf(limit)} used, until ${localTime(limit.resets_at)}`;
+
+const earlierInWords = (one: WholeAgent['earlier'][number]): string =>
+  `${one.rule} (${one.source}) until ${localTime(one.until)}, because of the call ${one.audit_id}`;
 
 function statusOf(agent: Agent): string {
   const { words } = STATUS[agent.status];

@@ -19,7 +19,7 @@ import { findOwner } from '../store/organisations.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable, WorkloadTable } from '../store/tables/agents.ts';
 import { findWorkloadOf } from '../store/workloads.ts';
-import { type AgentLimit, readAgentLimits } from './agent-limits.ts';
+import { type AgentEarlier, type AgentLimit, readAgentPast } from './agent-past.ts';
 import { loadAgent } from './find-agent.ts';
 import { DAY_MS, type ListedAgent } from './list-agents.ts';
 import { ChangeRefused } from './refused.ts';
@@ -69,6 +69,8 @@ export type WholeAgent = GlancedAgent & {
   keyReplacedAt: Instant | null;
   workload: WorkloadTable | undefined;
   limits: AgentLimit[];
+  /** Rules that apply for earlier calls. */
+  earlier: AgentEarlier[];
 };
 
 /** One of them, by its uuid or its agent id. Throws ChangeRefused: there is none, or it was deleted. */
@@ -90,7 +92,7 @@ export async function readAgent(
   const one = present(glanced[0], 'agent');
   return {
     ...one,
-    limits: await readAgentLimits(db, one.parent ?? agent, now),
+    ...(await readAgentPast(db, one.parent ?? agent, now)),
     owner_email: owner?.email ?? null,
     policy_name: policy?.name ?? null,
     keyReplacedAt: replacedAt,

@@ -36,6 +36,9 @@ export async function withPast<A extends Ask>(
   return await earlierCalls.withEarlier(facts, await withCharges(broker, facts, ask, now), now);
 }
 
+/** As what calls are noted that rules look back at. `text`: says which (compile-rules.ts). */
+export const kindOfText = (text: string): string => sha256Hex(text).slice(0, 32);
+
 type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
 
 export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>): EarlierCalls {
@@ -43,7 +46,7 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
   const known = recentlyUsed<Mark>(REMEMBERED);
   const kinds = new WeakMap<After, string>();
   const kindOf = (after: After): string => {
-    const kind = kinds.get(after) ?? sha256Hex(after.text).slice(0, 32);
+    const kind = kinds.get(after) ?? kindOfText(after.text);
     kinds.set(after, kind);
     return kind;
   };

@@ -49,6 +49,17 @@ export const WholeAgentShown = GlancedAgentShown.extend({
       }),
     )
     .describe('of the rules in force for it'),
+  earlier: z
+    .array(
+      z.object({
+        source: z.enum(['policy', 'guardrail']),
+        rule: z.string().describe('its name, or what it says'),
+        audit_id: z.guid().describe('of the call because of which it applies'),
+        made_at: z.iso.datetime(),
+        until: z.iso.datetime().describe('until when it applies, unless such a call is made again'),
+      }),
+    )
+    .describe('the rules that apply because of what it did before'),
 }).meta({ id: 'WholeAgent' });
 
 export const AgentsTotal = z
@@ -73,6 +84,13 @@ export const wholeAgentShown = (baseUrl: string, one: WholeAgent, now: Instant):
       of,
       together,
       resets_at: new Date(resetsAt).toISOString(),
+    })),
+    earlier: one.earlier.map(({ source, rule, auditId, madeAt, until }) => ({
+      source,
+      rule,
+      audit_id: auditId,
+      made_at: new Date(madeAt).toISOString(),
+      until: new Date(until).toISOString(),
     })),
   };
 };

@@ -134,8 +134,8 @@ function compileAfter({ effect, limit }: RuleSource, source: AfterSource, note: 
   return { made, text: textOf(selecting), withinMs: withinMs ?? 0 };
 }
 
-/** The order of its lists says nothing. */
-function textOf({ platforms, scopes, methods, endpoints, when }: Selecting): string {
+/** Which calls a rule looks back at, the same for all rules that look back at the same: the order of lists says nothing. */
+export function textOf({ platforms, scopes, methods, endpoints, when }: Selecting): string {
   const lists = [platforms, scopes, methods, endpoints].map((list) => list?.toSorted() ?? null);
   return JSON.stringify([...lists, when ?? null]);
 }

@@ -225,6 +225,44 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(conditionalScopes).toContain('demo:write');
   });
 
+  test('owners see which rules apply because of which call, and until when; of a child those of its parent', async () => {
+    await organisation.guardrails([
+      NOTHING_LEAVES,
+      { ...NOTHING_LEAVES, name: 'other', after: { methods: ['DELETE'], within: '1h' } },
+    ]);
+    const one = await newAgent([
+      { effect: 'allow' },
+      { effect: 'require_approval', after: { ...STRANGERS, within: '1h' } },
+    ]);
+    const child = await childOf(world, organisation, one);
+    const seen = async ({ agentId }: { agentId: string }) =>
+      (await organisation.ask('GET', `/owner/agents/${agentId}`)).body.earlier;
+    expect(await seen(one)).toEqual([]);
+    const cause = await read(one);
+    const made_at = expect.stringMatching(/^2026-11-25T12:00:/);
+    const both = [
+      {
+        source: 'guardrail',
+        rule: 'nothing-leaves',
+        audit_id: cause,
+        made_at,
+        until: expect.stringMatching(/^2026-11-25T20:01:/),
+      },
+      {
+        source: 'policy',
+        rule: 'every call waits for 1h after /items/strange with demo:read',
+        audit_id: cause,
+        made_at,
+        until: expect.stringMatching(/^2026-11-25T13:01:/),
+      },
+    ];
+    expect(await seen(one)).toEqual(both);
+    expect(await seen(child)).toEqual(both);
+    expect(await seen(agent)).toEqual([]);
+    world.clock.skewMs += 2 * HOUR_MS;
+    expect(await seen(one)).toEqual(both.slice(0, 1));
+  });
+
   test('no answer of the other call is read before it is noted: of a call that is refused while it is read, none', async () => {
     await organisation.guardrails([NOTHING_LEAVES]);
     // The platform has begun to answer, and nobody has read it yet.

@@ -37,7 +37,7 @@ describe('approve', () => {
       request_hash,
       data: { title: 'One cup' },
     });
-    expect(corrected.status, corrected.text).toBe(200);
+    expect(corrected.status).toBe(200);
     const { stdout } = await daily.run('inbox', 'show', id);
     expect(stdout).toMatch(
       /"title": "One cup"[\s\S]*Corrected by \S+@\S+\. The agent had asked:[\s\S]*"title": "Two cups"/,

@@ -236,6 +236,20 @@ describe('agent show', () => {
     expect(limits).toMatchObject([{ rule: 'twenty', used: 2, together: true }]);
   });
 
+  test('says which rule applies because of which call', async () => {
+    const { guardrails, version } = (await daily.owner('GET', '/owner/guardrails')).body;
+    const after = { scopes: ['codehost:issues.read'], within: '1h' };
+    const put = async (rules: unknown, at: number) =>
+      await daily.owner('POST', '/owner/guardrails', { guardrails: rules, version: at });
+    const made = await put([{ name: 'quiet', effect: 'deny', methods: ['DELETE'], after }], version);
+    expect(made.status, JSON.stringify(made.body)).toBe(200);
+    onTestFinished(async () => void (await put(guardrails, made.body.version)));
+    await daily.act('clerk', {});
+    expect(await good('agent', 'show', 'clerk')).toMatch(
+      /^Applies +quiet \(guardrail\) until .+, because of the call\s+[0-9a-f-]{36}$/m,
+    );
+  });
+
   test('is found by its name when it is stopped, too', async () => {
     await daily.agent('halted');
     expect(await good('agent', 'suspend', 'halted', '--reason', 'looked \u001b[31modd')).toMatch(

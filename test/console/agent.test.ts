@@ -117,6 +117,21 @@ describe.skipIf(withoutChromium)(
       );
     });
 
+    test('a rule that applies because of an earlier call stands there, with the way to that call', async () => {
+      const after = { scopes: ['demo:read'], within: '2d' };
+      const rules = [{ effect: 'allow' }, { name: 'after-reading', effect: 'deny', scopes: ['demo:write'], after }];
+      const reader = await organisation.agent({ name: 'reader', rules });
+      await go(`/console/agents/${reader.agentId}`);
+      await has('#grants', 'demo:read');
+      expect(await page.value(`document.querySelector('#earlier')`)).toBe(null);
+      const { audit_id } = (await reader.act(READ)).body._meta;
+      await go(`/console/agents/${reader.agentId}`);
+      await has('#earlier', 'after-reading policy applies for another 2 d');
+      await page.click('#earlier a');
+      await page.until(`location.search.includes('${audit_id}')`);
+      await page.until(`document.querySelector('main').innerText.includes('/items')`);
+    });
+
     test('it is suspended and resumed there; who is no admin reads why not', async () => {
       await go(`/console/agents/${triage.agentId}`);
       await page.click('.page-head [data-verb="suspend"]');

@@ -1,6 +1,8 @@
 // One agent: what it may do, what it did, what waits, and everything that an owner does to it.
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 /** @typedef {import('/console/agents/words.js').Verb} Verb */
+
+import { Earlier } from '/console/agent/earlier.js';
 import { Facts } from '/console/agent/facts.js';
 import { Family } from '/console/agent/family.js';
 import { Grants } from '/console/agent/grants.js';
@@ -69,6 +71,7 @@ function Whole({ agent, wanted, reload }) {
         <${Waits} agent=${agent} />
         <${Grants} agent=${agent} may=${may} wanted=${wanted} />
         <${Limits} agent=${agent} />
+<${Earlier} agent=${agent} />
         <${Family} agent=${agent} />
         <${StaticKeys} agent=${agent} may=${may} />
         <${Timeline} agent=${agent} />

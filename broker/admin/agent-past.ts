@@ -1,0 +1,87 @@
+/** What rules in force for an agent look at of what it did: what it has used of limits, and calls that they look back at. */
+import { kindOfText } from '../calls/earlier-calls.ts';
+import { limitPlace } from '../calls/limits.ts';
+import { textOf } from '../policy/compile-rules.ts';
+import { untilOf } from '../policy/earlier.ts';
+import type { Instant, RuleSource } from '../policy/facts.ts';
+import { type LimitSource, periodAt } from '../policy/limit.ts';
+import { present } from '../policy/present.ts';
+import type { AfterSource } from '../policy/rule.ts';
+import { ruleInWords } from '../policy/rule-words.ts';
+import { spanMs } from '../policy/span.ts';
+import { findCallMarks } from '../store/call-marks.ts';
+import { findLimitCounts } from '../store/limit-counts.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import { findPolicy } from '../store/policies.ts';
+import type { Db } from '../store/store.ts';
+import { readStoredRules } from '../store/stored-json.ts';
+import type { AgentTable } from '../store/tables/agents.ts';
+import { guardrailsOf } from './guardrails.ts';
+
+export type AgentLimit = LimitSource & {
+  source: 'policy' | 'guardrail';
+  rule: string;
+  /** In the period of now; of a limit of all agents by all of them. */
+  used: number;
+  resetsAt: Instant;
+};
+
+/** A rule that applies for an earlier call, which is named by its audit row. */
+export type AgentEarlier = {
+  source: 'policy' | 'guardrail';
+  rule: string;
+  after: AfterSource;
+  auditId: string;
+  madeAt: Instant;
+  until: Instant;
+};
+
+/** `family`: the agent, or of a child its parent, whose limits, calls and policy are the child's. */
+export async function readAgentPast(
+  db: Db,
+  family: Pick<AgentTable, 'organisation_id' | 'id' | 'policy_id'>,
+  now: Instant,
+): Promise<{ limits: AgentLimit[]; earlier: AgentEarlier[] }> {
+  const { organisation_id: organisationId, id: agentId, policy_id: policyId } = family;
+  const organisation = present(await findOrganisation(db, organisationId), 'organisation');
+  const policy = policyId === null ? undefined : await findPolicy(db, organisationId, policyId);
+  const { guardrails } = await guardrailsOf(db, organisation);
+  const rules = policy ? readStoredRules(policy.rules, `rules of policy ${policy.id}`) : [];
+  const limited = [...limitsIn(guardrails, 'guardrail'), ...limitsIn(rules, 'policy')];
+  const whose = { organisationId, agentId, policyId: policy?.id };
+  const used = await findLimitCounts(
+    db,
+    limited.map((one) => limitPlace(whose, one, now)),
+  );
+  const limits = limited.map(({ source, rule, limit }, i) => ({
+    ...limit,
+    source,
+    rule,
+    used: used[i] ?? 0,
+    resetsAt: periodAt(limit.per, now).end,
+  }));
+  const looking = [...lookingIn(guardrails, 'guardrail'), ...lookingIn(rules, 'policy')];
+  const kinds = [...new Set(looking.map(({ kind }) => kind))];
+  const marks = await findCallMarks(db, { organisation_id: organisationId, agent_id: agentId }, kinds);
+  const earlier = looking.flatMap(({ kind, withinMs, ...one }): AgentEarlier[] => {
+    const mark = marks.get(kind);
+    const until = mark && untilOf(withinMs, mark.made_at);
+    return mark && until !== undefined && until > now
+      ? [{ ...one, auditId: mark.audit_id, madeAt: mark.made_at, until }]
+      : [];
+  });
+  return { limits, earlier };
+}
+
+/** One of a policy that has no name is told by what it says. */
+const lookingIn = (rules: readonly RuleSource[], source: AgentEarlier['source']) =>
+  rules.flatMap((rule) => {
+    const { name, after } = rule;
+    if (!after) return [];
+    const { within, ...selecting } = after;
+    const kind = kindOfText(textOf(selecting));
+    return [{ source, rule: name ?? ruleInWords(rule), after, kind, withinMs: spanMs(within) ?? 0 }];
+  });
+
+const limitsIn = (rules: readonly RuleSource[], source: AgentLimit['source']) =>
+  rules.flatMap(({ name: rule, limit }) => (limit && rule !== undefined ? [{ source, rule, limit }] : []));
