@@ -33,6 +33,9 @@ const asItCame = <Value>(meta: { type: 'object'; additionalProperties: Record<st
     )
     .meta(meta);
 
+/** A body that is an object of JSON. */
+export const ObjectBody = asItCame<unknown>({ type: 'object', additionalProperties: {} });
+
 /** What an operation takes is known when its platform is. */
 const Body = z
   .custom<Record<string, unknown> | unknown[] | string>(

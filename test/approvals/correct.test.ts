@@ -114,6 +114,16 @@ describe.each(STORES)(`corrections of held calls on %s${postgresNote}`, (store) 
     }
   });
 
+  test('no member of the body is left out, whatever its name', async () => {
+    const id = await hold();
+    const data = JSON.parse('{"__proto__": {"amount": 1}, "constructor": 2, "amount": 3}');
+    const { body } = await correct(id, { data });
+    expect(JSON.stringify((await shown(id)).request.body)).toBe(JSON.stringify(data));
+    await approve(id, { request_hash: body.request_hash });
+    await made(id);
+    expect(world.upstream.seen.at(-1)!.body).toBe(JSON.stringify(data));
+  });
+
   test('of two corrections of the same request one wins', async () => {
     const id = await hold();
     const { request_hash: hash } = await shown(id);

@@ -29,6 +29,7 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
       JSON.stringify(data, undefined, 2),
     );
     await expectAccessible(page, `a correction (${size.width})`, 'dialog');
+    await page.screenshot(`correcting-${size.width}.png`);
     for (const [text, words] of [
       ['{"amount": 50', 'JSON'],
       ['[1]', 'The body is an object'],

@@ -10,6 +10,7 @@ import { askedOf, findHeld, isCorrectable, listHeld, openHeld } from '../../../a
 import { storedUuid } from '../../../crypto/ids.ts';
 import { platformNames } from '../../../facts/platform-names.ts';
 import type { JsonObject } from '../../../policy/facts.ts';
+import { ObjectBody, text } from '../../../wire/action.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { afterDeciding, Note, RequestHash, unknownHeldCall } from '../../deciding.ts';
 import { summary } from '../../held-call.ts';
@@ -107,8 +108,8 @@ export const correctApproval = route({
   capability: 'owner.approvals.correct',
   summary: 'Corrects the endpoint or the body of a held call before it is decided.',
   body: z.strictObject({
-    endpoint: z.string().min(1).max(8192).optional().describe('with its query; left out, it stays'),
-    data: z.record(z.string(), z.unknown()).optional().describe('the whole body; left out, it stays'),
+    endpoint: text(8192).min(1).optional().describe('with its query; left out, it stays'),
+    data: ObjectBody.optional().describe('the whole body; left out, it stays'),
     request_hash: RequestHash.describe('of the request that was shown: another one is not corrected'),
   }),
   nulAllowedIn: ['data'],
