@@ -29,6 +29,7 @@ type Judged =
   | { ok: false; why: string; held?: HeldCall };
 
 const NOT_OURS = 'This button is not one of this channel, or belongs to another request.';
+const CORRECTED = 'This call was corrected since it was told of here. Follow the link, look at it, and decide there.';
 
 async function judge(
   { broker }: Services & Uses<'vault'>,
@@ -45,7 +46,8 @@ async function judge(
   const held = await findHeldCall(db, organisationId, delivery.subject_id);
   if (!held) return { ok: false, why: NOT_OURS };
   const bound = { channelId, deliveryId: delivery.id, approvalId: held.id, requestHash: held.request_hash };
-  if (!isButtonFor(broker, click.token, bound)) return { ok: false, why: NOT_OURS };
+  // A button is for the request that its message shows.
+  if (!isButtonFor(broker, click.token, bound)) return { ok: false, why: held.asked === null ? NOT_OURS : CORRECTED };
   const [place] = (delivery.external_ref ?? '').split(' ');
   // Of a message that was sent and not marked yet, only the channel is known.
   if (place && place !== click.place)
@@ -93,7 +95,9 @@ async function act(
   const why =
     decided.kind === 'already_decided'
       ? `This call was ${decided.status} already${by}.`
-      : 'Nobody can decide this call any more.';
+      : decided.kind === 'changed'
+        ? CORRECTED
+        : 'Nobody can decide this call any more.';
   return await refuse(services, channel, click, { why, held, correlationId });
 }
 

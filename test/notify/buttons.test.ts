@@ -116,6 +116,23 @@ describe.each(ONE_STORE)(`buttons on %s${postgresNote}`, (store) => {
     expect(server.of('platform')).toHaveLength(1);
   });
 
+  test('decides nothing that was corrected since, and says where to look', async () => {
+    const { id: channelId } = await addSlack();
+    const { id, buttons } = await heldInSlack();
+    const { request_hash } = await read(id);
+    const corrected = await organisation.ask('POST', `/owner/approvals/${id}/correct`, {
+      request_hash,
+      data: { title: 'another' },
+    });
+    expect(corrected.status, corrected.text).toBe(200);
+    for (const button of [buttons.approve, buttons.deny])
+      expect((await pressInSlack(world, channelId, button)).status).toBe(200);
+    await expect.poll(async () => (await refusals()).length, { interval: 10 }).toBe(2);
+    expect((await refusals())[0]!.detail).toContain('was corrected since');
+    expect((await read(id)).status).toBe('pending');
+    expect(server.of('platform')).toHaveLength(0);
+  });
+
   test('denies in Telegram, which was told at the test where to tell of clicks', async () => {
     const { id: channelId } = await addTelegram();
     expect((await organisation.ask('POST', `/owner/channels/${channelId}/test`, {})).body).toMatchObject({ ok: true });
