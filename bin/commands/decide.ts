@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { withConnection } from '../connection.ts';
 import { type Lasting, lastingSeconds, listed, wholeNumber } from '../duration.ts';
 import { WrongUsage } from '../failure.ts';
+import type { CorrectOptions } from '../inbox/correct.ts';
 import type { DecideOptions } from '../inbox/decide.ts';
 import type { Terms } from '../inbox/word.ts';
 
@@ -56,6 +57,19 @@ export function addDecideCommands(program: Command): void {
       const terms: Terms = Object.fromEntries(said.filter(([, value]) => value !== undefined));
       const { decideAll } = await import('../inbox/decide.ts');
       await decideAll(ids, { verb: 'approve', terms, wait: options.wait === false ? null : options.wait }, options);
+    });
+
+  withConnection(
+    program
+      .command('correct <id>')
+      .description('correct a held call before it is decided, by the beginning of its id; it goes on waiting'),
+  )
+    .option('--body <json>', 'the whole body: a JSON object, or @ and the name of a file with one')
+    .option('--endpoint <path>', 'the endpoint, with its query')
+    .option('--json', 'print JSON')
+    .action(async (id: string, options: CorrectOptions) => {
+      const { correctCall } = await import('../inbox/correct.ts');
+      await correctCall(id, options);
     });
 
   withConnection(

@@ -121,7 +121,7 @@ function registrationLines(asked: Registration, width: number): Line[] {
   ];
 }
 
-function howToDecide({ kind, id }: Whole, baseUrl: string): Line[] {
+export function howToDecide({ kind, id }: Whole, baseUrl: string): Line[] {
   if (kind === 'person') return [styled('quiet', `Decide: ${baseUrl}/console/people`)];
   return [styled('quiet', `Decide: ${PROGRAM} approve ${id}, or ${PROGRAM} deny ${id} --reason TEXT`)];
 }

@@ -1,12 +1,12 @@
 /** Policies, and what they would make of a call. */
-import { readFileSync } from 'node:fs';
 import type { Answer, Body } from '../../broker/console/answers.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
 import { ruleInWords } from '../../broker/policy/rule-words.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { CommandFailed, WrongUsage } from '../failure.ts';
+import { CommandFailed } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
 import { fact } from '../inbox/sheet.ts';
+import { readJsonObject } from '../json-option.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
@@ -54,7 +54,7 @@ const VERDICTS = {
 } as const;
 
 export async function tryPolicy(options: TryOptions): Promise<void> {
-  const data = options.body === undefined ? undefined : readBody(options.body);
+  const data = options.body === undefined ? undefined : readJsonObject('--body', options.body);
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, options.agent);
   const call = {
@@ -131,21 +131,4 @@ function inFull(name: string, source: string, rules: readonly RuleSource[]): str
   const [, number] = /^rule (\d+)$/.exec(name) ?? [];
   const rule = source === 'policy' && number !== undefined ? rules[Number(number) - 1] : undefined;
   return rule ? `${name} (${ruleInWords(rule)})` : name;
-}
-
-/** JSON as it stands there, or in the file behind an `@`. Throws WrongUsage, or CommandFailed for a file that cannot be read. */
-function readBody(text: string): object {
-  let json = text;
-  if (text.startsWith('@')) {
-    try {
-      json = readFileSync(text === '@-' ? 0 : text.slice(1), 'utf8');
-    } catch {
-      throw new CommandFailed(`${text.slice(1)} cannot be read.`);
-    }
-  }
-  try {
-    const body: unknown = JSON.parse(json);
-    if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body;
-  } catch {}
-  throw new WrongUsage('--body takes a JSON object, or @ and the name of a file with one.');
 }

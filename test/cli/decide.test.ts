@@ -32,13 +32,25 @@ describe('approve', () => {
 
   test('shows what a corrected call is, and what the agent had asked, and makes what was corrected', async () => {
     const id = await daily.hold('clerk', { data: { title: 'Two cups' } });
-    const { request_hash } = await stateOf(id);
-    const corrected = await daily.owner('POST', `/owner/approvals/${id}/correct`, {
-      request_hash,
-      data: { title: 'One cup' },
+    const { code, stdout, stderr } = await daily.run('correct', id.slice(0, 8), '--body', '{"title": "One cup"}');
+    expect([code, stderr]).toEqual([0, '']);
+    expect((await daily.run('inbox', 'show', id)).stdout).toContain('The agent had asked:');
+    const wrongs: [string[], number, string][] = [
+      [[], 2, '--body, or --endpoint'],
+      [['--body', '[1]'], 2, 'takes a JSON object'],
+      [['--body', '@nowhere.json'], 1, 'cannot be read'],
+      [['--body', '{"title": "One cup"}'], 1, 'already'],
+      [['--endpoint', '/user/keys'], 1, 'would be refused'],
+    ];
+    for (const [words, exit, said] of wrongs) {
+      const refused = await daily.run('correct', id, ...words);
+      expect([refused.code, refused.stderr], words.join(' ')).toEqual([exit, expect.stringContaining(said)]);
+    }
+    expect((await daily.json('correct', id, '--body', '{"title": "One cup", "body": "x"}')).request.body).toEqual({
+      title: 'One cup',
+      body: 'x',
     });
-    expect(corrected.status).toBe(200);
-    const { stdout } = await daily.run('inbox', 'show', id);
+    await daily.run('correct', id, '--body', '{"title": "One cup"}');
     expect(stdout).toMatch(
       /"title": "One cup"[\s\S]*Corrected by \S+@\S+\. The agent had asked:[\s\S]*"title": "Two cups"/,
     );

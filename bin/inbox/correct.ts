@@ -1,0 +1,35 @@
+/** Corrects a held call before it is decided, and shows what it is then. */
+import type { ConnectionOptions } from '../connection.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+import { readJsonObject } from '../json-option.ts';
+import { openOwnerApi } from '../owner-api.ts';
+import { line } from '../terminal/line.ts';
+import { printResult, terminalWidth } from '../terminal/output.ts';
+import { howToDecide, linesOfWhole, readWhole } from './show.ts';
+import { findWaiting, pickWaiting } from './waiting.ts';
+
+export type CorrectOptions = ConnectionOptions & { body?: string; endpoint?: string; json?: boolean };
+
+/** The hash of the request as it was read goes along: what somebody else corrected meanwhile is not corrected once more. */
+export async function correctCall(id: string, options: CorrectOptions): Promise<void> {
+  const { endpoint } = options;
+  const data = options.body === undefined ? undefined : readJsonObject('--body', options.body);
+  if (data === undefined && endpoint === undefined)
+    throw new WrongUsage('Say what it shall be: --body, or --endpoint.');
+  const api = await openOwnerApi(options);
+  const me = await api.ask('GET', '/owner/me');
+  const one = pickWaiting(await findWaiting(api, me), id);
+  const before = await readWhole(api, one);
+  if (before.kind !== 'approval') throw new CommandFailed('Only held calls can be corrected.');
+  await api.ask('POST', `/owner/approvals/${before.id}/correct`, {
+    request_hash: before.item.request_hash,
+    ...(data && { data }),
+    ...(endpoint !== undefined && { endpoint }),
+  });
+  const whole = await readWhole(api, one);
+  printResult(options, whole.item, () => [
+    ...linesOfWhole(whole, terminalWidth(), me.base_url),
+    line``,
+    ...howToDecide(whole, me.base_url),
+  ]);
+}
