@@ -7,7 +7,7 @@ import { readHeldRequest } from '../approvals/held-call.ts';
 import { actionOf, callerOf, rawOf } from '../approvals/held-request.ts';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
-import { type Facts, METHODS, type Method } from '../policy/facts.ts';
+import { type Ask, type Facts, METHODS, type Method } from '../policy/facts.ts';
 import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
 import { inTurn } from '../runtime/long-bodies.ts';
 import type { AuditRow } from '../store/audit.ts';
@@ -17,6 +17,7 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import { findHeldCall } from '../store/held-calls.ts';
 import { heldRaw } from './raw-request.ts';
 import { askOf, readCall } from './read-call.ts';
+import { looksBack, seenCalls } from './seen-calls.ts';
 import { toolOnFile, withEffect } from './tool-on-file.ts';
 
 type Services = Uses<'clock' | 'log' | 'store' | 'vault'> & { facts: FactsReader; loadFacts: FactsLoader };
@@ -67,6 +68,8 @@ export async function judgeRecorded(services: Services, { organisationId, since,
   const factsOf = factsByAgent(services);
   const judged: Judged = { calls: 0, same: 0, changed: 0, cannotTell: 0, changes: [], reachedOnly: null };
   const began = performance.now();
+  const calls = seenCalls();
+  const waiting: Recorded[] = [];
   let left = MOST_OPENED;
   let seen = 0;
   let beyond: string | undefined;
@@ -78,22 +81,37 @@ export async function judgeRecorded(services: Services, { organisationId, since,
       limit: PAGE,
     });
     for (const row of page.rows) {
-      if (!isCall(row)) continue;
+      if (!isWhole(row)) continue;
       const loaded = await factsOf(row);
       const proposed = loaded && replace(loaded.facts);
       if (!loaded || !proposed) continue;
+      const rules = [loaded.facts, proposed].filter(looksBack);
+      if (rules.length > 0 && wasMade(row))
+        calls.note(rules, await recordedAsk(services, row, loaded), { at: row.created_at, auditId: row.id });
+      if (!isCall(row)) continue;
       const opens = row.result === 'held' && left > 0;
       if (opens) left--;
-      note(judged, await judge(services, row, loaded, proposed, opens));
+      const one = { row, loaded, proposed, opens };
+      // What it is looked back at from it is read after it.
+      if (rules.length > 0) waiting.push(one);
+      else note(judged, await judge(services, one));
       if (++seen % IN_A_ROW === 0) await turn();
     }
     beyond = page.reached ?? undefined;
     const looked = page.rows.at(-1);
     if (looked && (seen >= MOST_ROWS || performance.now() - began > PATIENCE_MS) && beyond !== undefined) {
       judged.reachedOnly = looked.created_at;
-      return judged;
+      break;
     }
   } while (beyond !== undefined);
+  const reached = judged.reachedOnly ?? since;
+  for (const [i, one] of waiting.entries()) {
+    note(
+      judged,
+      await judge(services, one, (facts, ask) => calls.withEarlier(facts, ask, one.row.created_at, reached)),
+    );
+    if (i % IN_A_ROW === 0) await turn();
+  }
   return judged;
 }
 
@@ -101,15 +119,26 @@ const BY_RULES: ReadonlySet<string> = new Set(['denied_by_policy', 'denied_by_gu
 
 type CallRow = AuditRow & { agent_public_id: string; platform_id: string; scope: string; method: Method; path: string };
 
+/** `opens`: whether the sealed request of a held call is to be read. */
+type Recorded = { row: CallRow; loaded: LoadedFacts; proposed: Facts; opens: boolean };
+
+/** A call of which all is on record that a row has. */
+function isWhole(row: AuditRow): row is CallRow {
+  const { agent_public_id, platform_id, scope, method, path, decision } = row;
+  const isKnown = agent_public_id !== null && platform_id !== null && scope !== null && path !== null;
+  return isKnown && decision !== null && METHODS.some((one) => one === method);
+}
+
 /** A call that was decided by rules; the replay of a held one was decided when it was held. */
-function isCall(row: AuditRow): row is CallRow {
-  const { agent_public_id, platform_id, scope, method, path, approval_id, result, reason, decision } = row;
+function isCall({ approval_id, result, reason }: CallRow): boolean {
   if (approval_id !== null && result !== 'held') return false;
   // Whatever else refused it would refuse it still.
-  if (result === 'denied' && !BY_RULES.has(reason)) return false;
-  const isWhole = agent_public_id !== null && platform_id !== null && scope !== null && path !== null;
-  return isWhole && decision !== null && METHODS.some((one) => one === method);
+  return result !== 'denied' || BY_RULES.has(reason);
 }
+
+/** Whether the platform may have got it. */
+const wasMade = ({ result, reason, upstream_status: status }: CallRow): boolean =>
+  result === 'allowed' || status !== null || reason === 'outcome_unknown';
 
 /** The facts of today, read once for each agent and platform; undefined: there is no such agent any more. */
 function factsByAgent({ broker, facts, loadFacts }: Services) {
@@ -129,25 +158,26 @@ function factsByAgent({ broker, facts, loadFacts }: Services) {
 
 async function judge(
   services: Services,
-  row: CallRow,
-  loaded: LoadedFacts,
-  proposed: Facts,
-  opens: boolean,
+  { row, loaded, proposed, opens }: Recorded,
+  looking: (facts: Facts, ask: Ask) => Ask = (_facts, ask) => ask,
 ): Promise<JudgedCall> {
   const known = opens ? await heldAsk(services, row, loaded) : undefined;
-  const asked = known ?? recordedAsk(row);
-  const onFile = await toolOnFile(services, row.organisation_id, loaded.platform, asked);
-  const ask = withEffect(asked, onFile);
+  const ask = known
+    ? withEffect(known, await toolOnFile(services, row.organisation_id, loaded.platform, known))
+    : await recordedAsk(services, row, loaded);
   const at = row.created_at;
   const { name: agentName } = loaded.facts.agent;
-  return { row, agentName, before: ruleOutcome(loaded.facts, ask, at), after: ruleOutcome(proposed, ask, at) };
+  const by = (facts: Facts) => ruleOutcome(facts, looking(facts, ask), at);
+  return { row, agentName, before: by(loaded.facts), after: by(proposed) };
 }
 
-const recordedAsk = ({ platform_id: platformId, scope, method, path }: CallRow) => ({
-  platformId,
-  scope,
-  call: { method, path, query: '', headers: {}, body: undefined, recorded: 'row' as const },
-});
+/** The call as far as its row says. */
+async function recordedAsk(services: Services, row: CallRow, { platform }: LoadedFacts): Promise<Ask> {
+  const { platform_id: platformId, scope, method, path } = row;
+  const call = { method, path, query: '', headers: {}, body: undefined, recorded: 'row' as const };
+  const asked = { platformId, scope, call };
+  return withEffect(asked, await toolOnFile(services, row.organisation_id, platform, asked));
+}
 
 /** The whole of a held call; undefined: its request is gone, or is none any more. */
 async function heldAsk(services: Services, row: CallRow, loaded: LoadedFacts) {

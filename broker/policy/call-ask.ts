@@ -76,6 +76,8 @@ export type CallAsk = {
   charges?: readonly Charge[];
   /** The rules that apply for what its agent did before; absent: nobody looked, so that rules which look back depend on it. */
   earlier?: readonly Earlier[];
+  /** Of a call of the past: rules that look back from it, of which it cannot be told whether they apply. */
+  untold?: readonly Pick<Earlier, 'source' | 'place'>[];
   /** By which it is noted for rules that look back at it later, in the store's form. */
   notes?: readonly string[];
   /**

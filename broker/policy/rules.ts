@@ -182,7 +182,8 @@ function matchCall(rule: Rule, source: MatchedRule['source'], question: Question
   const selected = selects(rule, question);
   if (rule.after !== undefined && (selected === 'yes' || typeof selected === 'object')) {
     const { call } = question.ask;
-    if (call?.earlier === undefined || call.recorded !== undefined) return 'depends';
+    const isUntold = call?.untold?.some((one) => one.source === source && one.place === rule.place);
+    if (call?.earlier === undefined || isUntold) return 'depends';
     return earlierOf(rule, source, question.ask) ? selected : 'no';
   }
   return selected === 'yes' && rule.limit !== undefined ? beyondLimit(rule, source, question) : selected;

@@ -94,6 +94,41 @@ describe.each(STORES)(`POST /owner/simulate/recorded on %s${postgresNote}`, (sto
     expect(mild.body).toMatchObject({ changed: 4, cannot_tell: 0 });
   });
 
+  test('a rule that looks back is tried on what was made before each call', async () => {
+    const policy = await organisation.policy(DEMO_RULES);
+    const agent = await organisation.agent({ policy });
+    const other = await organisation.agent({ policy });
+    const act = async (by: TestAgent, call: Record<string, unknown>) => (await by.act(call)).body._meta?.audit_id;
+    const first = await act(agent, EDIT);
+    await act(agent, READ);
+    const second = await act(agent, EDIT);
+    const third = await act(other, EDIT);
+    const rule = (after: object) => [{ name: 'after-reading', effect: 'deny', scopes: ['demo:write'], after }];
+    const tried = await tryOut({ guardrails: rule({ scopes: ['demo:read'], within: '1h' }) });
+    expect(tried.status, tried.text).toBe(200);
+    // The read was before the second edit, and of another agent than the third.
+    expect(tried.body).toMatchObject({ calls: 4, same: 3, changed: 1, cannot_tell: 0 });
+    expect(tried.body.changes[0].examples.map((one: { audit_id: string }) => one.audit_id)).toEqual([second]);
+    expect([first, second, third]).toEqual(Array(3).fill(expect.any(String)));
+    // A row does not say what was in its query.
+    const untold = await tryOut({ guardrails: rule({ when: 'request.query.exists(n, n == "from")', within: '1h' }) });
+    expect(untold.body).toMatchObject({ calls: 4, changed: 0, cannot_tell: 1 });
+    // Before the days that are looked at nothing is known.
+    world.clock.skewMs = 3 * DAY_MS;
+    expect((await tryOut({ days: 4, guardrails: rule({ methods: ['DELETE'], within: '30d' }) })).body).toMatchObject({
+      calls: 4,
+      changed: 0,
+      cannot_tell: 3,
+    });
+    world.clock.skewMs = 3 * DAY_MS + 60_000;
+    expect((await agent.act(EDIT)).status).toBe(200);
+    expect((await tryOut({ days: 1, guardrails: rule({ methods: ['DELETE'], within: '1h' }) })).body).toMatchObject({
+      calls: 1,
+      same: 1,
+      cannot_tell: 0,
+    });
+  });
+
   test('guardrails are tried on every agent', async () => {
     await given();
     const answer = await tryOut({ guardrails: [{ name: 'no edits', effect: 'deny', methods: ['PATCH'] }] });

@@ -1,0 +1,81 @@
+/** Calls on record that rules look back at: for judging calls of the past by rules that were not in force then. */
+import { type Earlier, untilOf } from '../policy/earlier.ts';
+import type { Ask, Facts, Instant } from '../policy/facts.ts';
+import { lookBack } from '../policy/look-back.ts';
+import type { After } from '../policy/rule.ts';
+import { questionOf, selects } from '../policy/rules.ts';
+
+type Seen = { at: Instant; auditId: string };
+/** Of one agent's family and one kind of call, the newest first. `unsure`: a row does not say whether the call is of the kind. */
+type Kind = { sure: Seen[]; unsure: Instant[] };
+
+export type SeenCalls = {
+  /** A call that was made, from newer ones to older ones. `rules`: all that may look back at it, in force or proposed. */
+  note(rules: readonly Facts[], ask: Ask, call: Seen): void;
+  /** The ask with the rules of these facts that apply for what was noted; `since`: from when on all that there was is noted. */
+  withEarlier<A extends Ask>(facts: Facts, ask: A, at: Instant, since: Instant): A;
+};
+
+const familyOf = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
+
+/** Whether a rule of these facts looks back at other calls. */
+export const looksBack = ({ guardrails, policy }: Facts): boolean =>
+  [...guardrails.rules, ...(policy?.rules ?? [])].some(({ after }) => after !== undefined);
+
+export function seenCalls(): SeenCalls {
+  const kinds = new Map<string, Kind>();
+  const kindOf = (facts: Facts, { text }: After): Kind => {
+    const key = `${familyOf(facts)} ${text}`;
+    const kind = kinds.get(key) ?? { sure: [], unsure: [] };
+    kinds.set(key, kind);
+    return kind;
+  };
+  return {
+    note: (rules, ask, { at, auditId }) => {
+      const noted = new Set<Kind>();
+      for (const facts of rules) {
+        const question = questionOf(facts, ask, at);
+        for (const { after } of [...facts.guardrails.rules, ...(facts.policy?.rules ?? [])]) {
+          const kind = after && kindOf(facts, after);
+          // Two rules, or the rules in force and the proposed ones, may look back at the same.
+          if (!after || !kind || noted.has(kind)) continue;
+          noted.add(kind);
+          const match = selects(after.made, question);
+          if (match === 'depends') kind.unsure.push(at);
+          else if (match !== 'no') kind.sure.push({ at, auditId });
+        }
+      }
+    },
+    withEarlier: (facts, ask, at, since) => {
+      const { call } = ask;
+      if (call === undefined) return ask;
+      const earlier: Earlier[] = [];
+      const untold: Pick<Earlier, 'source' | 'place'>[] = [];
+      for (const { source, place, after } of lookBack(facts, ask, at).looks) {
+        const { sure, unsure } = kindOf(facts, after);
+        const made = firstBefore(sure, at, (one) => one.at);
+        const unknown = firstBefore(unsure, at, (one) => one);
+        if (made && at < untilOf(after.withinMs, made.at)) {
+          const { at: madeAt, auditId } = made;
+          earlier.push({ source, place, auditId, madeAt, until: untilOf(after.withinMs, madeAt) });
+        } else if (
+          (unknown !== undefined && at < untilOf(after.withinMs, unknown)) ||
+          at < untilOf(after.withinMs, since)
+        )
+          untold.push({ source, place });
+      }
+      return { ...ask, call: { ...call, earlier, untold } };
+    },
+  };
+}
+
+/** The newest of a list, the newest first, that is older than this moment. */
+function firstBefore<One>(list: readonly One[], at: Instant, atOf: (one: One) => Instant): One | undefined {
+  let [from, to] = [0, list.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (atOf(list[middle] as One) < at) to = middle;
+    else from = middle + 1;
+  }
+  return list[from];
+}
