@@ -4,17 +4,17 @@ import { actorOf, type Json, type Named, type OcsfSource, textOf } from './ocsf-
 
 const LOGOFF: Named = [2, 'Logoff'];
 /** Events of owners' sessions, which are of the class Authentication. */
-export const SIGN_INS: Readonly<Record<string, Named>> = {
-  owner_signed_in: [1, 'Logon'],
-  owner_signed_out: LOGOFF,
-  owner_sessions_ended: LOGOFF,
-};
+export const SIGN_INS: ReadonlyMap<string, Named> = new Map<string, Named>([
+  ['owner_signed_in', [1, 'Logon']],
+  ['owner_signed_out', LOGOFF],
+  ['owner_sessions_ended', LOGOFF],
+]);
 const BY_PROVIDER = { auth_protocol_id: 4, auth_protocol: 'OpenID' };
-const PROTOCOLS: Readonly<Record<string, Json>> = {
-  provider: BY_PROVIDER,
-  passkey: { auth_protocol_id: 99, auth_protocol: 'WebAuthn' },
-  link: { auth_protocol_id: 99, auth_protocol: 'Link' },
-};
+const PROTOCOLS: ReadonlyMap<string, Json> = new Map([
+  ['provider', BY_PROVIDER],
+  ['passkey', { auth_protocol_id: 99, auth_protocol: 'WebAuthn' }],
+  ['link', { auth_protocol_id: 99, auth_protocol: 'Link' }],
+]);
 
 /** What stands in an event of the class alone. Sessions that the provider ended are told of by nobody: `owner` is whose they were. */
 export function authentication(
@@ -42,6 +42,6 @@ export function authentication(
     service: { name: 'Agent Broker', uid: source.issuer },
     is_remote: true,
     src_endpoint: from === undefined ? undefined : { ip: from },
-    ...(row.reason === 'owner_sessions_ended' ? BY_PROVIDER : PROTOCOLS[textOf(change.sign_in) ?? '']),
+    ...(row.reason === 'owner_sessions_ended' ? BY_PROVIDER : PROTOCOLS.get(textOf(change.sign_in) ?? '')),
   };
 }

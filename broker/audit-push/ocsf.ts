@@ -90,7 +90,7 @@ function resourcesOf({ kind, agent_id, agent_public_id, platform_id, connection_
 export function ocsfEvent({ index, row }: PlacedRow, source: OcsfSource): Json {
   const flags = opened(row.flags);
   const decision = opened(row.decision);
-  const signing = row.kind === 'event' ? SIGN_INS[row.reason] : undefined;
+  const signing = row.kind === 'event' ? SIGN_INS.get(row.reason) : undefined;
   const [severity_id, severity] = severityOf(row);
   const outcome = BY_RESULT[row.result ?? ''];
   const [status_id, status] = outcome?.status ?? [1, 'Success'];

@@ -187,7 +187,15 @@ describe('an event', () => {
     const text = fc.option(
       fc.oneof(
         fc.string({ minLength: 1 }),
-        fc.constantFrom('{}', '[]', 'null', '{"parent":1}', '/a', 'from 192.0.2.1', '{"change":{"by":"a"}}'),
+        fc.constantFrom(
+          '{}',
+          '[]',
+          'null',
+          '{"parent":1}',
+          '/a',
+          'from 192.0.2.1',
+          '{"change":{"by":"a","sign_in":"constructor"}}',
+        ),
       ),
       {
         nil: null,
@@ -198,7 +206,7 @@ describe('an event', () => {
       kind: fc.constantFrom('action', 'event'),
       method: fc.option(fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', ''), { nil: null }),
       reason: fc.oneof(
-        fc.constantFrom('policy_created', 'grant_removed', 'owner_signed_in', 'owner_sessions_ended'),
+        fc.constantFrom('policy_created', 'grant_removed', 'owner_signed_in', 'owner_sessions_ended', 'constructor'),
         fc.string({ minLength: 1 }),
       ),
       finished_at: fc.option(fc.nat(), { nil: null }),
