@@ -23,12 +23,12 @@ vi.setConfig({ testTimeout: 60_000 });
 
 type Moved = BrokerProcess & { move(shiftMs: number): void };
 
-/** A broker whose clock is off by `shiftMs`. It looks at the clocks, and for what expired, every 40 ms. */
-function spawnMoved(environment: Record<string, string>, shiftMs = 0): Moved {
+/** A broker whose clock is off by `shiftMs`. It looks at the clocks every `beatMs`, and for what expired every 40 ms. */
+function spawnMoved(environment: Record<string, string>, shiftMs = 0, beatMs = 40): Moved {
   const file = join(newFolder(), 'shift');
   const move = (ms: number) => writeFileSync(file, String(ms));
   move(shiftMs);
-  const fast = { TEST_BEAT_MS: '40', TEST_CHORES_MS: '40', LOG_LEVEL: 'info', TEST_CLOCK_FILE: file };
+  const fast = { TEST_BEAT_MS: `${beatMs}`, TEST_CHORES_MS: '40', LOG_LEVEL: 'info', TEST_CLOCK_FILE: file };
   const preload = fileURLToPath(new URL('../world/shifted-clock.ts', import.meta.url));
   const child = spawnBroker({ ...environment, ...fast }, ['--import', preload]);
   onTestFinished(() => child.signal('SIGKILL'));
@@ -51,6 +51,12 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   const world = givenWorld('postgres');
   const organisation = shared(() => world.demoOrganisation());
   const here = shared(() => organisation.agent());
+  /** Whom it has not heard of for four of its beats it takes for dead, and closes its calls. */
+  const BEAT_MS = 250;
+  beforeAll(() => {
+    const beating = setInterval(() => void world.running.services.readiness.beat().catch(() => {}), BEAT_MS / 5);
+    return () => clearInterval(beating);
+  });
   beforeAll(async () => {
     const port = await freePort();
     thereUrl = `http://localhost:${port}`;
@@ -64,14 +70,14 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   });
 
   test.each([40 * HOUR_MS, -6 * 60 * SECOND_MS])('%i ms off at the start, it does not start', async (shiftMs) => {
-    const child = spawnMoved(environment, shiftMs);
+    const child = spawnMoved(environment, shiftMs, BEAT_MS);
     expect(await child.serve()).toBeUndefined();
     expect((await child.ended).code).toBe(1);
     expect(child.output().stderr).toMatch(/clock of this machine is (40 h ahead of|6 min behind) .*PostgreSQL/);
   });
 
   test('a minute off, it serves, says so, and expires nothing', async () => {
-    const child = spawnMoved(environment, 60 * SECOND_MS);
+    const child = spawnMoved(environment, 60 * SECOND_MS, BEAT_MS);
     expect(await child.serve(), child.output().stderr).toBeDefined();
     await saysDoubt(child);
     expect((await health(thereUrl)).status).toBe(503);
@@ -80,7 +86,7 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
   });
 
   test('set 40 hours ahead, no approval and no Idempotency-Key is lost, here or there', async () => {
-    const child = spawnMoved(environment);
+    const child = spawnMoved(environment, 0, BEAT_MS);
     expect(await child.serve(), child.output().stderr).toBeDefined();
     const there = new TestAgent({ ...here, baseUrl: thereUrl });
     const key = { 'idempotency-key': 'once' };
