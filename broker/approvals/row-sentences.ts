@@ -1,6 +1,6 @@
 /**
  * What audit rows are about, in sentences. Rows hold no bodies, and a sentence would cost a read's row a fifth of its bytes: so a row
- * of a held call has the sentence that was stored with that, and any other one is said again from method and path by the platform's
+ * of a held call has the sentence that was stored with that (of one that was corrected all but the first), and any other one is said again from method and path by the platform's
  * manifest of today, when somebody reads it. Nothing of it is on the way of a call.
  */
 import type { Uses } from '../broker.ts';
@@ -39,7 +39,9 @@ export async function sentencesOfRows(
   const said = new Map<string, Sentence>();
   for (const { id, approval_id, platform_id, method, path } of rows) {
     const call = approval_id === null ? undefined : held.get(approval_id);
-    if (call) said.set(id, sentenceOfHeld(broker, call));
+    // What an owner made of it is not what its agent asked.
+    const isAsked = call !== undefined && call.corrected_at !== null && id === call.audit_id;
+    if (call && !isAsked) said.set(id, sentenceOfHeld(broker, call));
     else if (method !== null && path !== null && platform_id !== null) {
       if (!platforms.has(platform_id)) platforms.set(platform_id, await platformOf(platform_id));
       said.set(id, sentenceOfPath(platforms.get(platform_id), { method, path }));

@@ -66,7 +66,7 @@ export const AuditRowListed = AuditRowShown.extend({
     .nullable()
     .describe('what the platform is called today; its id where it has no name, or is gone; null: it is about none'),
   sentence: SentenceShown.nullable().describe(
-    'what the call does: of a held call as it was said then; else as far as method and path tell, by the manifest of today; null: it is about no call',
+    'what the call does: of a held call as it was said then, or when it was corrected; else as far as method and path tell, by the manifest of today; null: it is about no call',
   ),
   rules: MatchedRules,
   history: CallHistoryShown.nullable()

@@ -54,11 +54,13 @@ export async function findSentences(
   db: Db,
   organisationId: string,
   ids: readonly string[],
-): Promise<Pick<ApprovalTable, 'organisation_id' | 'id' | 'sentence' | 'method' | 'path'>[]> {
+): Promise<
+  Pick<ApprovalTable, 'organisation_id' | 'id' | 'sentence' | 'method' | 'path' | 'audit_id' | 'corrected_at'>[]
+> {
   if (ids.length === 0) return [];
   return await db
     .selectFrom('approvals')
-    .select(['organisation_id', 'id', 'sentence', 'method', 'path'])
+    .select(['organisation_id', 'id', 'sentence', 'method', 'path', 'audit_id', 'corrected_at'])
     .where('organisation_id', '=', organisationId)
     .where('id', 'in', ids)
     .execute();

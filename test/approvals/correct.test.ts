@@ -73,6 +73,14 @@ describe.each(STORES)(`corrections of held calls on %s${postgresNote}`, (store) 
     });
     const approved = rows.find(({ reason }) => reason === 'approval_approved')!;
     expect(JSON.parse(approved.flags!).approval.request_hash).toBe(second);
+    // Of what its agent asked no row says that it was what the owner made of it.
+    const listed = (await organisation.ask('GET', '/owner/audit')).body.rows as {
+      reason: string;
+      result: string | null;
+      sentence: { text: string };
+    }[];
+    expect(listed.find(({ result }) => result === 'held')?.sentence.text).not.toContain('1 field');
+    expect(listed.find(({ result }) => result === 'allowed')?.sentence.text).toContain('1 field');
     const { payload } = await verifyReceipt(world, receiptOf(row)!);
     expect(payload).toMatchObject({ jti: row.id, reason: 'approval_corrected' });
   });
