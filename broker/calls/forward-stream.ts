@@ -10,6 +10,7 @@ import { OutboundFault } from '../egress/unreachable.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
+import { withEndHeldBack } from '../runtime/held-back-end.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
@@ -61,7 +62,8 @@ export async function openStream(
   const family = familyOf(call.who);
   const { lease, left, beforeEnd } = call;
   const search = { ...request.search, credential: credential.streamed };
-  const held = beforeEnd && isComing(request.body) && { body: endingAfter(request.body, call, beforeEnd) };
+  const held = beforeEnd &&
+    isComing(request.body) && { body: withEndHeldBack(request.body, () => mayEnd(call, beforeEnd)) };
   const sent = { ...request, ...held, family, lease, left, search };
   const { stream: send } = outbound;
   const { answer, followed } = follow
@@ -81,24 +83,13 @@ export async function openStream(
 const isComing = (body: StreamRequest['body']): body is AsyncIterable<Uint8Array> =>
   typeof body === 'object' && Symbol.asyncIterator in body;
 
-/** The pieces of a body; the last one is kept back until it is known that it may go, as without it the platform has no whole request. */
-async function* endingAfter(
-  pieces: AsyncIterable<Uint8Array>,
-  { lease }: Call,
-  whyNot: NonNullable<Call['beforeEnd']>,
-): AsyncGenerator<Uint8Array> {
-  let last: Uint8Array | undefined;
-  for await (const piece of pieces) {
-    if (last !== undefined) yield last;
-    last = piece;
-  }
+/** Throws where the body may not be sent to its end: then its call is stopped. */
+const mayEnd = async ({ lease }: Call, whyNot: NonNullable<Call['beforeEnd']>): Promise<void> => {
   const why = await whyNot().catch(() => NOT_KNOWN);
-  if (why) {
-    lease.stop(why);
-    throw new OutboundFault('access_ended');
-  }
-  if (last !== undefined) yield last;
-}
+  if (!why) return;
+  lease.stop(why);
+  throw new OutboundFault('access_ended');
+};
 
 const NOT_KNOWN: AccessEnded = {
   reason: 'denied_by_policy',

@@ -20,6 +20,7 @@ import { isStored } from '../policy/body-kinds.ts';
 import type { PlatformRules } from '../policy/platform-rules.ts';
 import { MalformedChunks, withoutAwsChunked } from '../proxy/aws-chunked.ts';
 import type { RawTarget } from '../proxy/raw-target.ts';
+import { withEndHeldBack } from '../runtime/held-back-end.ts';
 import type { Parsing } from '../runtime/long-bodies.ts';
 import { inSlices } from '../runtime/pace.ts';
 import { BodyNotTaken, takeRawBody } from './proxy-body.ts';
@@ -131,7 +132,8 @@ async function searchedBody(
   };
   const open = () => {
     const pieces = body.open();
-    return pieces && searched(pieces, search, check, parsing);
+    const end = () => check(search.end());
+    return pieces && withEndHeldBack(searched(pieces, search, check, parsing), end);
   };
   return { ...body, open };
 }
@@ -143,15 +145,10 @@ async function* searched(
   check: (found: string | undefined) => void,
   parsing: Parsing,
 ): AsyncGenerator<Uint8Array> {
-  // The last piece is kept back until it is known that it may go: without it the platform has no whole request.
-  let last: Uint8Array | undefined;
   for await (const piece of pieces) {
     check(await parsing(async () => search.push(piece)));
-    if (last !== undefined) yield last;
-    last = piece;
+    yield piece;
   }
-  check(search.end());
-  if (last !== undefined) yield last;
 }
 
 /** One value a name, as they were sent. Without the one that holds the token. */
