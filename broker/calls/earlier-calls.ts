@@ -4,7 +4,7 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import { type Earlier, earlierInWords, NOTED_FOR_MS, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
-import { lookBack } from '../policy/look-back.ts';
+import { familyIn, lookBack } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findCallMarks, putCallMarks } from '../store/call-marks.ts';
@@ -50,16 +50,14 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
     kinds.set(after, kind);
     return kind;
   };
-  // What a child reads, its parent may be told by it, and the other way round.
-  const familyOf = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
   const keep = (facts: Facts, kind: string, mark: Mark): void => {
-    const key = `${familyOf(facts)} ${kind}`;
+    const key = `${familyIn(facts)} ${kind}`;
     if ((known.get(key)?.made_at ?? Number.NEGATIVE_INFINITY) < mark.made_at) known.set(key, mark);
   };
   const rowsOf = (facts: Facts, { call }: Ask, { auditId, now }: { auditId: string; now: Instant }): CallMarkTable[] =>
     (call?.notes ?? []).map((kind) => ({
       organisation_id: facts.agent.organisationId,
-      agent_id: familyOf(facts),
+      agent_id: familyIn(facts),
       kind,
       made_at: now,
       audit_id: auditId,
@@ -69,7 +67,7 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
     const { call } = ask;
     if (call === undefined) return ask;
     const { looks, noted } = lookBack(facts, ask, now);
-    const family = familyOf(facts);
+    const family = familyIn(facts);
     const asked = new Set(
       looks.flatMap(({ after }) => {
         const mark = known.get(`${family} ${kindOf(after)}`);

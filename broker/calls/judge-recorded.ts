@@ -8,6 +8,7 @@ import { actionOf, callerOf, rawOf } from '../approvals/held-request.ts';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
 import { type Ask, type Facts, METHODS, type Method } from '../policy/facts.ts';
+import { lookingIn } from '../policy/look-back.ts';
 import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
 import { inTurn } from '../runtime/long-bodies.ts';
 import type { AuditRow } from '../store/audit.ts';
@@ -17,7 +18,7 @@ import type { FactsReader } from '../store/facts-reader.ts';
 import { findHeldCall } from '../store/held-calls.ts';
 import { heldRaw } from './raw-request.ts';
 import { askOf, readCall } from './read-call.ts';
-import { looksBack, seenCalls } from './seen-calls.ts';
+import { seenCalls } from './seen-calls.ts';
 import { toolOnFile, withEffect } from './tool-on-file.ts';
 
 type Services = Uses<'clock' | 'log' | 'store' | 'vault'> & { facts: FactsReader; loadFacts: FactsLoader };
@@ -85,7 +86,7 @@ export async function judgeRecorded(services: Services, { organisationId, since,
       const loaded = await factsOf(row);
       const proposed = loaded && replace(loaded.facts);
       if (!loaded || !proposed) continue;
-      const rules = [loaded.facts, proposed].filter(looksBack);
+      const rules = [loaded.facts, proposed].filter((facts) => lookingIn(facts).length > 0);
       if (rules.length > 0 && wasMade(row))
         calls.note(rules, await recordedAsk(services, row, loaded), { at: row.created_at, auditId: row.id });
       if (!isCall(row)) continue;

@@ -1,7 +1,7 @@
 /** Calls on record that rules look back at: for judging calls of the past by rules that were not in force then. */
 import { type Earlier, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
-import { lookBack } from '../policy/look-back.ts';
+import { familyIn, lookBack, lookingIn } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
 import { questionOf, selects } from '../policy/rules.ts';
 
@@ -16,16 +16,10 @@ export type SeenCalls = {
   withEarlier<A extends Ask>(facts: Facts, ask: A, at: Instant, since: Instant): A;
 };
 
-const familyOf = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
-
-/** Whether a rule of these facts looks back at other calls. */
-export const looksBack = ({ guardrails, policy }: Facts): boolean =>
-  [...guardrails.rules, ...(policy?.rules ?? [])].some(({ after }) => after !== undefined);
-
 export function seenCalls(): SeenCalls {
   const kinds = new Map<string, Kind>();
   const kindOf = (facts: Facts, { text }: After): Kind => {
-    const key = `${familyOf(facts)} ${text}`;
+    const key = `${familyIn(facts)} ${text}`;
     const kind = kinds.get(key) ?? { sure: [], unsure: [] };
     kinds.set(key, kind);
     return kind;
@@ -35,10 +29,10 @@ export function seenCalls(): SeenCalls {
       const noted = new Set<Kind>();
       for (const facts of rules) {
         const question = questionOf(facts, ask, at);
-        for (const { after } of [...facts.guardrails.rules, ...(facts.policy?.rules ?? [])]) {
-          const kind = after && kindOf(facts, after);
+        for (const { after } of lookingIn(facts)) {
+          const kind = kindOf(facts, after);
           // Two rules, or the rules in force and the proposed ones, may look back at the same.
-          if (!after || !kind || noted.has(kind)) continue;
+          if (noted.has(kind)) continue;
           noted.add(kind);
           const match = selects(after.made, question);
           if (match === 'depends') kind.unsure.push(at);

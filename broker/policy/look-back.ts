@@ -1,11 +1,20 @@
 /** Which rules look back from a call, and which look back at it later. */
 import type { Ask, Facts, Instant } from './facts.ts';
-import { present } from './present.ts';
 import type { After, MatchedRule, Rule } from './rule.ts';
 import { isAbout, questionOf } from './rules.ts';
 
 /** A rule that applies to the call if its agent made one of these before. */
 export type Look = { source: MatchedRule['source']; place: number; after: After };
+
+/** An agent and its children are one: what a child reads, its parent may be told by it, and the other way round. The uuid of the parent. */
+export const familyIn = ({ agent }: Facts): string => agent.parent?.id ?? agent.id;
+
+/** The rules that look back at other calls. */
+export function lookingIn({ guardrails, policy }: Facts): (Look & { rule: Rule })[] {
+  const of = (rules: readonly Rule[], source: Look['source']) =>
+    rules.flatMap((rule) => (rule.after ? [{ source, place: rule.place, after: rule.after, rule }] : []));
+  return [...of(guardrails.rules, 'guardrail'), ...of(policy?.rules ?? [], 'policy')];
+}
 
 /**
  * Of a concrete call. `looks`: the rules that look back from it; `noted`: those that later calls look back at it by. A condition that fails counts
@@ -17,13 +26,9 @@ export function lookBack(facts: Facts, ask: Ask, now: Instant): { looks: Look[];
   const question = questionOf(facts, ask, now);
   const asks = question.byParent ? [question, question.byParent] : [question];
   const matches = (rule: Rule) => asks.some((one) => isAbout(rule, one));
-  const looking = [
-    ...facts.guardrails.rules.map((rule) => ({ source: 'guardrail' as const, rule })),
-    ...(facts.policy?.rules ?? []).map((rule) => ({ source: 'policy' as const, rule })),
-  ].filter(({ rule }) => rule.after !== undefined);
-  const looks = looking
-    .filter(({ rule }) => matches(rule))
-    .map(({ source, rule }) => ({ source, place: rule.place, after: present(rule.after, 'after') }));
-  const noted = looking.flatMap(({ rule: { after } }) => (after && matches(after.made) ? [after] : []));
-  return { looks, noted };
+  const looking = lookingIn(facts);
+  return {
+    looks: looking.filter(({ rule }) => matches(rule)),
+    noted: looking.flatMap(({ after }) => (matches(after.made) ? [after] : [])),
+  };
 }

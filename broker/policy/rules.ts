@@ -179,12 +179,14 @@ function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 
 type Match = 'yes' | 'no' | 'depends' | { error: string };
 
 function matchCall(rule: Rule, source: MatchedRule['source'], question: Question): Match {
+  const { call } = question.ask;
+  const earlier = rule.after && earlierOf(rule, source, question.ask);
+  // Which calls it is about was looked at when none was found.
+  if (rule.after !== undefined && !earlier && call?.earlier !== undefined && call.recorded === undefined) return 'no';
   const selected = selects(rule, question);
-  if (rule.after !== undefined && (selected === 'yes' || typeof selected === 'object')) {
-    const { call } = question.ask;
+  if (rule.after !== undefined && !earlier && (selected === 'yes' || typeof selected === 'object')) {
     const isUntold = call?.untold?.some((one) => one.source === source && one.place === rule.place);
-    if (call?.earlier === undefined || isUntold) return 'depends';
-    return earlierOf(rule, source, question.ask) ? selected : 'no';
+    return call?.earlier === undefined || isUntold ? 'depends' : 'no';
   }
   return selected === 'yes' && rule.limit !== undefined ? beyondLimit(rule, source, question) : selected;
 }
