@@ -3,18 +3,14 @@
 /** @typedef {import('/console/policy/known.js').Known} Known */
 import { html } from '/console/html.js';
 import { SelectionFields } from '/console/policy/selection-fields.js';
-import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { changedBy, checkedTo, valueTo } from '/console/shell/fields.js';
 
 const NEW = Object.freeze({ within: '8h' });
 const NONE = () => [];
 
 /** @param {{ id: string, after: After | undefined, known: Known, problems: readonly string[], change: (after: After | undefined) => void }} props */
 export function AfterField({ id, after, known, problems, change }) {
-  const set = (/** @type {{ [Field in keyof After]?: After[Field] | undefined }} */ to) => {
-    const next = /** @type {Record<string, unknown>} */ ({ ...after, ...to });
-    for (const [field, value] of Object.entries(next)) if (value === undefined) delete next[field];
-    change(/** @type {After} */ (next));
-  };
+  const set = (/** @type {{ [Field in keyof After]?: After[Field] | undefined }} */ to) => change(changedBy(after, to));
   return html`
     <fieldset data-field="after">
       <legend>Only after another call</legend>

@@ -1,18 +1,14 @@
 // How much passes in a period before a rule applies.
 /** @typedef {import('/console/policies/effects.js').Limit} Limit */
 import { html } from '/console/html.js';
-import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { changedBy, checkedTo, valueTo } from '/console/shell/fields.js';
 
 const PERIODS = ['hour', 'day', 'week', 'month'];
 const NEW = Object.freeze({ most: 10, per: 'day' });
 
 /** @param {{ id: string, limit: Limit | undefined, problems: readonly string[], change: (limit: Limit | undefined) => void }} props */
 export function LimitField({ id, limit, problems, change }) {
-  const set = (/** @type {{ [Field in keyof Limit]?: Limit[Field] | undefined }} */ to) => {
-    const next = /** @type {Record<string, unknown>} */ ({ ...limit, ...to });
-    for (const [field, value] of Object.entries(next)) if (value === undefined) delete next[field];
-    change(/** @type {Limit} */ (next));
-  };
+  const set = (/** @type {{ [Field in keyof Limit]?: Limit[Field] | undefined }} */ to) => change(changedBy(limit, to));
   return html`
     <fieldset data-field="limit">
       <legend>Only beyond a limit</legend>

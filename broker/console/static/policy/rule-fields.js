@@ -9,14 +9,13 @@ import { AfterField } from '/console/policy/after-field.js';
 import { LimitField } from '/console/policy/limit-field.js';
 import { wrongAt } from '/console/policy/problems.js';
 import { SelectionFields } from '/console/policy/selection-fields.js';
-import { checkedTo, valueTo } from '/console/shell/fields.js';
+import { changedBy, checkedTo, valueTo } from '/console/shell/fields.js';
 
 /** @param {{ id: string, rule: Rule, kind: Kind, known: Known, wrong: Wrong | undefined, change: (rule: Rule) => void }} props */
 export function RuleFields({ id, rule, kind, known, wrong, change }) {
   const { effect } = rule;
   const set = (/** @type {{ [Field in keyof Rule]?: Rule[Field] | undefined }} */ to) => {
-    const next = /** @type {Record<string, unknown>} */ ({ ...rule, ...to });
-    for (const [field, value] of Object.entries(next)) if (value === undefined) delete next[field];
+    const next = changedBy(rule, to);
     // Only a guardrail that asks a person can be remembered.
     if (next.effect !== 'require_approval' || next.limit) delete next.remember;
     // What allows has neither: what denies, or asks, applies beyond a limit, or after another call.
@@ -24,7 +23,7 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
       delete next.limit;
       delete next.after;
     }
-    change(/** @type {Rule} */ (next));
+    change(next);
   };
   const wrongs = (/** @type {string} */ field) => wrongAt(wrong, rule, field);
   return html`

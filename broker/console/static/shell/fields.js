@@ -1,6 +1,19 @@
 // What people write and choose, for whoever hears of it.
 
 /**
+ * A record with some members changed; those that are undefined then are taken out.
+ *
+ * @template {object} T
+ * @param {T | undefined} before
+ * @param {{ [Member in keyof T]?: T[Member] | undefined }} to
+ * @returns {T}
+ */
+export const changedBy = (before, to) =>
+  /** @type {T} */ (
+    Object.fromEntries(Object.entries({ ...before, ...to }).filter(([, value]) => value !== undefined))
+  );
+
+/**
  * Hears the text of a field, or the choice of a list.
  *
  * @param {(value: string) => void} hear
