@@ -82,7 +82,8 @@ export async function decideHeldIf(
   const refused = whyNot(held, now);
   if (refused) return refused;
   // Whoever approves one that was corrected says which request they were shown.
-  const shown = by.requestHash ?? (held.asked === null || by.status === 'denied' ? held.request_hash : undefined);
+  const shown =
+    by.requestHash ?? (held.corrected_at === null || by.status === 'denied' ? held.request_hash : undefined);
   if (shown !== held.request_hash) return { kind: 'changed', requestHash: held.request_hash };
   const ref = { organisation_id: held.organisation_id, id: held.id };
   const auditId = uuidv7(now);

@@ -46,7 +46,7 @@ export function readCorrected(
   broker: Pick<Broker, 'vault' | 'log'>,
   found: ApprovalTable,
 ): { endpoint: string; data: JsonValue } | undefined {
-  if (found.asked === null) return undefined;
+  if (found.corrected_at === null) return undefined;
   try {
     const { endpoint, data = null } = openRequest(broker, found);
     return { endpoint: String(endpoint), data };

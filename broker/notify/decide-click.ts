@@ -47,7 +47,8 @@ async function judge(
   if (!held) return { ok: false, why: NOT_OURS };
   const bound = { channelId, deliveryId: delivery.id, approvalId: held.id, requestHash: held.request_hash };
   // A button is for the request that its message shows.
-  if (!isButtonFor(broker, click.token, bound)) return { ok: false, why: held.asked === null ? NOT_OURS : CORRECTED };
+  if (!isButtonFor(broker, click.token, bound))
+    return { ok: false, why: held.corrected_at === null ? NOT_OURS : CORRECTED };
   const [place] = (delivery.external_ref ?? '').split(' ');
   // Of a message that was sent and not marked yet, only the channel is known.
   if (place && place !== click.place)
