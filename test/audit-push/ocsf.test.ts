@@ -71,6 +71,9 @@ const ROW: AuditRow = {
   instance_id: '',
 };
 
+/** Of a change, about no agent. */
+const EVENT: AuditRow = { ...ROW, kind: 'event', agent_id: null, agent_public_id: null, result: null };
+
 describe('an event', () => {
   test('of a call says who did what on which platform, and how it ended', () => {
     expect(eventOf(ROW)).toMatchObject({
@@ -129,11 +132,7 @@ describe('an event', () => {
   test('of a change names who made it', () => {
     const of = (by: string) =>
       eventOf({
-        ...ROW,
-        kind: 'event',
-        agent_id: null,
-        agent_public_id: null,
-        result: null,
+        ...EVENT,
         reason: 'policy_changed',
         flags: JSON.stringify({ change: { by, how: 'api' } }),
       });
@@ -144,11 +143,7 @@ describe('an event', () => {
   test('of an owner who signs in or out is of the class Authentication, and says who, how and from where', () => {
     const of = (reason: string, change: object, detail: string | null = null) =>
       eventOf({
-        ...ROW,
-        kind: 'event',
-        agent_id: null,
-        agent_public_id: null,
-        result: null,
+        ...EVENT,
         reason,
         detail,
         flags: JSON.stringify({ change: { by: 'ann', how: 'console', ...change } }),
