@@ -4,11 +4,12 @@ import type { OutcomeOf } from './outcome.ts';
 
 /** Of an answer that was read as a whole; nothing where there is nothing to say. */
 export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: Record<string, unknown> } {
-  const { redacted, failed, encoding, bytes } = outcome;
-  if (!redacted && !failed && encoding === undefined && !outcome.followed) return {};
+  const { redacted, masked, failed, encoding, bytes } = outcome;
+  if (!redacted && !masked && !failed && encoding === undefined && !outcome.followed) return {};
   return {
     flags: {
       redacted: redacted || undefined,
+      masked: masked || undefined,
       failed: failed || undefined,
       encoding,
       ...followedFlags(outcome, bytes),
@@ -18,9 +19,10 @@ export function answeredFlags(outcome: OutcomeOf<'answered'>): { flags?: Record<
 
 /** Of an answer that was passed on: how it ended, and what went both ways. */
 export function streamedFlags(outcome: OutcomeOf<'streamed'>): Record<string, unknown> {
-  const { ended, received, sent, redacted } = outcome;
+  const { ended, received, sent, redacted, masked } = outcome;
   return {
     redacted: redacted || undefined,
+    masked: masked || undefined,
     ended,
     answer_bytes: received.bytes,
     answer_sha256: received.sha256,

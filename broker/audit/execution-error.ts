@@ -1,6 +1,6 @@
 /** `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
 import type { AuditRow } from '../store/audit.ts';
-import { BLOCKED_DETAIL, type Outcome, type OutcomeOf } from './outcome.ts';
+import { BLOCKED_DETAILS, type Outcome, type OutcomeOf } from './outcome.ts';
 import { mayHaveActed } from './row.ts';
 
 /** Text of recovery for a replay whose process died after its intent. */
@@ -36,7 +36,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
           }
         : because(outcome.detail);
     case 'response_blocked':
-      return because(`The call was made. ${BLOCKED_DETAIL}`, { unknown: false, made: true });
+      return because(`The call was made. ${BLOCKED_DETAILS[outcome.cause]}`, { unknown: false, made: true });
     case 'reauth_needed':
       if (outcome.call.caller !== undefined)
         return because('The token of the person for whom it was held is over, or refused; they have to consent again');

@@ -1,4 +1,6 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
+
+import type { BlockedCause } from '../egress/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
@@ -84,6 +86,8 @@ export type UpstreamAnswer = {
   headers: Readonly<Record<string, string>> | undefined;
   /** The injected credential was redacted. */
   redacted: boolean;
+  /** How many members and values were masked; undefined: nothing is masked in it. */
+  masked?: number | undefined;
   /** The body says that the platform did not do it, though the status is one of success. */
   failed: boolean;
   /** It is of the address that the platform redirected to. */
@@ -157,10 +161,10 @@ type End =
   /** A request that a person would have to approve: git cannot wait for that, and what is streamed cannot be kept. */
   | { kind: 'cannot_hold' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean; followed?: Followed | undefined }
-  | { kind: 'response_blocked'; upstreamStatus: number; followed?: Followed | undefined }
+  | { kind: 'response_blocked'; cause: BlockedCause; upstreamStatus: number; followed?: Followed | undefined }
   /**
    * The answer was passed on as it came. `received`: what was; `sent`: the body of the request; `redacted`: the credential was taken
-   * out of its headers or its text.
+   * out of its headers or its text. `masked`: how many members and values were masked; undefined: nothing is masked in it.
    */
   | {
       kind: 'streamed';
@@ -169,6 +173,7 @@ type End =
       received: Transferred;
       sent: Transferred;
       redacted: boolean;
+      masked?: number | undefined;
       followed?: Followed | undefined;
     }
   /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
@@ -181,8 +186,12 @@ export type Outcome = Readonly<End> & { readonly call: CallRecord };
 
 export type OutcomeOf<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 
-/** Detail of a withheld response. */
-export const BLOCKED_DETAIL = 'The answer held the credential in a form in which it cannot be taken out.';
+/** Details of a withheld response. */
+export const BLOCKED_DETAILS: Readonly<Record<BlockedCause, string>> = {
+  credential_found: 'The answer held the credential in a form in which it cannot be taken out.',
+  not_masked:
+    'A rule masks members or values of the answer, and it is in a form in which they cannot be told: no JSON where members are masked, no text, a part of a whole, or too long.',
+};
 
 /** Whether the platform may have received the call, so that storing its row is retried for long. */
 export function mayBeSent(outcome: Outcome): boolean {
@@ -214,6 +223,7 @@ export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<str
   if (standing) notes.standing_approval = standing;
   if (outcome.call.limits) notes.limits = outcome.call.limits;
   if (outcome.redacted) notes.redacted = true;
+  if (outcome.masked) notes.masked = { count: outcome.masked, rules: outcome.call.decided?.verdict.mask?.rules ?? [] };
   if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
   if (outcome.contentType !== undefined && !isJsonType(outcome.contentType))
     notes.upstream_content_type = outcome.contentType;

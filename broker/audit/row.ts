@@ -3,7 +3,7 @@ import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { answeredFlags, followedFlags, streamedFlags } from './answer-flags.ts';
 import { CUT_PUSH, notPassedOn, pushFlags } from './git-row.ts';
-import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
+import { assertNever, BLOCKED_DETAILS, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
 
 /** The columns that depend on how a call ended. */
@@ -55,6 +55,9 @@ const REAUTH: Record<ReauthCause, { result: End['result']; reason: string }> = {
   malformed: { result: 'errored', reason: 'credential_malformed' },
   no_token: { result: 'errored', reason: 'platform_reauth_needed' },
 };
+
+/** What was found, and what could not be masked. */
+const BLOCKED_FLAGS = { credential_found: 'redacted', not_masked: 'not_masked' } as const;
 
 /** How an outcome stands in its row: result, reason, detail and what goes with them. */
 export function endOf(outcome: Outcome): End {
@@ -123,18 +126,18 @@ export function endOf(outcome: Outcome): End {
       return {
         result: 'blocked',
         reason: 'upstream_response_blocked',
-        detail: BLOCKED_DETAIL,
+        detail: BLOCKED_DETAILS[outcome.cause],
         upstreamStatus: outcome.upstreamStatus,
-        flags: { redacted: true, ...followedFlags(outcome) },
+        flags: { [BLOCKED_FLAGS[outcome.cause]]: true, ...followedFlags(outcome) },
       };
     case 'streamed': {
       const { ended, upstreamStatus } = outcome;
       const flags = streamedFlags(outcome);
-      if (ended === 'credential_found')
+      if (ended === 'credential_found' || ended === 'not_masked')
         return {
           result: 'blocked',
           reason: 'upstream_response_blocked',
-          detail: BLOCKED_DETAIL,
+          detail: BLOCKED_DETAILS[ended],
           upstreamStatus,
           flags,
         };

@@ -9,6 +9,7 @@ import type { Honoured, Unidentified } from '../people/people.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
+import type { Mask } from '../policy/mask.ts';
 import { pause } from '../runtime/waits.ts';
 import type { CallWatch } from '../telemetry/call-watch.ts';
 import type { Action } from '../wire/action.ts';
@@ -43,6 +44,8 @@ export type Call = {
   readonly makeDurable?: () => Promise<void>;
   /** Why a body that was still on its way may not be sent to its end, which is kept back until this is known. */
   readonly beforeEnd?: () => Promise<AccessEnded | undefined>;
+  /** What is masked in its answer. */
+  readonly mask?: Mask | undefined;
   /** The trace context that a platform may be sent. */
   readonly traceparent?: string | undefined;
   /** For whom it is, where the platform holds one token per person; undefined: it holds none. */

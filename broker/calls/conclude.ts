@@ -159,7 +159,8 @@ async function concludeAnswer(
   }
   // Of git nothing but a 401 comes here.
   if (git) return { kind: 'not_passed_on', cause: 'auth_refused', upstreamStatus: status, call: record };
-  if (read.kind === 'blocked') return { kind: 'response_blocked', upstreamStatus: status, followed, call: record };
+  if (read.kind === 'blocked')
+    return { kind: 'response_blocked', cause: read.cause, upstreamStatus: status, followed, call: record };
   const answer = {
     dataJson: read.data,
     upstreamStatus: status,
@@ -169,6 +170,7 @@ async function concludeAnswer(
     location: read.location,
     headers: read.headers,
     redacted: read.redacted,
+    masked: read.masked,
     followed,
   };
   return {

@@ -1,4 +1,5 @@
 /** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { withoutBreakers } from '../policy/breaker.ts';
@@ -36,7 +37,8 @@ export async function decideAgain(
   const verdict = decide(facts, ask, now);
   if (verdict.kind === 'deny') return { kind: 'denied_meanwhile', verdict, decided: decidedBy(verdict, loaded) };
   const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
-  if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId) return undefined;
+  const isMasked = isDeepStrictEqual(verdict.mask, call.mask);
+  if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId && isMasked) return undefined;
   const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';
   return { kind: 'unreachable', code: 'token_unavailable', detail, sent: false };
 }

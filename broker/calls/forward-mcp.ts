@@ -54,7 +54,8 @@ export async function forwardMcp(
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
     const { inputSchema, execution } = readStored(StoredObject, offered.offered, 'tool');
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    return await shown(await client.call({ name: tool, inputSchema, execution }, data, meta), reader);
+    const answer = await client.call({ name: tool, inputSchema, execution }, data, meta);
+    return await shown(answer, readerOf(services.broker, call, request, call.mask));
   });
 }
 
@@ -165,11 +166,16 @@ type Reader = (status: number, json: string, received?: Received) => Promise<For
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 const readerOf =
-  ({ outbound }: Pick<Broker, 'outbound'>, { who }: Call, { credential: { patterns } }: McpRequest): Reader =>
+  (
+    { outbound }: Pick<Broker, 'outbound'>,
+    { who }: Call,
+    { credential: { patterns } }: McpRequest,
+    mask?: Call['mask'],
+  ): Reader =>
   async (status, json, received = { status, headers: JSON_HEADERS, body: Buffer.from(json) }) => ({
     kind: 'answer',
     status,
-    read: await outbound.read(received, patterns, familyOf(who)),
+    read: await outbound.read(received, patterns, familyOf(who), mask && { ...mask, isToolResult: true }),
     ...(status === 403 && wanting(received)),
   });
 

@@ -1,19 +1,22 @@
 /** An allowed call whose answer is passed on as it comes. */
 
+import { sha256Hex } from '../crypto/canonical.ts';
 import type { Received } from '../egress/answer.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import { STREAM_IDLE_MS, type StreamRequest } from '../egress/outbound-request.ts';
 import { type Followed, type FollowRule, sendFollowing } from '../egress/redirect.ts';
-import { StreamBroken, type StreamEnding } from '../egress/streamed-body.ts';
+import { StreamBroken, type StreamEnding, type Transferred } from '../egress/streamed-body.ts';
 import { OutboundFault } from '../egress/unreachable.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
+import type { Mask } from '../policy/mask.ts';
 import { withEndHeldBack } from '../runtime/held-back-end.ts';
 import { type Call, familyOf, idleMsOf } from './call.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
+import { type MaskedStream, maskStream, readWhole } from './mask-stream.ts';
 import type { StreamedPart, StreamTaker } from './streamed.ts';
 
 /** RFC 9110 §7.6.1. */
@@ -74,7 +77,7 @@ export async function openStream(
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
   if (followed) return { ...answer, followed };
   if (answer.status !== 401) return answer;
-  const body = await readWhole(answer);
+  const body = await readRefusal(answer);
   if (body === undefined) return answer;
   const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
   return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family) };
@@ -104,16 +107,21 @@ export async function passOn(
   const { call, taker, credential } = streaming;
   let found: StreamEnding | undefined;
   const { headers, redacted } = passedOn(answer.headers, credential.patterns);
-  const { makeDurable = async () => {} } = call;
+  const { makeDurable = async () => {}, mask } = call;
+  let masked: MaskedStream | undefined;
   try {
-    const { status, body, followed } = answer;
-    const isClean = (whole: Buffer) => isCleanOf(streaming, { status, headers: answer.headers, body: whole });
+    const { status, followed } = answer;
+    masked = mask && (await maskedOf(streaming, { ...answer, headers }, mask));
+    if (mask && !masked) throw new StreamBroken('not_masked');
+    const passed = masked ?? { headers, body: answer.body };
+    const isClean = (whole: Buffer) => isCleanOf(streaming, { status, headers: passed.headers, body: whole });
     const taken = await taker({
       auditId: call.record.auditId,
       status,
-      headers,
-      body,
+      headers: passed.headers,
+      body: passed.body,
       followed: followed?.host,
+      maskedBy: mask?.rules ?? [],
       makeDurable,
       isClean,
     });
@@ -121,17 +129,32 @@ export async function passOn(
     // A taker that did not want all of it has left.
     if (answer.body.ended === undefined) await answer.body.return();
   } catch (error) {
+    if (error instanceof StreamBroken && error.ended === 'not_masked') found = error.ended;
     await answer.body.return();
     if (!(error instanceof StreamBroken) && answer.body.ended === undefined) throw error;
   }
+  const received = await answer.body.taken();
   const streamed = {
     ended: found ?? answer.body.ended ?? 'client_closed',
-    received: await answer.body.taken(),
+    received: masked ? masked.received() : mask ? NOTHING : received,
     sent: await answer.uploaded(),
     redacted: redacted || answer.redacted(),
+    masked: masked?.masked(),
   };
   return { kind: 'streamed', status: answer.status, streamed, ...(answer.followed && { followed: answer.followed }) };
 }
+
+const NOTHING: Transferred = { bytes: 0, sha256: sha256Hex('') };
+
+const maskedOf = (
+  { outbound, call, credential: { patterns } }: Streaming,
+  answer: StreamedAnswer,
+  mask: Mask,
+): Promise<MaskedStream | undefined> =>
+  maskStream(answer, mask, {
+    read: (whole) => outbound.read(whole, patterns, familyOf(call.who), mask),
+    count: (bytes) => call.lease.count(bytes),
+  });
 
 /** A whole answer is looked at in all views, as a buffered one is, which a stream cannot be. */
 async function isCleanOf({ outbound, credential, call }: Streaming, whole: Received): Promise<boolean> {
@@ -141,20 +164,13 @@ async function isCleanOf({ outbound, credential, call }: Streaming, whole: Recei
   return read.kind === 'data' && !read.redacted;
 }
 
-async function readWhole({ body }: StreamedAnswer): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+async function readRefusal({ body }: StreamedAnswer): Promise<Buffer | undefined> {
   try {
-    for await (const chunk of body) {
-      size += chunk.length;
-      if (size > MAX_REFUSAL_BYTES) return undefined;
-      chunks.push(chunk);
-    }
+    return await readWhole(body, MAX_REFUSAL_BYTES);
   } catch (error) {
     if (!(error instanceof StreamBroken)) throw error;
     return undefined;
   }
-  return Buffer.concat(chunks);
 }
 
 /** `redacted`: some held the credential. */

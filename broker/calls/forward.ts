@@ -86,7 +86,7 @@ export async function forward(
   const way = followed && { followed };
   if (answer.kind === 'unreachable')
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
-  const read = await broker.outbound.read(answer, credential.patterns, family);
+  const read = await broker.outbound.read(answer, credential.patterns, family, call.mask);
   return { kind: 'answer', status: answer.status, read, ...way };
 }
 

@@ -84,7 +84,11 @@ export async function makeCall(
       step,
     } = await watch.forward(
       (traceparent) =>
-        sendCall(services, { ...call, makeDurable, traceparent, ...(beforeEnd && { beforeEnd }) }, allowed),
+        sendCall(
+          services,
+          { ...call, makeDurable, traceparent, mask: verdict.mask, ...(beforeEnd && { beforeEnd }) },
+          allowed,
+        ),
       () => requestAttributes(call, connected.platform.manifest.base_url),
     );
     const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);

@@ -3,7 +3,7 @@ import { type Earlier, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookingIn } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
-import { questionOf, selects } from '../policy/rules.ts';
+import { questionOf, selects } from '../policy/rule-selection.ts';
 
 type Seen = { at: Instant; auditId: string };
 /** Of one agent's family and one kind of call, the newest first. `unsure`: a row does not say whether the call is of the kind. */

@@ -10,6 +10,8 @@ export type StreamedPart = {
   body: AsyncIterableIterator<Buffer>;
   /** Where it comes from, if the platform redirected there. */
   followed: string | undefined;
+  /** The rules that mask it. */
+  maskedBy: readonly string[];
   /** Makes the call's intent durable, where it is not yet: of a read that is held back to be passed on whole. */
   makeDurable(): Promise<void>;
   /** Whether all of the body, which was held back, is without the credential in any of the views of an answer. */
@@ -23,5 +25,11 @@ export type StreamedPart = {
  */
 export type StreamTaker = (part: StreamedPart) => Promise<'blocked' | undefined>;
 
-/** How a stream went: `received` is what was passed on, `sent` the body of the request. `redacted`: the credential was taken out. */
-export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred; redacted: boolean };
+/** How a stream went: `received` is what was passed on, `sent` the body of the request. `redacted`: the credential was taken out. `masked`: how many members and values were; undefined: nothing is masked. */
+export type Streamed = {
+  ended: StreamEnding;
+  received: Transferred;
+  sent: Transferred;
+  redacted: boolean;
+  masked?: number | undefined;
+};

@@ -13,6 +13,7 @@ import { SinkInFile, SinkName } from './audit-sinks.ts';
 import { ChannelInFile, ChannelName } from './channels.ts';
 import { ISSUED_BY } from './issued-by.ts';
 import { RuleLimit } from './limit.ts';
+import { RuleMask } from './mask.ts';
 import { name, spacedName } from './name.ts';
 import { SecretInParts } from './secret-in-parts.ts';
 import { RuleAfter, selection } from './selection.ts';
@@ -92,9 +93,12 @@ const PolicyRule = z
   .strictObject({
     name: spacedName('What the rule is called in audit rows; otherwise "rule 1", "rule 2" and so on.').optional(),
     effect: z
-      .enum(['allow', 'require_approval', 'deny'])
-      .describe('What happens to calls that match. The most severe matching rule wins; what none matches is denied.'),
+      .enum(['allow', 'require_approval', 'deny', 'mask'])
+      .describe(
+        'What happens to calls that match. The most severe matching rule wins; what none matches is denied. mask lets nothing pass: it is about what the calls are answered.',
+      ),
     ...selection,
+    mask: RuleMask,
     limit: RuleLimit,
     after: RuleAfter,
     decide_in: decideIn,
@@ -105,9 +109,12 @@ const Guardrail = z
   .strictObject({
     name: spacedName('What the guardrail is called in audit rows.'),
     effect: z
-      .enum(['require_approval', 'deny', 'suspend'])
-      .describe('A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).'),
+      .enum(['require_approval', 'deny', 'suspend', 'mask'])
+      .describe(
+        'A guardrail only tightens: require_approval, deny, suspend (deny, and suspend the agent), or mask (what the calls are answered).',
+      ),
     ...selection,
+    mask: RuleMask,
     limit: RuleLimit,
     after: RuleAfter,
     remember: z

@@ -7,7 +7,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { limitSaid } from '../policy/limit.ts';
-import { afterSaid } from '../policy/rule-words.ts';
+import { afterSaid, maskSaid } from '../policy/rule-words.ts';
 import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
 import { deletePolicy } from '../store/policies.ts';
 import { addNew, addProblem, addStep, type Planning } from './planning.ts';
@@ -91,9 +91,10 @@ function rulesDifference(before: readonly RuleSource[], after: readonly RuleSour
 }
 
 /** `deny: methods DELETE; endpoints /admin/**`. */
-function describeRule({ name, effect, when, limit, after, remember, ...lists }: RuleSource): string {
+function describeRule({ name, effect, when, mask, limit, after, remember, ...lists }: RuleSource): string {
   const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
   if (when !== undefined) parts.push(`when ${when}`);
+  if (mask !== undefined) parts.push(maskSaid(mask));
   if (limit !== undefined) parts.push(`over ${limitSaid(limit)}`);
   if (after !== undefined) parts.push(afterSaid(after));
   if (remember === true) parts.push('remember');

@@ -1,6 +1,6 @@
 /** Reads answers: small ones at once, large ones on a thread of their own, one after another and in turns of the families. */
 import { Worker } from 'node:worker_threads';
-import { type ReadAnswer, type Received, readAnswer } from './answer.ts';
+import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import type { FromAnswerThread, ToAnswerThread } from './answer-thread.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
 import { FairQueue } from './fair-queue.ts';
@@ -15,13 +15,19 @@ export type AnswerReader = {
    * `readAnswer` of the answer, whose body is given up to it. Of a large one the text is given as UTF-8, which is what goes out
    * and not to be made again. Rejects when the thread ends, as when there is no memory.
    */
-  read(answer: Received, patterns: CredentialPatterns, family: string): Promise<ReadAnswer<string | Buffer>>;
+  read(
+    answer: Received,
+    patterns: CredentialPatterns,
+    family: string,
+    mask?: AnswerMask,
+  ): Promise<ReadAnswer<string | Buffer>>;
   close(): Promise<void>;
 };
 
 type Job = {
   answer: Received;
   patterns: CredentialPatterns;
+  mask: AnswerMask | undefined;
   resolve: (read: ReadAnswer<string | Buffer>) => void;
   reject: (error: Error) => void;
 };
@@ -58,19 +64,24 @@ export function makeAnswerReader(large = LARGE): AnswerReader {
     current = waiting.next();
     if (current === undefined) return;
     worker ??= start();
-    const { answer, patterns } = current;
+    const { answer, patterns, mask } = current;
     const { status, headers, body } = answer;
     // A body that shares its memory with others is copied; one of this size has its own.
     const owned = body.byteLength === body.buffer.byteLength ? body : Buffer.from(new Uint8Array(body).buffer);
-    const message: ToAnswerThread = { id: ++id, answer: { status, headers, body: owned }, secrets: patterns.reveal() };
+    const message: ToAnswerThread = {
+      id: ++id,
+      answer: { status, headers, body: owned },
+      secrets: patterns.reveal(),
+      mask,
+    };
     worker.postMessage(message, [owned.buffer as ArrayBuffer]);
   };
 
   return {
-    read: async (answer, patterns, family) => {
-      if (answer.body.length < large) return readAnswer(answer, patterns);
+    read: async (answer, patterns, family, mask) => {
+      if (answer.body.length < large) return readAnswer(answer, patterns, mask);
       return await new Promise((resolve, reject) => {
-        waiting.push(family, { answer, patterns, resolve, reject });
+        waiting.push(family, { answer, patterns, mask, resolve, reject });
         if (current === undefined) next();
       });
     },

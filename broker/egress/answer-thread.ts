@@ -1,7 +1,7 @@
 /** The thread that reads large answers: on the thread that answers, one of 10 MiB would keep everybody waiting for a second. */
 import { parentPort } from 'node:worker_threads';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import { type ReadAnswer, type Received, readAnswer } from './answer.ts';
+import { type AnswerMask, type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import { CredentialPatterns } from './credential-patterns.ts';
 
 /** An answer to be read. `secrets`: what is looked for, as `CredentialPatterns.reveal` gives it. */
@@ -9,6 +9,7 @@ export type ToAnswerThread = {
   id: number;
   answer: Omit<Received, 'body'> & { body: Uint8Array };
   secrets: readonly string[];
+  mask: AnswerMask | undefined;
 };
 /** `data` goes as bytes, which are handed over and not copied. */
 export type FromAnswerThread = { id: number; read: ReadAnswer; data?: Uint8Array };
@@ -28,9 +29,10 @@ function patternsFor(secrets: readonly string[]): CredentialPatterns {
 
 if (parentPort === null) throw new Error('this file is the code of a thread');
 const port = parentPort;
-port.on('message', ({ id, answer, secrets }: ToAnswerThread) => {
+port.on('message', ({ id, answer, secrets, mask }: ToAnswerThread) => {
   const { buffer, byteOffset, byteLength } = answer.body;
-  const read = readAnswer({ ...answer, body: Buffer.from(buffer, byteOffset, byteLength) }, patternsFor(secrets));
+  const received = { ...answer, body: Buffer.from(buffer, byteOffset, byteLength) };
+  const read = readAnswer(received, patternsFor(secrets), mask);
   if (read.kind === 'blocked') {
     port.postMessage({ id, read } satisfies FromAnswerThread);
     return;

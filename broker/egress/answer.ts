@@ -1,8 +1,11 @@
 /** Turns an upstream's response into what an agent gets: always JSON, never the credential (BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
 import { isJsonWithin } from '../../json/member-texts.ts';
+import type { Mask } from '../policy/mask.ts';
 import { readAnswerHeaders } from './answer-headers.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
+import { maskedHeaders, maskingOf, maskText } from './mask-answer.ts';
+import { type Masking, maskValues } from './mask-json.ts';
 
 /** `Text`: a string, or its UTF-8. */
 export type ReadAnswer<Text = string> =
@@ -11,6 +14,8 @@ export type ReadAnswer<Text = string> =
       /** JSON text: of a JSON answer the original, of any other text a JSON string, of bytes a base64 string, or `null`. */
       data: Text;
       encoding?: 'base64';
+      /** Of an answer that is masked: its body is text that is no JSON, and `data` a string with it. */
+      isText?: true;
       /** Whether the credential was found and replaced. Goes into `_meta` and the audit row. */
       redacted: boolean;
       /** `type/subtype` in lower case, when the upstream named a well-formed one. */
@@ -21,9 +26,19 @@ export type ReadAnswer<Text = string> =
       location?: string;
       /** Headers for the agent; see answer-headers.ts. */
       headers?: Readonly<Record<string, string>>;
+      /** How many members and values were masked; absent: nothing is masked in this answer. */
+      masked?: number;
     }
-  /** The credential was found where it cannot be replaced (CX-08). Nothing of the answer may be shown. */
-  | { kind: 'blocked'; contentType?: string; bytes: number };
+  /**
+   * The credential was found where it cannot be replaced (CX-08), or a mask cannot be applied (`not_masked`). Nothing of the answer may be
+   * shown.
+   */
+  | { kind: 'blocked'; cause: BlockedCause; contentType?: string; bytes: number };
+
+export type BlockedCause = 'credential_found' | 'not_masked';
+
+/** What is masked in an answer. `isToolResult`: it is the result of a tool of an MCP server. */
+export type AnswerMask = Pick<Mask, 'members' | 'values'> & { isToolResult?: boolean };
 
 /** The part of a response that `readAnswer` reads. */
 export type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
@@ -40,37 +55,54 @@ const TEXT_TYPES = new Set(
 );
 
 /** Turns a response into what may be shown. The result is valid JSON for any input; never throws. */
-export function readAnswer(answer: Received, patterns: CredentialPatterns): ReadAnswer {
+export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?: AnswerMask): ReadAnswer {
   const { body } = answer;
+  const masking = mask && maskingOf(mask, mask.isToolResult);
   const header = first(answer.headers['content-type']) ?? '';
   const type = essence(header);
   const contentType =
     type === undefined || (!TEXT_TYPES.has(type) && patterns.redact(type) !== type) ? {} : { contentType: type };
   const location = readLocation(answer, patterns);
-  const { headers, redacted: inHeaders } = readAnswerHeaders(answer.headers, patterns);
+  const { headers: shownHeaders, redacted: inHeaders } = readAnswerHeaders(answer.headers, patterns);
+  const headers = masking && shownHeaders ? maskedHeaders(shownHeaders, masking) : shownHeaders;
   const inHead = location.redacted || inHeaders;
   const facts = { ...contentType, bytes: body.length };
   const shown = {
     kind: 'data' as const,
     ...facts,
-    ...(location.text === undefined ? {} : { location: location.text }),
+    ...(location.text === undefined ? {} : { location: masked(location.text, masking) }),
     ...(headers === undefined ? {} : { headers }),
   };
 
   if (body.length === 0 || answer.status === 204 || answer.status === 304) {
     return { ...shown, data: 'null', redacted: inHead };
   }
+  // A part of a whole may begin in the middle of what is masked.
+  if (masking && (answer.status === 206 || !isText(type, body)))
+    return { kind: 'blocked', cause: 'not_masked', ...facts };
   if (!isText(type, body)) {
-    if (patterns.isIn(body)) return { kind: 'blocked', ...facts };
+    if (patterns.isIn(body)) return { kind: 'blocked', cause: 'credential_found', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: inHead };
   }
   const read = readText(body, header, patterns);
-  if (read === undefined) return { kind: 'blocked', ...facts };
-  const { text, redacted } = read;
+  if (read === undefined) return { kind: 'blocked', cause: 'credential_found', ...facts };
+  const { redacted } = read;
   const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
-  const keep = isJsonType && isJsonWithin(text, MAX_DEPTH);
-  return { ...shown, data: keep ? text : JSON.stringify(text), redacted: redacted || inHead };
+  const isJson = isJsonType && isJsonWithin(read.text, MAX_DEPTH);
+  const left = masking ? maskText(read.text, { type, isJson }, masking) : { text: read.text, count: undefined };
+  if (left === undefined) return { kind: 'blocked', cause: 'not_masked', ...facts };
+  const { text, count } = left;
+  return {
+    ...shown,
+    data: isJson ? text : JSON.stringify(text),
+    ...(masking && !isJson && { isText: true }),
+    redacted: redacted || inHead,
+    ...(count !== undefined && { masked: count }),
+  };
 }
+
+const masked = (text: string, masking: Masking | undefined): string =>
+  masking ? maskValues(text, masking.values).text : text;
 
 /**
  * The body as text, without the credential: it is searched for in the raw bytes and in the decoded text, because a charset

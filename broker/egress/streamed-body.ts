@@ -16,7 +16,8 @@ export type StreamEnding =
   | 'upstream_closed'
   | 'idle'
   | 'over_limit'
-  | 'credential_found';
+  | 'credential_found'
+  | 'not_masked';
 
 /** What went one way. */
 export type Transferred = { bytes: number; sha256: string };

@@ -1,5 +1,5 @@
 /** From the outcome of a call to the wire. */
-import { answerNotes, assertNever, BLOCKED_DETAIL, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
+import { answerNotes, assertNever, BLOCKED_DETAILS, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
 import { isUndecided } from '../policy/access.ts';
 import type { DenyReason } from '../policy/facts.ts';
 import type { ToldLimit } from '../policy/limit.ts';
@@ -89,7 +89,7 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
       );
     }
     case 'response_blocked':
-      return refused('upstream_response_blocked', sentence(BLOCKED_DETAIL), { audit_id });
+      return refused('upstream_response_blocked', sentence(BLOCKED_DETAILS[outcome.cause]), { audit_id });
     case 'streamed':
     case 'cannot_hold':
     case 'request_cut':

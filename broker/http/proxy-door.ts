@@ -143,7 +143,7 @@ async function call(
       if (COMES_IN_EVENTS.test(String(type ?? '')) || Number(length) > HELD_BACK_BYTES) return false;
       return { mostMs: length === undefined ? HELD_BACK_MS : Number.POSITIVE_INFINITY };
     },
-    head: ({ status, headers: answered, auditId, followed }) => {
+    head: ({ status, headers: answered, auditId, followed, maskedBy }) => {
       const unsent = unsentHeaders(headers, namedByManifest(loaded.platform?.manifest ?? {}), token.header);
       return {
         status,
@@ -152,6 +152,7 @@ async function call(
           'X-Svc-Audit-Id': auditId,
           ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
           ...(followed !== undefined && { 'X-Svc-Followed': followed }),
+          ...(maskedBy.length > 0 && { 'X-Svc-Masked': maskedBy.map(encodeURIComponent).join(', ') }),
         },
       };
     },

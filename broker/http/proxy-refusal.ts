@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { errorBody } from '../../json/error-body.ts';
 import type { JsonValue } from '../../json/json-value.ts';
-import { BLOCKED_DETAIL, type Outcome } from '../audit/outcome.ts';
+import { BLOCKED_DETAILS, type Outcome } from '../audit/outcome.ts';
 import { hasSign } from '../platforms/error-sign.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { entryFor } from '../policy/by-operation.ts';
@@ -116,8 +116,8 @@ export function outcomeRefusal(told: Told, ended: Outcome): RawRefusal {
     case 'not_passed_on':
       return refuse('upstream_unreachable', 'The answer of the platform is not passed on.');
     case 'streamed':
-      return outcome.ended === 'credential_found'
-        ? refuse('upstream_response_blocked', sentence(BLOCKED_DETAIL))
+      return outcome.ended === 'credential_found' || outcome.ended === 'not_masked'
+        ? refuse('upstream_response_blocked', sentence(BLOCKED_DETAILS[outcome.ended]))
         : refuse('upstream_unreachable', 'The answer of the platform broke off before any of it could be passed on.');
     default:
       return fromReply(outcomeReply(told, outcome), auditId);

@@ -2,7 +2,7 @@
 import { effectiveGrant } from './attenuation.ts';
 import { withoutBreakers } from './breaker.ts';
 import type { AgentHalt, Ask, CheckName, DenyReason, Facts, Instant } from './facts.ts';
-import { questionOf } from './rules.ts';
+import { questionOf } from './rule-selection.ts';
 import { standingChecks } from './standing-checks.ts';
 
 /** What a call was asked and allowed for. `through`: the id of the connection that it goes through, whether it named one or not. */

@@ -3,6 +3,7 @@ import { compileAmount, compileCondition } from './condition.ts';
 import { LONGEST_WITHIN_MS } from './earlier.ts';
 import type { Guardrails, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { Limit, LimitSource } from './limit.ts';
+import { maskProblems } from './mask.ts';
 import { compilePattern } from './pattern.ts';
 import { present } from './present.ts';
 import type { After, AfterSource } from './rule.ts';
@@ -68,6 +69,7 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       note('only a guardrail that requires an approval can say so; leave it out', 'remember');
     if (source.decide_in !== undefined && source.effect !== 'require_approval')
       note('only a rule that requires an approval can say so; leave it out', 'decide_in');
+    checkMask(source, note);
     const limit = source.limit && compileLimit(source, source.limit, note);
     const after = source.after && compileAfter(source, source.after, note);
     return {
@@ -79,11 +81,24 @@ function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) 
       ...(source.name === undefined && { says: ruleInWords(source) }),
       effect: source.effect,
       ...compileSelection(source, source.effect, note),
+      ...(source.mask && { mask: source.mask }),
       ...(limit && { limit }),
       ...(after && { after }),
     };
   });
   return { rules, problems };
+}
+
+/** Rules that mask say what, and no others do. They have neither limit nor `after`. */
+function checkMask({ effect, mask, limit, after }: RuleSource, note: Note): void {
+  if (effect !== 'mask') {
+    if (mask !== undefined) note('only a rule with the effect "mask" has one', 'mask');
+    return;
+  }
+  if (mask === undefined) note('a rule with the effect "mask" says what: mask: { members: [email] }', 'mask');
+  else for (const { path, message } of maskProblems(mask)) note(message, 'mask', ...path);
+  if (limit !== undefined) note('a rule that masks has none', 'limit');
+  if (after !== undefined) note('a rule that masks has none', 'after');
 }
 
 type Note = (message: string, ...path: (string | number)[]) => void;
@@ -156,7 +171,8 @@ function compileLimit(
 
 function checkGuardrail(sources: readonly RuleSource[], i: number, note: Note): void {
   const { effect, name } = present(sources[i], 'rule');
-  if (effect === 'allow') note('a guardrail never allows; write `deny`, `require_approval` or `suspend`', 'effect');
+  if (effect === 'allow')
+    note('a guardrail never allows; write `deny`, `require_approval`, `suspend` or `mask`', 'effect');
   if (!name) note('a guardrail has a name', 'name');
   else if (sources.findIndex((other) => other.name === name) < i) note(`there are two guardrails "${name}"`, 'name');
 }

@@ -3,7 +3,7 @@ import type { Ask, Facts, Instant } from './facts.ts';
 import type { Counted } from './limit.ts';
 import { present } from './present.ts';
 import type { Rule } from './rule.ts';
-import { isAbout, type Question, questionOf } from './rules.ts';
+import { isAbout, type Question, questionOf } from './rule-selection.ts';
 
 /** Of a concrete call. Pure; never throws. `now`: milliseconds since the epoch. */
 export function countedBy(facts: Facts, ask: Ask, now: Instant): Counted[] {

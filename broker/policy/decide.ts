@@ -16,8 +16,11 @@ import {
   type Verdict,
 } from './facts.ts';
 import type { Finding, Matter } from './finding.ts';
+import { maskOf } from './mask.ts';
 import { present } from './present.ts';
-import { questionOf } from './rules.ts';
+import type { Rule } from './rule.ts';
+import { questionOf } from './rule-selection.ts';
+
 import { basisOf, standsIn } from './standing-approval.ts';
 import { agentChecks, standingChecks } from './standing-checks.ts';
 import type { Hold } from './standing-terms.ts';
@@ -44,6 +47,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   const count = ask.call === undefined ? standingChecks.length : CHECKS.length;
   let matched = NO_RULES;
   let conditional = false;
+  let masking: readonly Rule[] | undefined;
   let held: Extract<Finding, { kind: 'hold' }> | undefined;
   let holds: readonly Hold[] = [];
   for (let i = 0; i < count; i++) {
@@ -58,6 +62,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
     if (finding.matched !== undefined)
       matched = matched.length === 0 ? finding.matched : [...matched, ...finding.matched];
     if (finding.conditional === true) conditional = true;
+    if (finding.masking !== undefined) masking = masking ? [...masking, ...finding.masking] : finding.masking;
     if (finding.kind === 'deny') {
       const { kind, reason, detail, halt, retryAfterSeconds, violating, suspend, limit } = finding;
       return {
@@ -77,6 +82,8 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       holds = holds.length === 0 ? finding.holds : [...holds, ...finding.holds];
     }
   }
+  const mask = masking && maskOf(masking);
+  const masked = mask && { mask };
   if (held !== undefined) {
     const basis = basisOf(facts, ask, matter.grant, holds);
     const standing = basis && facts.standing && standsIn(facts.standing, basis, now);
@@ -86,11 +93,13 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
         reason: 'approved',
         standing,
         ...looked(matter, count - 1, `a standing approval stands in: ${held.detail}`, matched, conditional),
+        ...masked,
       };
     return {
       kind: 'hold',
       reason: held.reason,
       ...looked(matter, count - 1, held.detail, matched, conditional),
+      ...masked,
       ...(held.unread && { unread: true }),
       ...(basis && { basis }),
       decideIn: channelsToDecideIn(facts, holds, matched),
@@ -101,6 +110,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
     kind: 'allow',
     reason: 'approved',
     ...looked(matter, count - 1, 'every check passed', matched, conditional),
+    ...masked,
   };
 }
 

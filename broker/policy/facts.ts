@@ -3,6 +3,7 @@
  * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
  */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
+import { type AgentHalt, HALT_CAUSES, type HaltCause } from './agent-halt.ts';
 import {
   type CallAsk,
   type GitAsk,
@@ -15,6 +16,7 @@ import {
   UnreadBody,
 } from './call-ask.ts';
 import type { ToldLimit } from './limit.ts';
+import type { Mask } from './mask.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import {
   EFFECTS,
@@ -31,12 +33,14 @@ import type { Basis, Repeat, StandingApproval } from './standing-terms.ts';
 export type Instant = number;
 
 export type {
+  AgentHalt,
   Basis,
   CallAsk,
   Effect,
   GitAsk,
   GitRef,
   Guardrails,
+  HaltCause,
   JsonObject,
   JsonValue,
   MatchedRule,
@@ -48,35 +52,13 @@ export type {
   RuleSource,
   StandingApproval,
 };
-export { EFFECTS, METHODS, REF_CHANGES, readMembers, UnreadBody };
+export { EFFECTS, HALT_CAUSES, METHODS, REF_CHANGES, readMembers, UnreadBody };
 
 /** Instead of a platform, where facts are asked for: all platforms on which the agent has grants. */
 export const ALL_PLATFORMS = '*';
 
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
-
-export const HALT_CAUSES = [
-  'suspended_by_policy',
-  'owner_manual',
-  'anomaly_auto_suspend',
-  'breaker_auth_failure',
-  'breaker_api_error',
-  'breaker_upstream_failure',
-  'unknown',
-] as const;
-export type HaltCause = (typeof HALT_CAUSES)[number];
-
-/** AgentHalt of the specification; moments are already RFC 3339 text, because this value goes to the wire as it is. */
-export type AgentHalt = {
-  state: 'suspended' | 'revoked' | 'breaker_open';
-  since: string | null;
-  cause: HaltCause;
-  detail: string | null;
-  recoverable_by: 'owner' | 'time';
-  retry_after_seconds: number | null;
-  instructions: string;
-};
 
 /** Constraints of a grant. Absent means unconstrained; an empty list allows nothing. */
 export type Constraints = {
@@ -227,6 +209,8 @@ type Looked = {
   unread?: true;
   /** The grant that was used, when one was found; for a child narrowed to what its parent's grant allows now. */
   grant?: Grant;
+  /** Of a call that may be made: what is masked in its answer. */
+  mask?: Mask;
 };
 
 export type Verdict =

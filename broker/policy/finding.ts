@@ -1,7 +1,9 @@
 /** What the checks of a decision look at, and what each of them finds. */
 import type { CheckName, DenyReason, Facts, Grant, HoldReason, Instant, MatchedRule, Verdict } from './facts.ts';
 import type { ToldLimit } from './limit.ts';
-import type { Question } from './rules.ts';
+import type { Rule } from './rule.ts';
+import type { Question } from './rule-selection.ts';
+
 import type { Hold } from './standing-terms.ts';
 
 /** What the checks look at. */
@@ -15,8 +17,13 @@ export type Matter = {
 
 type Deny = Extract<Verdict, { kind: 'deny' }>;
 
-/** What one check found. */
-export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean; unread?: true } & (
+/** What one check found. `masking`: the rules that mask what comes back. */
+export type Finding = {
+  matched?: readonly MatchedRule[];
+  masking?: readonly Rule[];
+  conditional?: boolean;
+  unread?: true;
+} & (
   | { kind: 'pass' }
   | { kind: 'hold'; reason: HoldReason; detail: string; holds: readonly Hold[]; limit?: ToldLimit }
   | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
@@ -27,7 +34,7 @@ export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean;
 
 export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
 
-export const PASS: Finding = Object.freeze({ kind: 'pass' });
+export const PASS: Extract<Finding, { kind: 'pass' }> = Object.freeze({ kind: 'pass' });
 
 /** A refusal. */
 export function deny(

@@ -1,7 +1,7 @@
 /** Which rules look back from a call, and which look back at it later. */
 import type { Ask, Facts, Instant } from './facts.ts';
 import type { After, MatchedRule, Rule } from './rule.ts';
-import { isAbout, questionOf } from './rules.ts';
+import { isAbout, questionOf } from './rule-selection.ts';
 
 /** A rule that applies to the call if its agent made one of these before. */
 export type Look = { source: MatchedRule['source']; place: number; after: After };

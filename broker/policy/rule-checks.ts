@@ -3,6 +3,7 @@ import { earlierInWords } from './earlier.ts';
 import type { MatchedRule } from './facts.ts';
 import { deny, type Finding, type Matter, PASS } from './finding.ts';
 import { limitInWords, type ToldLimit, toldLimit } from './limit.ts';
+import { whyNotMasked } from './mask-checks.ts';
 import { present } from './present.ts';
 import { earlierOf, matchRules, type RuleFinding } from './rules.ts';
 import type { Hold } from './standing-terms.ts';
@@ -14,6 +15,7 @@ export function checkGuardrails(matter: Matter): Finding {
   const { matched, conditional, rule } = found;
   const more = { ...unreadOf(found), ...limitOf(found, 'guardrail', matter) };
   const told = toldOf(found, 'guardrail', matter);
+  const masks = masksOf(found, 'guardrail', matter);
   switch (found.effect) {
     case 'deny':
       return {
@@ -29,11 +31,15 @@ export function checkGuardrails(matter: Matter): Finding {
         matched,
       };
     case 'require_approval': {
+      if (masks.kind === 'deny') return masks;
       const detail = sentence(found, 'guardrail', 'requires an approval', told);
       const holds = holdsOf('guardrail', found);
-      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional, holds, ...more };
+      const { masking } = masks;
+      const reason = 'approval_required_by_guardrail';
+      return { kind: 'hold', reason, detail, matched, conditional, holds, ...more, ...(masking && { masking }) };
     }
     default:
+      if (masks !== PASS) return { ...masks, conditional };
       return conditional ? { kind: 'pass', matched, conditional } : PASS;
   }
 }
@@ -47,11 +53,14 @@ export function checkPolicy(matter: Matter): Finding {
   const more = { ...unreadOf(found), ...limitOf(found, 'policy', matter) };
   const told = toldOf(found, 'policy', matter);
   const who = `policy "${policy.name}",`;
+  const masks = masksOf(found, who, matter);
   switch (found.effect) {
     case 'allow':
-      return { kind: 'pass', matched, conditional };
+      return masks === PASS ? { kind: 'pass', matched, conditional } : { ...masks, conditional };
     case 'require_approval':
+      if (masks.kind === 'deny') return masks;
       return {
+        ...(masks.masking && { masking: masks.masking }),
         kind: 'hold',
         reason: 'approval_required_by_policy',
         detail: sentence(found, who, 'requires an approval', told),
@@ -68,6 +77,20 @@ export function checkPolicy(matter: Matter): Finding {
     default:
       return { ...deny('denied_by_policy', sentence(found, who, 'denies this call', told), more), matched };
   }
+}
+
+/** The rules that mask what comes back; a refusal, where that cannot be done. */
+function masksOf(
+  { masking, matched }: RuleFinding,
+  who: string,
+  { question }: Matter,
+): Extract<Finding, { kind: 'pass' | 'deny' }> {
+  const [first] = masking;
+  if (first === undefined) return PASS;
+  const why = whyNotMasked(masking, question);
+  if (why === undefined) return { kind: 'pass', matched, masking };
+  const reason = who === 'guardrail' ? 'denied_by_guardrail' : 'denied_by_policy';
+  return { kind: 'deny', reason, detail: `${who} ${first.name} masks what this call is answered, and ${why}`, matched };
 }
 
 /** In words, where the platform has no such scope. */

@@ -1,6 +1,7 @@
 /** What the rules alone make of a call: of a policy and the guardrails together, whatever the grant says. */
 import type { Ask, Facts, Instant, MatchedRule } from './facts.ts';
-import { matchRules, questionOf, type RuleFinding } from './rules.ts';
+import { questionOf } from './rule-selection.ts';
+import { matchRules, type RuleFinding } from './rules.ts';
 
 /** `cannot_tell`: it depends on what is not known of the call (`recorded`). */
 export type RuleOutcome = {
@@ -33,6 +34,6 @@ const mostOf = (finding: RuleFinding, none: Level): Level =>
 
 /** A suspension denies. */
 function level(effect: NonNullable<RuleFinding['effect']>): Level {
-  if (effect === 'allow') return 0;
+  if (effect === 'allow' || effect === 'mask') return 0;
   return effect === 'require_approval' ? 1 : 2;
 }

@@ -1,6 +1,7 @@
 /** What a rule says, in words, for rules that have no name. */
 import type { RuleSource } from './facts.ts';
 import { limitSaid } from './limit.ts';
+import type { MaskSource } from './mask.ts';
 import type { AfterSource } from './rule.ts';
 
 const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string }>> = {
@@ -8,13 +9,15 @@ const EFFECTS: Readonly<Record<RuleSource['effect'], { one: string; many: string
   require_approval: { one: 'waits', many: 'wait' },
   deny: { one: 'is denied', many: 'are denied' },
   suspend: { one: 'is denied and suspends the agent', many: 'are denied and suspend the agent' },
+  mask: { one: 'is answered', many: 'are answered' },
 };
 
 const MOST_NAMED = 4;
 const MOST_OF_CONDITION = 100;
 
 /** `POST, PUT, PATCH wait`, `GET /secrets/** on codehost is denied`, `every call waits if request.body.amount > 100`. */
-export function ruleInWords({ effect, methods, endpoints, scopes, platforms, when, limit, after }: RuleSource): string {
+export function ruleInWords(rule: RuleSource): string {
+  const { effect, methods, endpoints, scopes, platforms, when, mask, limit, after } = rule;
   const verb = EFFECTS[effect];
   const what = [methods?.join(', '), endpoints === undefined ? undefined : named(endpoints)].filter(Boolean).join(' ');
   const where = [
@@ -25,8 +28,15 @@ export function ruleInWords({ effect, methods, endpoints, scopes, platforms, whe
   const condition = when === undefined ? [] : [`if ${cut(when.replace(/\s+/g, ' ').trim())}`];
   const beyond = limit === undefined ? [] : [`beyond ${cut(limitSaid(limit))}`];
   const earlier = after === undefined ? [] : [cut(afterSaid(after))];
+  const masked = mask === undefined ? [] : [`without ${maskSaid(mask)}`];
   const said = [what === '' ? 'every call' : what, ...where, isOne ? verb.one : verb.many];
-  return [...said, ...beyond, ...earlier, ...condition].join(' ');
+  return [...said, ...masked, ...beyond, ...earlier, ...condition].join(' ');
+}
+
+/** `email, phone and values of the kinds card, iban`. */
+export function maskSaid({ members = [], values = [] }: MaskSource): string {
+  const kinds = values.length === 0 ? [] : [`values of the kinds ${values.join(', ')}`];
+  return [...(members.length === 0 ? [] : [named(members)]), ...kinds].join(' and ');
 }
 
 /** `for 8h after GET /issues/** with codehost:issues.read if request.query.state == "open"`. */

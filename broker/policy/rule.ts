@@ -2,10 +2,12 @@
 import type { Method } from './call-ask.ts';
 import type { Condition } from './compiled-condition.ts';
 import type { Limit, LimitSource } from './limit.ts';
+import type { MaskSource } from './mask.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
 
-export const EFFECTS = ['allow', 'require_approval', 'deny'] as const;
+/** `mask` lets nothing pass and stops nothing: it is about what comes back. */
+export const EFFECTS = ['allow', 'require_approval', 'deny', 'mask'] as const;
 export type Effect = (typeof EFFECTS)[number];
 
 /** Members of a rule that say which calls it is about. */
@@ -26,9 +28,11 @@ export type RuleSource = SelectionSource & {
   name?: string;
   /** A guardrail may also `suspend`: deny, and suspend the agent. Guardrails never `allow`. */
   effect: Effect | 'suspend';
-  /** It applies to calls that would bring a period over this. Rules that allow have none. */
+  /** What is masked in the answers of the calls. Rules that mask have one, others none. */
+  mask?: MaskSource;
+  /** It applies to calls that would bring a period over this. Rules that allow or mask have none. */
   limit?: LimitSource;
-  /** It applies where the agent made one of these calls before. Rules that allow have none. */
+  /** It applies where the agent made one of these calls before. Rules that allow or mask have none. */
   after?: AfterSource;
   /** Of a guardrail that requires an approval: a standing approval may stand in for it. */
   remember?: boolean;
@@ -56,6 +60,7 @@ export type Rule = {
   methods?: readonly Method[];
   endpoints?: readonly Pattern[];
   when?: Condition;
+  mask?: MaskSource;
   limit?: Limit;
   after?: After;
   /** How many of a scope's operations `methods` and `endpoints` cover; for questions without a concrete call. */

@@ -3,15 +3,11 @@
  * require_approval, then allow), so the order of rules never matters.
  */
 
-import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
-import { type ConditionAgent, conditionInput } from './condition.ts';
 import type { Earlier } from './earlier.ts';
-import { type Ask, type CallAsk, type Facts, type Instant, type MatchedRule, type Rule, UnreadBody } from './facts.ts';
+import { type Ask, type MatchedRule, type Rule, UnreadBody } from './facts.ts';
 import { isOver } from './limit.ts';
-import type { Pattern, Relation } from './pattern.ts';
-import type { PlatformRules } from './platform-rules.ts';
-import { present } from './present.ts';
-import { type Spelling, spellingsOf } from './spelling.ts';
+import type { Relation } from './pattern.ts';
+import { type Match, namesAsk, type Question, selects } from './rule-selection.ts';
 
 /** What a list of rules says about an ask. */
 export type RuleFinding = {
@@ -23,6 +19,8 @@ export type RuleFinding = {
   matched: MatchedRule[];
   /** Those of them that require an approval. */
   holding: Rule[];
+  /** Those of them that mask what comes back; they are no effect. */
+  masking: readonly Rule[];
   /** Without a concrete call: a rule that depends on the call may still change the effect. */
   conditional: boolean;
   /** Then the most severe effect that it may become. */
@@ -33,51 +31,24 @@ export type RuleFinding = {
   unread: boolean;
 };
 
-/** An ask, with what rules need of it, computed when the first rule needs it. */
-export type Question = {
-  ask: Ask;
-  platform: PlatformRules | undefined;
-  spellings(): readonly Spelling[];
-  input(): ConditionInput;
-  /** Of a child: the same, asked by its parent. */
-  byParent?: Question;
-};
-
-const SEVERITY: Record<Rule['effect'], number> = { allow: 1, require_approval: 2, deny: 3, suspend: 4 };
-
-/** Prepares an ask for `matchRules`. */
-export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
-  const { parent } = facts.agent;
-  const question = questionBy(facts.agent, facts, ask, now);
-  if (parent === undefined) return question;
-  const { id, agentId, name, ownerId } = parent;
-  const { organisationId, labels = [] } = facts.agent;
-  return { ...question, byParent: questionBy({ id, agentId, name, ownerId, organisationId, labels }, facts, ask, now) };
-}
-
-function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {
-  const { call } = ask;
-  let spellings: readonly Spelling[] | undefined;
-  let input: ConditionInput | undefined;
-  return {
-    ask,
-    platform: facts.platform?.rules,
-    spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
-    input: () => (input ??= conditionInput(who, { ...ask, call: present(call, 'call') }, now, facts.platform?.rules)),
-  };
-}
+const SEVERITY: Record<Rule['effect'], number> = { mask: 0, allow: 1, require_approval: 2, deny: 3, suspend: 4 };
+const NO_RULES: readonly Rule[] = Object.freeze([]);
 
 /**
  * Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. Rules may name an agent
  * (`agent.name`), and a child bears whatever name its parent gave it: the rules have to let both of them, and what is said to
- * the one that they let less is the answer.
+ * the one that they let less is the answer. What is masked for either is masked.
  */
 export function matchRules(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
   const own = matchOne(rules, source, question);
   if (question.byParent === undefined || question.ask.call === undefined || !rules.some((rule) => rule.when))
     return own;
   const parents = matchOne(rules, source, question.byParent);
-  return severityOf(parents, source) > severityOf(own, source) ? parents : own;
+  const [stricter, other] = severityOf(parents, source) > severityOf(own, source) ? [parents, own] : [own, parents];
+  const more = other.masking.filter((rule) => !stricter.masking.includes(rule));
+  if (more.length === 0) return stricter;
+  const matched = more.map(({ name, effect }) => ({ source, name, effect }));
+  return { ...stricter, masking: [...stricter.masking, ...more], matched: [...stricter.matched, ...matched] };
 }
 
 /** What no rule of a policy lets pass is denied. */
@@ -91,6 +62,7 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
     effect: undefined,
     matched: [],
     holding: [],
+    masking: NO_RULES,
     conditional: false,
     failures: [],
     unread: false,
@@ -99,7 +71,8 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
   for (const rule of rules) {
     const match = question.ask.call === undefined ? matchStanding(rule, question) : matchCall(rule, source, question);
     if (match === 'no') continue;
-    if (match === 'depends') depending.push(rule);
+    if (rule.effect === 'mask') takeMask(finding, rule, source, match);
+    else if (match === 'depends') depending.push(rule);
     else if (match === 'yes') take(finding, rule, matchedAs(rule, source, question));
     else if (rule.effect !== 'allow')
       take(
@@ -115,6 +88,14 @@ function matchOne(rules: readonly Rule[], source: MatchedRule['source'], questio
   }
   if (depending.length > 0) addDepending(finding, depending, source);
   return finding;
+}
+
+/** A mask is no effect: nothing passes or stops because of it. One that depends on what is not known is not said to match. */
+function takeMask(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], match: Exclude<Match, 'no'>): void {
+  if (match === 'depends') return;
+  finding.masking = [...finding.masking, rule];
+  const error = typeof match === 'object' ? match : {};
+  finding.matched.push({ source, name: rule.name, effect: rule.effect, ...error });
 }
 
 /**
@@ -161,22 +142,13 @@ function take(finding: RuleFinding, rule: Rule, matched: MatchedRule, unread = f
   finding.rule = rule;
 }
 
-function namesAsk(rule: Rule, ask: Ask): boolean {
-  return anyMatches(rule.platforms, ask.platformId) && anyMatches(rule.scopes, ask.scope);
-}
-
-function anyMatches(patterns: readonly Pattern[] | undefined, text: string): boolean {
-  return patterns === undefined || patterns.some((pattern) => pattern.matches(text));
-}
-
 function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 'depends' {
+  if (rule.effect === 'mask') return 'no';
   const coverage: Relation = platform === undefined ? 'some' : rule.coverage(platform, ask.scope);
   if (coverage === 'none' || !namesAsk(rule, ask)) return 'no';
   const depends = rule.when !== undefined || rule.limit !== undefined || rule.after !== undefined;
   return coverage === 'some' || depends ? 'depends' : 'yes';
 }
-
-type Match = 'yes' | 'no' | 'depends' | { error: string };
 
 function matchCall(rule: Rule, source: MatchedRule['source'], question: Question): Match {
   const { call } = question.ask;
@@ -195,12 +167,6 @@ function matchCall(rule: Rule, source: MatchedRule['source'], question: Question
 export const earlierOf = ({ place }: Rule, source: MatchedRule['source'], { call }: Ask): Earlier | undefined =>
   call?.earlier?.find((one) => one.source === source && one.place === place);
 
-/** Whether a rule is about a concrete call; a condition that fails counts against the agent. */
-export function isAbout(rule: Rule, question: Question): boolean {
-  const match = selects(rule, question);
-  return match === 'yes' || typeof match === 'object';
-}
-
 /** Whether the call would bring the period over the limit of a rule that counts it. */
 function beyondLimit({ name }: Rule, source: MatchedRule['source'], { ask: { call } }: Question): Match {
   if (call?.charges === undefined || call.recorded !== undefined) return 'depends';
@@ -208,38 +174,4 @@ function beyondLimit({ name }: Rule, source: MatchedRule['source'], { ask: { cal
   if (charge === undefined) return 'no';
   if (charge.error !== undefined) return { error: charge.error };
   return isOver(charge) ? 'yes' : 'no';
-}
-
-/** Whether a rule is about a concrete call, whatever was used of its limit. */
-export function selects(rule: Rule, question: Question): Match {
-  if (!namesAsk(rule, question.ask)) return 'no';
-  const call = present(question.ask.call, 'call');
-  if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
-    // What a server says of its own tool never loosens anything.
-    if (rule.effect === 'allow' || call.actsAs === undefined || !rule.methods.includes(call.actsAs)) return 'no';
-  }
-  if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
-  if (rule.when === undefined) return 'yes';
-  if (isUntold(call, rule.when)) return 'depends';
-  const result = stricter(rule, rule.when.evaluate(question.input()));
-  return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
-}
-
-/** Whether a condition reads what is not known of a call of the past. */
-function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {
-  if (recorded === undefined) return false;
-  return recorded === 'row' ? readsUnrecorded : readsFirstTimes;
-}
-
-/** Of two readings of a call, the one that gives the agent less. */
-function stricter(rule: Rule, { loosely, ...exactly }: ReturnType<Condition['evaluate']>): Evaluated {
-  if (loosely === undefined || !exactly.ok || exactly.value === (rule.effect !== 'allow')) return exactly;
-  return loosely;
-}
-
-/** Permission is byte for byte; what denies or holds also takes other spellings of the path. */
-function matchesPath(rule: Rule, path: string, question: Question): boolean {
-  const endpoints = present(rule.endpoints, 'endpoints');
-  if (rule.effect === 'allow') return endpoints.some((pattern) => pattern.matches(path));
-  return endpoints.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { EFFECTS, type JsonObject, METHODS, type RuleSource } from '../policy/facts.ts';
 import { PERIODS } from '../policy/limit.ts';
+import { VALUE_KINDS } from '../policy/value-kinds.ts';
 
 /**
  * The value of a JSON column. `what`: what it is, for the error.
@@ -49,6 +50,9 @@ const StoredRules = z.array(
     methods: z.array(z.enum(METHODS)).exactOptional(),
     endpoints: Texts.exactOptional(),
     when: z.string().exactOptional(),
+    mask: z
+      .strictObject({ members: Texts.exactOptional(), values: z.array(z.enum(VALUE_KINDS)).exactOptional() })
+      .exactOptional(),
     limit: z
       .strictObject({
         most: z.number(),

@@ -6,7 +6,8 @@ import { compilePolicy } from '../../broker/policy/compile-rules.ts';
 import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import type { AgentFacts, Ask, Facts, Method } from '../../broker/policy/facts.ts';
 import { METHODS } from '../../broker/policy/facts.ts';
-import { matchRules, questionOf } from '../../broker/policy/rules.ts';
+import { questionOf } from '../../broker/policy/rule-selection.ts';
+import { matchRules } from '../../broker/policy/rules.ts';
 
 const policy = compilePolicy({ id: 'p', name: 'default', version: 1, rules: DEFAULT_POLICY_RULES });
 const agent: AgentFacts = {

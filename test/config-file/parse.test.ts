@@ -154,7 +154,7 @@ describe('a governance file', () => {
     [
       'an unknown effect',
       'policies:\n  p: { rules: [{ effect: alow }] }',
-      '2:26: policies.p.rules[0].effect: "alow" is not allowed; write "allow", "require_approval" or "deny". Did you mean "allow"? What happens to calls that match. The most severe matching rule wins; what none matches is denied.',
+      '2:26: policies.p.rules[0].effect: "alow" is not allowed; write "allow", "require_approval", "deny" or "mask". Did you mean "allow"? What happens to calls that match. The most severe matching rule wins; what none matches is denied. mask lets nothing pass: it is about what the calls are answered.',
     ],
     [
       'an empty list in a rule',
@@ -174,7 +174,7 @@ describe('a governance file', () => {
     [
       'a guardrail that allows',
       'guardrails:\n  - { name: g, effect: allow }',
-      '2:24: guardrails[0].effect: "allow" is not allowed; write "require_approval", "deny" or "suspend". A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).',
+      '2:24: guardrails[0].effect: "allow" is not allowed; write "require_approval", "deny", "suspend" or "mask". A guardrail only tightens: require_approval, deny, suspend (deny, and suspend the agent), or mask (what the calls are answered).',
     ],
     [
       'a guardrail without a name',

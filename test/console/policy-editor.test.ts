@@ -219,6 +219,38 @@ describe.skipIf(withoutChromium)(
       await page.click('#leave-editor');
     });
 
+    test('what a rule masks is written, shown in words, and a rule with another effect has none', async () => {
+      await organisation.ask('POST', '/owner/policies', { name: 'masking', rules: [{ effect: 'allow' }] });
+      await go('/console/policies/masking?edit');
+      await page.click('#add-rule');
+      const card = '[data-rule="1"]';
+      const mask = `${card} [data-field="mask"]`;
+      await page.click(`${card} [data-field="effect"] input[value="mask"]`);
+      // It has neither limit nor other calls.
+      await page.until(`document.querySelector('${card} [data-field="limit"], ${card} [data-field="after"]') === null`);
+      await page.click('#save');
+      await page.click('#save-now');
+      await page.until(`document.querySelector('${mask} > .wrong')?.innerText.includes('masks nothing')`);
+      await page.click(`${mask} [data-field="members"] input`);
+      await page.type('email');
+      await page.click(`${mask} [data-field="values"] input[value="card"]`);
+      await page.click('#save');
+      await page.click('#save-now');
+      await says(page, 'version 2 is in force');
+      const stored = (await organisation.ask('GET', '/owner/policies/masking')).body.rules;
+      expect(stored).toEqual([{ effect: 'allow' }, { effect: 'mask', mask: { members: ['email'], values: ['card'] } }]);
+      await go('/console/policies/masking');
+      await page.until(
+        `document.querySelector('#rules').innerText.includes('Every call is answered without email and values of the kinds card')`,
+      );
+      await go('/console/policies/masking?edit');
+      await page.until(`document.querySelector('${card}').innerText.includes('email, Card numbers')`);
+      await page.click(`${card} .rule-opener`);
+      await page.click(`${card} [data-field="effect"] input[value="deny"]`);
+      await page.until(`document.querySelector('${mask}') === null`);
+      await page.click('#leave-editor');
+    });
+
     test('500 rules are found, changed and saved', async () => {
       const many = Array.from({ length: 500 }, (_, at) => ({
         name: `rule of the shop ${at}`,

@@ -250,7 +250,12 @@ describe('CX-08 bytes that hold the credential are not shown', () => {
     ['as UTF-16, big end first', Buffer.from(PLAIN, 'utf16le').swap16()],
   ])('%s', (_, bytes) => {
     const image = Buffer.concat([Buffer.from([0x89, 0x50, 0]), bytes, Buffer.from([0xff])]);
-    expect(read(image, 'image/png', PLAIN)).toEqual({ kind: 'blocked', contentType: 'image/png', bytes: image.length });
+    expect(read(image, 'image/png', PLAIN)).toEqual({
+      kind: 'blocked',
+      cause: 'credential_found',
+      contentType: 'image/png',
+      bytes: image.length,
+    });
     expect(read(image, undefined, PLAIN)).toMatchObject({ kind: 'blocked' });
   });
 });

@@ -49,4 +49,14 @@ describe.each(ONE_STORE)(`git and rules that look back on %s${postgresNote}`, (s
     const { code, stderr } = await push();
     expect(code, stderr).toBe(0);
   });
+
+  test('what git answers cannot be masked: such a request is refused, with the reason', async () => {
+    const agent = await given.agent();
+    const rule = { name: 'no-mail', effect: 'mask', scopes: ['codehost:*'], mask: { values: ['email'] } };
+    await given.organisation.guardrails([NO_PUSH, rule]);
+    const { code, stderr } = await runGit(['ls-remote', remoteOf(agent, 'acme/app')]);
+    await given.organisation.guardrails([NO_PUSH]);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('no-mail masks what this call is answered, and nothing can be masked in what git answers');
+  });
 });

@@ -4,7 +4,8 @@
 /** What passes in each period before a rule applies. @typedef {{ most: number, per: string, of?: string, together?: true }} Limit */
 /** Which calls are meant; what is absent matches everything. @typedef {{ platforms?: string[], scopes?: string[], methods?: string[], endpoints?: string[], when?: string }} Selection */
 /** Which calls a rule looks back at, and for how long after one. @typedef {Selection & { within: string }} After */
-/** As it is written. @typedef {Selection & { name?: string, effect: string, limit?: Limit, after?: After, remember?: true }} Rule */
+/** What a rule masks in answers: members of JSON, and kinds of values. @typedef {{ members?: string[], values?: string[] }} Mask */
+/** As it is written. @typedef {Selection & { name?: string, effect: string, mask?: Mask, limit?: Limit, after?: After, remember?: true }} Rule */
 
 /** @type {Readonly<Record<string, Effect>>} */
 export const EFFECTS = {
@@ -16,14 +17,29 @@ export const EFFECTS = {
     words: 'Deny and suspend',
     says: 'The call is refused, and the agent is stopped until an owner resumes it.',
   },
+  mask: {
+    kind: '',
+    words: 'Mask the answer',
+    says: 'Whether the call is made, other rules say. What is masked is taken out of its answer, and an answer in which that cannot be told is withheld.',
+  },
+};
+
+/** Kinds of values that are found by how they are written. @type {Readonly<Record<string, string>>} */
+export const KINDS = {
+  email: 'E-mail addresses',
+  phone: 'Telephone numbers',
+  card: 'Card numbers',
+  iban: 'IBANs',
+  national_id: 'US social security numbers',
+  api_key: 'Keys and tokens',
 };
 
 /** @typedef {'policy' | 'guardrails'} Kind */
 
 /** @type {Readonly<Record<Kind, readonly string[]>>} */
 export const EFFECTS_OF = {
-  policy: ['allow', 'require_approval', 'deny'],
-  guardrails: ['require_approval', 'deny', 'suspend'],
+  policy: ['allow', 'require_approval', 'deny', 'mask'],
+  guardrails: ['require_approval', 'deny', 'suspend', 'mask'],
 };
 
 /** Who writes one by hand may have written anything. @param {string} effect @returns {Effect} */
@@ -35,6 +51,10 @@ export const nameOf = ({ name }, at) => name ?? `rule ${at + 1}`;
 /** `100 a day of request.body.amount, of all agents together`. @param {Pick<Limit, 'most' | 'per'> & { of?: string | null, together?: boolean }} limit */
 export const limitOf = ({ most, per, of, together }) =>
   `${most} a${per === 'hour' ? 'n' : ''} ${per}${of ? ` of ${of}` : ''}${together ? ', of all agents together' : ''}`;
+
+/** `email, /contacts/0/notes and e-mail addresses`. @param {Mask} mask */
+export const maskOf = ({ members = [], values = [] }) =>
+  [...members, ...values.map((kind) => KINDS[kind] ?? kind)].join(', ');
 
 /** `for 8h after GET /issues/** with codehost:issues.read`. @param {After} after */
 export const afterOf = ({ within, methods, endpoints, scopes, platforms, when }) =>

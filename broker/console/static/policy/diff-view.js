@@ -2,7 +2,7 @@
 /** @typedef {import('/console/policies/effects.js').Rule} Rule */
 /** @typedef {import('/console/policy/differ.js').Difference} Difference */
 import { html } from '/console/html.js';
-import { afterOf, effectOf, limitOf } from '/console/policies/effects.js';
+import { afterOf, effectOf, limitOf, maskOf } from '/console/policies/effects.js';
 import { differences } from '/console/policy/differ.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -13,6 +13,7 @@ const FIELDS = /** @type {const} */ ([
   'scopes',
   'platforms',
   'when',
+  'mask',
   'limit',
   'after',
   'remember',
@@ -65,10 +66,11 @@ function Named({ rule: { name, effect } }) {
 /** @param {Rule} rule @param {(typeof FIELDS)[number]} field */
 function said(rule, field) {
   const value = rule[field];
+  if (rule.mask && field === 'mask') return visibleLine(maskOf(rule.mask));
   if (rule.limit && field === 'limit') return visibleLine(limitOf(rule.limit));
   if (rule.after && field === 'after') return visibleLine(afterOf(rule.after));
   if (value === undefined)
-    return field === 'when' ? 'no condition' : field === 'limit' || field === 'after' ? 'none' : 'any';
+    return field === 'when' ? 'no condition' : ['mask', 'limit', 'after'].includes(field) ? 'none' : 'any';
   if (field === 'effect') return effectOf(String(value)).words;
   return visibleLine(Array.isArray(value) ? value.join(', ') : String(value));
 }

@@ -46,6 +46,7 @@ const FIELDS = new Set([
   'methods',
   'endpoints',
   'when',
+  'mask',
   'limit',
   'after',
   'remember',

@@ -5,7 +5,7 @@
 /** @typedef {import('/console/policy/known.js').Known} Known */
 /** @typedef {import('/console/policy/problems.js').Wrong} Wrong */
 import { html } from '/console/html.js';
-import { afterOf, effectOf, limitOf, nameOf } from '/console/policies/effects.js';
+import { afterOf, effectOf, limitOf, maskOf, nameOf } from '/console/policies/effects.js';
 import { isWrong, wrongAt } from '/console/policy/problems.js';
 import { RuleFields } from '/console/policy/rule-fields.js';
 import { visibleLine } from '/console/visible.js';
@@ -43,8 +43,9 @@ export function RuleCard({ card: { key, rule }, at, kind, known, open, wrong, to
 }
 
 /** What it matches, on one line. @param {Rule} rule */
-function summary({ methods, endpoints, scopes, platforms, limit, after, when }) {
+function summary({ methods, endpoints, scopes, platforms, mask, limit, after, when }) {
   const parts = [methods, endpoints, scopes, platforms].flatMap((list) => (list ? [short(list)] : []));
+  if (mask) parts.unshift(maskOf(mask));
   if (limit) parts.push(`beyond ${limitOf(limit)}`);
   if (after) parts.push(afterOf(after));
   if (when !== undefined) parts.push(`if ${when.length > 80 ? `${when.slice(0, 80)}…` : when}`);

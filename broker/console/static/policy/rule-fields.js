@@ -7,6 +7,7 @@ import { html } from '/console/html.js';
 import { EFFECTS_OF, effectOf } from '/console/policies/effects.js';
 import { AfterField } from '/console/policy/after-field.js';
 import { LimitField } from '/console/policy/limit-field.js';
+import { MaskField } from '/console/policy/mask-field.js';
 import { wrongAt } from '/console/policy/problems.js';
 import { SelectionFields } from '/console/policy/selection-fields.js';
 import { changedBy, checkedTo, valueTo } from '/console/shell/fields.js';
@@ -18,11 +19,13 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
     const next = changedBy(rule, to);
     // Only a guardrail that asks a person can be remembered.
     if (next.effect !== 'require_approval' || next.limit) delete next.remember;
-    // What allows has neither: what denies, or asks, applies beyond a limit, or after another call.
-    if (next.effect === 'allow') {
+    // What allows or masks has neither: what denies, or asks, applies beyond a limit, or after another call.
+    if (!isStopping(next.effect)) {
       delete next.limit;
       delete next.after;
     }
+    if (next.effect !== 'mask') delete next.mask;
+    else next.mask ??= {};
     change(next);
   };
   const wrongs = (/** @type {string} */ field) => wrongAt(wrong, rule, field);
@@ -45,8 +48,9 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
       <${Wrongs} problems=${wrongs('name')} />
     </div>
     <${SelectionFields} id=${id} selection=${rule} known=${known} wrongs=${wrongs} set=${set} />
-    ${effect !== 'allow' && !rule.after && html`<${LimitField} id=${`${id}-limit`} limit=${rule.limit} problems=${wrongs('limit')} change=${(/** @type {Rule['limit']} */ to) => set({ limit: to })} />`}
-    ${effect !== 'allow' && !rule.limit && html`<${AfterField} id=${id} after=${rule.after} known=${known} problems=${wrongs('after')} change=${(/** @type {Rule['after']} */ to) => set({ after: to })} />`}
+    ${effect === 'mask' && html`<${MaskField} id=${`${id}-mask`} mask=${rule.mask} problems=${wrongs('mask')} change=${(/** @type {Rule['mask']} */ to) => set({ mask: to })} />`}
+    ${isStopping(effect) && !rule.after && html`<${LimitField} id=${`${id}-limit`} limit=${rule.limit} problems=${wrongs('limit')} change=${(/** @type {Rule['limit']} */ to) => set({ limit: to })} />`}
+    ${isStopping(effect) && !rule.limit && html`<${AfterField} id=${id} after=${rule.after} known=${known} problems=${wrongs('after')} change=${(/** @type {Rule['after']} */ to) => set({ after: to })} />`}
     ${
       kind === 'guardrails' &&
       effect === 'require_approval' &&
@@ -56,6 +60,9 @@ export function RuleFields({ id, rule, kind, known, wrong, change }) {
     <${Wrongs} problems=${wrongs('remember')} />
   `;
 }
+
+/** Whether a rule stops calls, or has them wait. @param {string} effect */
+const isStopping = (effect) => effect !== 'allow' && effect !== 'mask';
 
 /** @param {{ problems: readonly string[] }} props */
 const Wrongs = ({ problems }) =>

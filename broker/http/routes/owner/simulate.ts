@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { simulateCall } from '../../../admin/simulate.ts';
 import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
-import { CONCRETE_CHECKS, DENY_REASONS, REF_CHANGES, STANDING_CHECKS } from '../../../policy/facts.ts';
+import { CONCRETE_CHECKS, DENY_REASONS, EFFECTS, REF_CHANGES, STANDING_CHECKS } from '../../../policy/facts.ts';
+import { VALUE_KINDS } from '../../../policy/value-kinds.ts';
 import { Action, text } from '../../../wire/action.ts';
 import { sayWhatIsWrong, Warnings } from '../../given-rules.ts';
 import { AgentId } from '../../owned-agent.ts';
@@ -47,7 +48,7 @@ const Simulation = z
       z.object({
         source: z.enum(['policy', 'guardrail']),
         name: z.string(),
-        effect: z.enum(['allow', 'require_approval', 'deny', 'suspend']),
+        effect: z.enum([...EFFECTS, 'suspend']),
         error: z.string().optional().describe('why its condition could not be evaluated'),
         after: z.guid().optional().describe('audit id of the earlier call because of which it applies'),
       }),
@@ -58,6 +59,10 @@ const Simulation = z
       .array(z.string())
       .optional()
       .describe('recipients, repositories or refs that the grant does not allow'),
+    mask: z
+      .object({ members: z.array(z.string()), values: z.array(z.enum(VALUE_KINDS)), rules: z.array(z.string()) })
+      .optional()
+      .describe('what would be masked in its answer, and the rules that say so'),
     suspends: z.string().optional().describe('the guardrail that would suspend the agent'),
     policy: z
       .object({ id: z.guid().nullable(), name: z.string(), version: z.int().nullable() })
@@ -98,6 +103,7 @@ export const ownerSimulate = route({
       evaluated: verdict.evaluated,
       not_evaluated: verdict.notEvaluated,
       ...(violating && { violating }),
+      ...(verdict.mask && { mask: verdict.mask }),
       ...(suspend && { suspends: suspend.guardrail }),
       policy: simulated.policy,
       guardrails: simulated.guardrails,

@@ -1,0 +1,100 @@
+/** Streamed answers that rules mask: events and lines of JSON as they come, anything else as a whole. */
+import { createHash } from 'node:crypto';
+import type { ReadAnswer, Received } from '../egress/answer.ts';
+import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
+import { PieceMasker, piecesOf } from '../egress/mask-lines.ts';
+import { StreamBroken, type Transferred } from '../egress/streamed-body.ts';
+import type { Mask } from '../policy/mask.ts';
+
+/** An answer that is longer is withheld, unless it comes in events or lines. */
+const MOST_BYTES = 10 * 1024 * 1024;
+
+type Opened = Received['headers'];
+type Coming = { status: number; headers: Opened; body: AsyncIterable<Buffer> };
+
+/** What may be passed on. `received`: what was taken of it until now. */
+export type MaskedStream = {
+  headers: Opened;
+  body: AsyncIterableIterator<Buffer>;
+  received(): Transferred;
+  masked(): number;
+};
+
+/**
+ * Masks an answer.
+ *
+ * @param read reads one that came as a whole, and masks it
+ * @returns undefined: it cannot be told what is to be masked in it. What breaks off throws `StreamBroken`
+ */
+export async function maskStream(
+  { status, headers, body }: Coming,
+  mask: Mask,
+  { read, count }: { read: (whole: Received) => Promise<ReadAnswer<string | Buffer>>; count: (bytes: number) => void },
+): Promise<MaskedStream | undefined> {
+  const type = String(headers['content-type'] ?? '');
+  const masking = maskingOf(mask);
+  const kept = maskedHeaders(headers, masking);
+  const pieces = piecesOf(type.split(';', 1)[0]?.trim().toLowerCase());
+  if (pieces !== undefined && status !== 206) {
+    const masker = new PieceMasker(pieces, masking);
+    return taken(kept, inPieces(body, masker), () => masker.count);
+  }
+  const whole = await readWhole(body, MOST_BYTES);
+  if (whole === undefined) return undefined;
+  count(whole.length);
+  if (whole.length === 0) return taken(kept, once(whole), () => 0);
+  const answer = await read({ status, headers, body: whole });
+  if (answer.kind === 'blocked') return undefined;
+  const { data, isText, masked = 0 } = answer;
+  const bytes = Buffer.from(isText ? (JSON.parse(data.toString()) as string) : data);
+  const described = {
+    ...kept,
+    'content-length': String(bytes.length),
+    ...(/charset/i.test(type) && { 'content-type': type.replace(/;.*/s, '; charset=utf-8') }),
+  };
+  return taken(described, once(bytes), () => masked);
+}
+
+/** All of a body; undefined where it is longer. What breaks off throws `StreamBroken`. */
+export async function readWhole(body: AsyncIterable<Buffer>, most: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > most) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer, undefined> {
+  if (bytes.length > 0) yield bytes;
+  return undefined;
+}
+
+async function* inPieces(body: AsyncIterable<Buffer>, masker: PieceMasker): AsyncGenerator<Buffer, undefined> {
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
+    const text = masker.push(decoder.decode(chunk, { stream: true }));
+    if (text === undefined) throw new StreamBroken('not_masked');
+    if (text !== '') yield Buffer.from(text);
+  }
+  const rest = `${masker.push(decoder.decode()) ?? ''}${masker.end()}`;
+  if (rest !== '') yield Buffer.from(rest);
+  return undefined;
+}
+
+/** Counts and hashes what goes out, and not what came: the hash of a short answer would tell what was masked. */
+function taken(headers: Opened, body: AsyncGenerator<Buffer, undefined>, masked: () => number): MaskedStream {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  async function* counted(): AsyncGenerator<Buffer, undefined> {
+    for await (const piece of body) {
+      bytes += piece.length;
+      hash.update(piece);
+      yield piece;
+    }
+    return undefined;
+  }
+  return { headers, body: counted(), received: () => ({ bytes, sha256: hash.copy().digest('hex') }), masked };
+}

@@ -1,0 +1,45 @@
+/** What is masked of an answer, and of which answers nothing can be: those are withheld (decisions, Masks). */
+import type { Mask } from '../policy/mask.ts';
+import { type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
+import { PieceMasker, piecesOf } from './mask-lines.ts';
+import { memberMask } from './mask-members.ts';
+
+/** A mask, prepared for an answer. */
+export function maskingOf({ members, values }: Pick<Mask, 'members' | 'values'>, isToolResult = false): Masking {
+  return { members: memberMask(members), values, isToolResult };
+}
+
+/**
+ * The text of an answer, masked.
+ *
+ * @param type `type/subtype`, in lower case
+ * @param isJson it is JSON, of a type that says so
+ * @returns undefined where it cannot be told what the text holds: members are masked, and it is no JSON
+ */
+export function maskText(
+  text: string,
+  { type, isJson }: { type: string | undefined; isJson: boolean },
+  masking: Masking,
+): MaskedText | undefined {
+  if (isJson) return maskJson(text, masking);
+  const pieces = piecesOf(type);
+  if (pieces === undefined) return masking.members ? undefined : maskValues(text, masking.values);
+  const masker = new PieceMasker(pieces, masking);
+  const begun = masker.push(text);
+  return begun === undefined ? undefined : { text: begun + masker.end(), count: masker.count };
+}
+
+/** Headers that say what a body holds: its length, its hash, a part of it. Of a body that was masked they say what was there. */
+const OF_BODY =
+  /^(?:content-length|content-md5|content-range|accept-ranges|(?:content-|repr-)?digest|etag)$|checksum|(?:^|-)hash$/;
+
+/** The headers of an answer that is masked, without those that tell what was masked. Names in lower case. */
+export function maskedHeaders<Value extends string | string[]>(
+  headers: Readonly<Record<string, Value>>,
+  { values }: Pick<Masking, 'values'>,
+): Record<string, Value> {
+  const kept = Object.entries(headers).filter(
+    ([name, value]) => !OF_BODY.test(name) && [value].flat().every((one) => maskValues(one, values).count === 0),
+  );
+  return Object.fromEntries(kept);
+}

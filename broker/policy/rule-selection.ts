@@ -1,0 +1,93 @@
+/** An ask as rules look at it, and which calls a rule is about. */
+import type { CallAsk } from './call-ask.ts';
+import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
+import { type ConditionAgent, conditionInput } from './condition.ts';
+import type { Ask, Facts, Instant, Rule } from './facts.ts';
+import type { Pattern } from './pattern.ts';
+import type { PlatformRules } from './platform-rules.ts';
+import { present } from './present.ts';
+import { type Spelling, spellingsOf } from './spelling.ts';
+
+/** An ask, with what rules need of it, computed when the first rule needs it. */
+export type Question = {
+  ask: Ask;
+  platform: PlatformRules | undefined;
+  spellings(): readonly Spelling[];
+  input(): ConditionInput;
+  /** Of a child: the same, asked by its parent. */
+  byParent?: Question;
+};
+
+/** Prepares an ask for the rules. */
+export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
+  const { parent } = facts.agent;
+  const question = questionBy(facts.agent, facts, ask, now);
+  if (parent === undefined) return question;
+  const { id, agentId, name, ownerId } = parent;
+  const { organisationId, labels = [] } = facts.agent;
+  return { ...question, byParent: questionBy({ id, agentId, name, ownerId, organisationId, labels }, facts, ask, now) };
+}
+
+function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {
+  const { call } = ask;
+  let spellings: readonly Spelling[] | undefined;
+  let input: ConditionInput | undefined;
+  return {
+    ask,
+    platform: facts.platform?.rules,
+    spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
+    input: () => (input ??= conditionInput(who, { ...ask, call: present(call, 'call') }, now, facts.platform?.rules)),
+  };
+}
+
+/** Whether a rule is about a call. `depends`: on what is not known of it; `error`: its condition cannot be evaluated. */
+export type Match = 'yes' | 'no' | 'depends' | { error: string };
+
+/** Whether a rule is about the platform and the scope. */
+export function namesAsk(rule: Rule, ask: Ask): boolean {
+  return anyMatches(rule.platforms, ask.platformId) && anyMatches(rule.scopes, ask.scope);
+}
+
+function anyMatches(patterns: readonly Pattern[] | undefined, text: string): boolean {
+  return patterns === undefined || patterns.some((pattern) => pattern.matches(text));
+}
+
+/** Whether a rule is about a concrete call; a condition that fails counts against the agent. */
+export function isAbout(rule: Rule, question: Question): boolean {
+  const match = selects(rule, question);
+  return match === 'yes' || typeof match === 'object';
+}
+
+/** Whether a rule is about a concrete call, whatever was used of its limit. */
+export function selects(rule: Rule, question: Question): Match {
+  if (!namesAsk(rule, question.ask)) return 'no';
+  const call = present(question.ask.call, 'call');
+  if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
+    // What a server says of its own tool never loosens anything.
+    if (rule.effect === 'allow' || call.actsAs === undefined || !rule.methods.includes(call.actsAs)) return 'no';
+  }
+  if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
+  if (rule.when === undefined) return 'yes';
+  if (isUntold(call, rule.when)) return 'depends';
+  const result = stricter(rule, rule.when.evaluate(question.input()));
+  return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
+}
+
+/** Whether a condition reads what is not known of a call of the past. */
+function isUntold({ recorded }: CallAsk, { readsUnrecorded, readsFirstTimes }: Condition): boolean {
+  if (recorded === undefined) return false;
+  return recorded === 'row' ? readsUnrecorded : readsFirstTimes;
+}
+
+/** Of two readings of a call, the one that gives the agent less. */
+function stricter(rule: Rule, { loosely, ...exactly }: ReturnType<Condition['evaluate']>): Evaluated {
+  if (loosely === undefined || !exactly.ok || exactly.value === (rule.effect !== 'allow')) return exactly;
+  return loosely;
+}
+
+/** Permission is byte for byte; what denies or holds also takes other spellings of the path. */
+function matchesPath(rule: Rule, path: string, question: Question): boolean {
+  const endpoints = present(rule.endpoints, 'endpoints');
+  if (rule.effect === 'allow') return endpoints.some((pattern) => pattern.matches(path));
+  return endpoints.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
+}

@@ -1,0 +1,139 @@
+/**
+ * Kinds of values that are found in text by how they are written: personal data, and keys of well-known services. Each search is linear in
+ * the text. What is encoded (base64, compressed) or cut in pieces is not found.
+ */
+
+export const PERSONAL_KINDS = ['email', 'phone', 'card', 'iban', 'national_id'] as const;
+export type PersonalKind = (typeof PERSONAL_KINDS)[number];
+
+export const VALUE_KINDS = [...PERSONAL_KINDS, 'api_key'] as const;
+export type ValueKind = (typeof VALUE_KINDS)[number];
+
+/** Offsets of a value, in UTF-16 code units. */
+export type ValueSpan = { from: number; to: number };
+
+/** Begins with the `@`, also as it is written in a URL: from each character before one on, it would be 64 times the work. */
+const EMAIL = /(?:@(?<=[\p{L}\p{N}._%+'-]@)|%40(?<=[\p{L}\p{N}._%+'-]%40))(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu;
+const LOCAL_PART = /[\p{L}\p{N}._%+'-]/u;
+const LONGEST_LOCAL_PART = 64;
+const PHONE = /(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)/g;
+/** Digits in groups, in which a card's number may begin and end at each border: other numbers stand beside it. */
+const CARD = /(?<!\d[.-]?|\d )\d(?:[ -]?\d){12,63}(?!\.?\d)/g;
+const IBAN = /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b/g;
+const US_SSN = /(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])/g;
+
+/** Keys of services that begin them alike so that they can be found, tokens in the form of a JWT, and private keys. */
+const API_KEY = new RegExp(
+  [
+    String.raw`\bgh[pousr]_[A-Za-z0-9]{20,255}`,
+    String.raw`\bgithub_pat_[A-Za-z0-9_]{20,255}`,
+    String.raw`\bgl(?:pat|ptt|dt|rt|soat)-[\w-]{16,255}`,
+    String.raw`\bxox[a-z]-[\w-]{10,255}`,
+    String.raw`\bxapp-[\w-]{10,255}`,
+    String.raw`\b[sr]k_(?:live|test)_[A-Za-z0-9]{10,255}`,
+    String.raw`\bsk-[A-Za-z0-9_-]{20,255}`,
+    String.raw`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,
+    String.raw`\bAIza[\w-]{35}`,
+    String.raw`\bya29\.[\w-]{20,1024}`,
+    String.raw`\bSG\.[\w-]{16,64}\.[\w-]{16,64}`,
+    String.raw`\bnpm_[A-Za-z0-9]{30,255}`,
+    String.raw`\bhf_[A-Za-z0-9]{30,255}`,
+    String.raw`\bntn_[A-Za-z0-9]{20,255}`,
+    String.raw`\blin_api_[A-Za-z0-9]{20,255}`,
+    String.raw`\beyJ[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}`,
+    String.raw`-----BEGIN (?:[A-Z]{1,20} ){0,2}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{0,16384}(?:-----END (?:[A-Z]{1,20} ){0,2}PRIVATE KEY-----)?`,
+  ].join('|'),
+  'g',
+);
+
+/** ISO/IEC 7812-1, annex B. */
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let i = 0; i < digits.length; i++) {
+    let digit = digits.charCodeAt(digits.length - 1 - i) - 48;
+    if (i % 2 === 1) digit = digit > 4 ? digit * 2 - 9 : digit * 2;
+    sum += digit;
+  }
+  return sum % 10 === 0;
+}
+
+/** ISO 13616: the rearranged number is 1 modulo 97. */
+function isIban(text: string): boolean {
+  if (text.length < 15 || text.length > 34) return false;
+  let remainder = 0;
+  for (const character of text.slice(4) + text.slice(0, 4)) {
+    const value = Number.parseInt(character, 36);
+    remainder = (remainder * (value > 9 ? 100 : 10) + value) % 97;
+  }
+  return remainder === 1;
+}
+
+/** Digits of a card's number (ISO/IEC 7812-1), which begins with that of an issuer of cards. */
+const isCard = (digits: string): boolean => digits.length >= 13 && /^[2-6]/.test(digits) && passesLuhn(digits);
+const LONGEST_CARD = 19;
+
+/** The cards' numbers in groups of digits. */
+function* cardsIn(groups: string, at: number): Generator<ValueSpan, void> {
+  const parts = [...groups.matchAll(/\d+/g)];
+  for (let first = 0; first < parts.length; first++) {
+    let digits = '';
+    for (let last = first; last < parts.length; last++) {
+      const part = parts[last] as RegExpExecArray;
+      digits += part[0];
+      if (digits.length > LONGEST_CARD) break;
+      if (!isCard(digits)) continue;
+      yield { from: at + (parts[first] as RegExpExecArray).index, to: at + part.index + part[0].length };
+      first = last;
+      break;
+    }
+  }
+}
+
+/** Numbers have consecutive digits: most texts have none. */
+const hasDigits = (text: string): boolean => /\d{2}/.test(text);
+
+/** The number at the beginning of a match, which may have gone on into the words behind it. */
+function* ibanIn(match: string, at: number): Generator<ValueSpan, void> {
+  for (let to = match.length; to > 0; to = match.lastIndexOf(' ', to - 1)) {
+    if (!isIban(match.slice(0, to).replaceAll(' ', ''))) continue;
+    yield { from: at, to: at + to };
+    return;
+  }
+}
+
+type Search = {
+  pattern: RegExp;
+  /** Whether it is worth to look: cheaper than the pattern. */
+  mayBeIn(text: string): boolean;
+  /** The values in a match; all of it unless told. */
+  within?(match: string, at: number, text: string): Iterable<ValueSpan>;
+};
+
+const SEARCHES: Readonly<Record<ValueKind, Search>> = {
+  email: {
+    pattern: EMAIL,
+    mayBeIn: (text) => text.includes('@') || text.includes('%40'),
+    within: (match, at, text) => {
+      let from = at;
+      while (from > 0 && at - from < LONGEST_LOCAL_PART && LOCAL_PART.test(text[from - 1] ?? '')) from--;
+      return [{ from, to: at + match.length }];
+    },
+  },
+  phone: { pattern: PHONE, mayBeIn: (text) => text.includes('+') },
+  card: { pattern: CARD, mayBeIn: hasDigits, within: cardsIn },
+  iban: { pattern: IBAN, mayBeIn: hasDigits, within: ibanIn },
+  national_id: { pattern: US_SSN, mayBeIn: hasDigits },
+  api_key: { pattern: API_KEY, mayBeIn: () => true },
+};
+
+/** The values of a kind in a text, in their order. */
+export function* valuesOf(kind: ValueKind, text: string): Generator<ValueSpan, void> {
+  const { pattern, mayBeIn, within } = SEARCHES[kind];
+  if (!mayBeIn(text)) return;
+  for (const { 0: match, index } of text.matchAll(pattern))
+    if (within) yield* within(match, index, text);
+    else yield { from: index, to: index + match.length };
+}
+
+/** Whether a text has a value of a kind. */
+export const hasValueOf = (kind: ValueKind, text: string): boolean => !valuesOf(kind, text).next().done;

@@ -1,0 +1,234 @@
+/** Masks: what rules take out of the answers of calls, by every door, and of which answers nothing is handed out. */
+import { createHash } from 'node:crypto';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { rawClient } from '../proxy/raw-client.ts';
+import { callOf, connected } from '../upstream-mcp/connected.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { callMcp } from '../world/oauth-client.ts';
+import { READ, WRITE } from '../world/requests.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, startWorld } from '../world/world.ts';
+
+const CONTACT = { email: 'ann@x.example', phones: ['+49 30 1234567'], name: 'Ann', note: 'mail ann@x.example' };
+const NO_MAIL = { name: 'no-mail', effect: 'mask', mask: { members: ['email'], values: ['email'] } };
+const MASKED = { ...CONTACT, email: '[masked]', note: 'mail [masked]' };
+const BY_NAME = { name: 'by-name', effect: 'mask', mask: { members: ['email'] } };
+
+describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const newAgent = (rules: object[] = ALLOW_ALL) => organisation.agent({ rules: rules as never });
+  const agent = fresh(() => newAgent());
+  const raw = rawClient(() => agent);
+  /** What the platform answers. */
+  const answering = (body: string | Buffer, headers: Record<string, string> = {}, status = 200) => {
+    world.upstream.answer = (_, response) =>
+      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+  };
+  beforeEach(() => {
+    answering(JSON.stringify(CONTACT));
+    onTestFinished(() => {
+      world.upstream.answer = undefined;
+    });
+  });
+  const rowOf = ({ headers }: Answer) => headers.get('x-svc-audit-id') ?? '';
+  const flagsOf = async (by: TestAgent, auditId: string) => {
+    const { row, payload } = await evidenceOf(world, by, auditId);
+    return { row, payload, flags: JSON.parse(row.flags ?? '{}') };
+  };
+
+  test('POST /v1/actions: the agent gets the answer without them, and is told; the row says by which rule, and how many', async () => {
+    expect((await agent.act(READ)).body.data).toEqual(CONTACT);
+    await organisation.guardrails([NO_MAIL]);
+    const answer = await agent.act(READ);
+    expect(answer.body.data).toEqual(MASKED);
+    expect(answer.body._meta.masked).toEqual({ count: 2, rules: ['no-mail'] });
+    const { row, payload, flags } = await flagsOf(agent, answer.body._meta.audit_id);
+    expect(flags.masked).toBe(2);
+    const matched = expect.arrayContaining([{ source: 'guardrail', name: 'no-mail', effect: 'mask' }]);
+    expect(JSON.parse(row.decision ?? '{}').matched).toEqual(matched);
+    expect(payload.decision.matched).toEqual(matched);
+    // What the agent did not get is not said to have been in the answer.
+    expect(payload.pii_flags?.response ?? []).not.toContain('email');
+    expect(answer.text + JSON.stringify(row)).not.toContain('ann@x.example');
+  });
+
+  test('it is about the calls that the rule matches, and lets nothing pass by itself', async () => {
+    await organisation.guardrails([{ ...NO_MAIL, endpoints: ['/items/*'], when: 'request.query.of == "customer"' }]);
+    const asked = async (endpoint: string) => (await agent.act({ ...READ, endpoint })).body.data;
+    expect(await asked('/items?of=customer')).toEqual(CONTACT);
+    expect(await asked('/items/7?of=customer')).toEqual(MASKED);
+    expect(await asked('/items/7?of=team')).toEqual(CONTACT);
+    // A condition that fails counts against the agent.
+    expect(await asked('/items/7')).toEqual(MASKED);
+    const under = await newAgent([NO_MAIL]);
+    const refused = await under.act(READ);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_policy']);
+  });
+
+  test('rules of guardrails and policy apply together, to children as to their parent', async () => {
+    const under = await newAgent([{ effect: 'allow' }, { effect: 'mask', mask: { members: ['/phones'] } }]);
+    await organisation.guardrails([
+      { name: 'no-mail', effect: 'mask', mask: { values: ['email'] } },
+      { name: 'its-own', effect: 'mask', when: `agent.agent_id == "${under.agentId}"`, mask: { members: ['name'] } },
+    ]);
+    const masked = { ...MASKED, phones: null, name: '[masked]' };
+    expect((await under.act(READ)).body.data).toEqual(masked);
+    const child = await childOf(world, organisation, under);
+    const answer = await child.act(READ);
+    expect(answer.body.data).toEqual(masked);
+    expect(answer.body._meta.masked.rules).toEqual(['no-mail', 'its-own', 'rule 2']);
+  });
+
+  test('/proxy: the same, with the length of what is passed on, and without what tells the rest', async () => {
+    await organisation.guardrails([NO_MAIL]);
+    const body = JSON.stringify(CONTACT);
+    answering(body, { etag: '"abc"', 'content-md5': 'x', 'content-length': String(body.length), 'x-kept': '1' });
+    const answer = await raw('GET', '/proxy/demo-main/items');
+    expect([answer.status, answer.body]).toEqual([200, MASKED]);
+    expect(answer.headers.get('content-length')).toBe(String(answer.text.length));
+    expect(answer.headers.get('x-svc-masked')).toBe('no-mail');
+    expect([answer.headers.get('etag'), answer.headers.get('content-md5')]).toEqual([null, null]);
+    expect(answer.headers.get('x-kept')).toBe('1');
+    const { flags } = await flagsOf(agent, rowOf(answer));
+    const sha256 = createHash('sha256').update(answer.text).digest('hex');
+    expect(flags).toMatchObject({ masked: 2, answer_bytes: answer.text.length, answer_sha256: sha256 });
+    const head = await raw('HEAD', '/proxy/demo-main/items');
+    expect([head.status, head.headers.get('content-length'), head.headers.get('etag')]).toEqual([200, null, null]);
+  });
+
+  test('/proxy: a long answer is masked as a whole, compressed or not, and one that is too long is withheld', async () => {
+    await organisation.guardrails([BY_NAME]);
+    const many = (n: number) =>
+      JSON.stringify(Array.from({ length: n }, (_, id) => ({ id, email: `a${id}@x.example` })));
+    answering(many(50_000));
+    const answer = await raw('GET', '/proxy/demo-main/items');
+    expect([answer.status, answer.body.length]).toEqual([200, 50_000]);
+    expect(answer.body[49_999]).toEqual({ id: 49_999, email: '[masked]' });
+    answering(Buffer.alloc(11 * 1024 * 1024, ' '));
+    const refused = await raw('GET', '/proxy/demo-main/items');
+    expect([refused.status, refused.body.error]).toEqual([502, 'upstream_response_blocked']);
+  });
+
+  test('/proxy: events are masked as they come', async () => {
+    await organisation.guardrails([NO_MAIL]);
+    let goOn = () => {};
+    world.upstream.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`data: ${JSON.stringify({ n: 1, ...CONTACT })}\n\ndata: {"em`);
+      goOn = () => response.end('ail":"bob@x.example"}\n\ndata: [DONE]\n\n');
+    };
+    const answer = await fetch(`${agent.baseUrl}/proxy/demo-main/items`, {
+      headers: { authorization: `Bearer ${agent.token()}` },
+    });
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader.read()).value).toBe(`data: ${JSON.stringify({ n: 1, ...MASKED })}\n\n`);
+    goOn();
+    let rest = '';
+    for (let read = await reader.read(); !read.done; read = await reader.read()) rest += read.value;
+    expect(rest).toBe('data: {"email":"[masked]"}\n\ndata: [DONE]\n\n');
+    const { flags } = await flagsOf(agent, answer.headers.get('x-svc-audit-id') ?? '');
+    expect(flags).toMatchObject({ ended: 'complete', masked: 3 });
+  });
+
+  test.each([
+    ['bytes', Buffer.from([0, 1, 255]), { 'content-type': 'image/png' }, 200],
+    ['a text', 'email ann', { 'content-type': 'text/plain' }, 200],
+    ['an error page', '<h1>ann</h1>', { 'content-type': 'text/html' }, 404],
+    ['a part of a whole', '{}', {}, 206],
+  ] as const)('by no door is anything handed out of %s', async (_, body, headers, status) => {
+    await organisation.guardrails([BY_NAME]);
+    answering(body as Buffer, headers as never, status);
+    const answer = await agent.act(READ);
+    expect([answer.status, answer.body.error]).toEqual([502, 'upstream_response_blocked']);
+    expect(answer.body.detail).toContain('A rule masks');
+    const proxied = await raw('GET', '/proxy/demo-main/items');
+    expect([proxied.status, proxied.body.error]).toEqual([502, 'upstream_response_blocked']);
+    expect(proxied.text).toContain('A rule masks');
+    for (const one of [answer.body.audit_id, rowOf(proxied)]) {
+      const { row, flags } = await flagsOf(agent, one);
+      expect(row).toMatchObject({ result: 'blocked', reason: 'upstream_response_blocked', upstream_status: status });
+      expect(flags).toMatchObject(one === answer.body.audit_id ? { not_masked: true } : { ended: 'not_masked' });
+    }
+  });
+
+  test('what a person approved is answered without them, and so are repeats with an Idempotency-Key, by rules that came later too', async () => {
+    await organisation.guardrails([{ name: 'ask', effect: 'require_approval', scopes: ['demo:write'] }]);
+    const held = await agent.act({ ...WRITE, data: {} });
+    expect(held.status).toBe(202);
+    await organisation.guardrails([NO_MAIL]);
+    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    await expect
+      .poll(async () => (await agent.get(`/v1/approvals/${held.body.approval_id}`)).body.result?.data)
+      .toEqual(MASKED);
+    const again = { 'idempotency-key': 'k1' };
+    const made = [await agent.act({ ...WRITE, data: {} }, again), await agent.act({ ...WRITE, data: {} }, again)];
+    expect(made.map(({ body }) => body.data)).toEqual([MASKED, MASKED]);
+  });
+
+  test('/mcp: structured part and text of a tool’s result, and what an agent reads by the tools of the broker', async () => {
+    const mcp = await startMcpServer('both');
+    afterFile(() => mcp.close());
+    const reaching = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
+    const { organisation: other, agent: caller } = await connected(reaching, mcp);
+    await other.guardrails([BY_NAME]);
+    const call = callOf('search_issues', 'tools:search.read', { email: 'ann@x.example', n: 1 });
+    const answer = await caller.act(call);
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.data).toMatchObject({
+      content: [{ type: 'text', text: '{"email":"[masked]","n":1}' }],
+      structuredContent: { name: 'search_issues', args: { email: '[masked]', n: 1 } },
+    });
+    await organisation.guardrails([NO_MAIL]);
+    const message = {
+      method: 'tools/call',
+      params: { name: 'read_platform', arguments: { platform: 'demo', scope: 'demo:read', endpoint: '/items' } },
+    };
+    const { text } = await callMcp(world.running.baseUrl, agent.token(), message);
+    expect(text).toContain('[masked]');
+    expect(text).not.toContain('ann@x.example');
+  });
+
+  test('GraphQL: a document that gives fields other names is refused, one that does not is answered without them', async () => {
+    const base_url = `${world.upstream.url}/graphql`;
+    await organisation.platform({
+      id: 'gql',
+      manifest: { kind: 'graphql', base_url, scopes: { 'gql:read': ['query *'] } },
+    });
+    const asking = await organisation.agent({ rules: ALLOW_ALL, grants: { gql: { scopeList: ['gql:read'] } } });
+    await organisation.guardrails([BY_NAME]);
+    answering('{"data":{"me":{"email":"a"}}}');
+    const query = (text: string) =>
+      asking.act({ platform: 'gql', endpoint: '/', method: 'POST', scope: 'gql:read', data: { query: text } });
+    expect((await query('{ me { email } }')).body.data).toEqual({ data: { me: { email: '[masked]' } } });
+    const before = world.upstream.seen.length;
+    for (const text of ['{ me { e: email } }', '{ me { ...F } } fragment F on U { e: email }', '{ x: me { email } }']) {
+      const refused = await query(text);
+      expect([refused.status, refused.body.reason], refused.text).toEqual([403, 'denied_by_guardrail']);
+      expect(refused.body.detail).toContain('by-name masks what this call is answered');
+    }
+    expect(world.upstream.seen.length).toBe(before);
+    expect((await query('{ me { email: email } }')).status).toBe(200);
+  });
+
+  test('an owner who tries a call is told what would be masked', async () => {
+    await organisation.guardrails([NO_MAIL]);
+    const tried = await organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...READ });
+    expect(tried.body).toMatchObject({
+      decision: 'allow',
+      mask: { members: ['email'], values: ['email'], rules: ['no-mail'] },
+      matched: [
+        { name: 'no-mail', effect: 'mask' },
+        { name: 'rule 1', effect: 'allow' },
+      ],
+    });
+    // It changes nothing of what may be done.
+    const { platforms } = (await agent.get('/v1/agent/permissions')).body.data;
+    expect(platforms[0].conditionalScopes ?? []).toEqual([]);
+  });
+});

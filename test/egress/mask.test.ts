@@ -1,0 +1,322 @@
+/** What is masked of an answer: members by name and path, values by how they are written, in JSON, events, lines and text. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { type AnswerMask, readAnswer } from '../../broker/egress/answer.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+import { maskedHeaders, maskingOf } from '../../broker/egress/mask-answer.ts';
+import { maskJson } from '../../broker/egress/mask-json.ts';
+import { PieceMasker } from '../../broker/egress/mask-lines.ts';
+import { VALUE_KINDS, type ValueKind, valuesOf } from '../../broker/policy/value-kinds.ts';
+
+const CARD = '4111 1111 1111 1111';
+const masking = (members: string[], values: ValueKind[] = [], isTool = false) => maskingOf({ members, values }, isTool);
+const json = (value: unknown, members: string[], values: ValueKind[] = [], isTool = false) => {
+  const masked = maskJson(JSON.stringify(value), masking(members, values, isTool));
+  return masked && JSON.parse(masked.text);
+};
+
+describe('members', () => {
+  test('by name at any depth: a text becomes [masked], anything else null, and what is null stays', () => {
+    const value = { email: 'a', n: [{ email: 7, x: 1 }, { email: { deep: 'a' } }, { email: ['a'] }, { email: null }] };
+    expect(json(value, ['email'])).toEqual({
+      email: '[masked]',
+      n: [{ email: null, x: 1 }, { email: null }, { email: null }, { email: null }],
+    });
+  });
+
+  test.each([
+    ['apiKey', 'api_key'],
+    ['API-Key', 'api_key'],
+    ['api_key', 'apiKey'],
+    ['ａｐｉＫｅｙ', 'api_key'],
+    ['billing_email', '*email'],
+    ['emailAddress', 'email*'],
+    ['my_email_address', '*email*'],
+    ['refresh_token_v2', 'refresh*token*'],
+  ])('%s is masked by %s', (name, member) => {
+    expect(json({ [name]: 'secret', other: 'kept' }, [member])).toEqual({ [name]: '[masked]', other: 'kept' });
+  });
+
+  test.each([
+    ['emails', 'email'],
+    ['email', 'emails'],
+    ['_email', 'email'],
+    ['tokenrefresh', 'refresh*token*'],
+    ['aba', 'ab*ba'],
+  ])('%s is not masked by %s', (name, member) => {
+    expect(json({ [name]: 'kept' }, [member])).toEqual({ [name]: 'kept' });
+  });
+
+  test('by path: * is one step, ** any number, and indexes are steps', () => {
+    const value = { contacts: [{ notes: 'a', name: 'b' }], notes: 'c', deep: { contacts: { notes: 'd' } } };
+    const one = { ...value, contacts: [{ notes: '[masked]', name: 'b' }] };
+    expect(json(value, ['/contacts/*/notes'])).toEqual(one);
+    expect(json(value, ['/contacts/0/notes'])).toEqual(one);
+    expect(json(value, ['/contacts'])).toEqual({ ...value, contacts: null });
+    expect(json(value, ['/**/notes'])).toEqual({
+      contacts: [{ notes: '[masked]', name: 'b' }],
+      notes: '[masked]',
+      deep: { contacts: { notes: '[masked]' } },
+    });
+    expect(json(value, ['/deep/**'])).toEqual({ ...value, deep: null });
+    expect(json([{ a: 1 }, { a: 2 }], ['/*/a'])).toEqual([{ a: null }, { a: null }]);
+    expect(json([['x']], ['/0/0'])).toEqual([['[masked]']]);
+  });
+
+  test('an escaped name is a name, and a name that stands twice is masked twice', () => {
+    const text = '{"\\u0065mail":"a","email":"b","x":{"EMAIL":"c"}}';
+    expect(maskJson(text, masking(['email']))).toEqual({
+      text: '{"\\u0065mail":"[masked]","email":"[masked]","x":{"EMAIL":"[masked]"}}',
+      count: 3,
+    });
+  });
+
+  test('JSON in a text is masked in it, and a text that only looks like it stays', () => {
+    const inner = JSON.stringify({ email: 'a', again: JSON.stringify([{ email: 'b' }]) });
+    expect(json({ log: inner, note: '[draft] email' }, ['email'])).toEqual({
+      log: JSON.stringify({ email: '[masked]', again: '[{"email":"[masked]"}]' }),
+      note: '[draft] email',
+    });
+    let nested = '{"email":"a"}';
+    for (let i = 0; i < 8; i++) nested = JSON.stringify({ in: nested });
+    expect(maskJson(nested, masking(['email']))?.text).not.toContain('"a');
+  });
+
+  test('what is not masked stays as it was written', () => {
+    const text = '{ "n": 12345678901234567890, "e":1e999,\n"email" : "x" , "s":"\\u00e9" }';
+    expect(maskJson(text, masking(['email']))?.text).toBe(text.replace('"x"', '"[masked]"'));
+    expect(maskJson(text, masking(['other']))).toEqual({ text, count: 0 });
+    expect(maskJson('{"email":', masking(['email']))).toBeUndefined();
+    expect(maskJson('{"email":{"a":1', masking(['email']))).toBeUndefined();
+  });
+
+  test('property: no value below a named member is left, whatever stands around it, and JSON stays JSON', () => {
+    const leaf = fc.oneof(fc.constant('SECRET'), fc.constant(424242), fc.constant(['SECRET', { k: 'SECRET' }]));
+    const tree = fc.letrec((tie) => ({
+      node: fc.oneof(
+        { maxDepth: 4 },
+        fc.oneof(fc.string(), fc.integer({ max: 1000 }), fc.boolean(), fc.constant(null)),
+        fc.array(tie('node'), { maxLength: 4 }),
+        fc.dictionary(fc.constantFrom('a', 'b', 'Email', 'e-mail', 'x"y', ''), tie('node'), { maxKeys: 4 }),
+        fc.record({ email: leaf, b: tie('node') }),
+      ),
+    })).node;
+    fc.assert(
+      fc.property(tree, fc.boolean(), (value, isWrapped) => {
+        const text = JSON.stringify(isWrapped ? { log: JSON.stringify(value) } : value);
+        const masked = maskJson(text, masking(['email']));
+        expect(masked?.text).not.toMatch(/SECRET|424242/);
+        JSON.parse(masked?.text ?? '');
+      }),
+    );
+  });
+});
+
+describe('values', () => {
+  test.each<[ValueKind, string, string]>([
+    ['email', 'write ann@x.example, now', 'write [masked], now'],
+    ['email', "o'neil+tag@mail.x.example", '[masked]'],
+    ['email', '?to=bob%40y.example&x', '?to=[masked]&x'],
+    ['email', 'jürgen@müller.example!', '[masked]!'],
+    ['phone', 'call +49 (30) 123-4567.', 'call [masked].'],
+    ['card', `paid by ${CARD} 12/28`, 'paid by [masked] 12/28'],
+    ['card', 'card 5500-0000-0000-0004.', 'card [masked].'],
+    ['card', 'n 7 4111111111111111', 'n 7 [masked]'],
+    ['iban', 'to DE89 3704 0044 0532 0130 00 AND more', 'to [masked] AND more'],
+    ['national_id', 'id 123-45-6789', 'id [masked]'],
+    ['api_key', 'use ghp_abcdefghijklmnopqrstuvwxyz0123456789!', 'use [masked]!'],
+    ['api_key', 'AKIAIOSFODNN7EXAMPLE', '[masked]'],
+    ['api_key', 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln', '[masked]'],
+    ['api_key', '-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----', '[masked]'],
+  ])('%s in %j', (kind, text, expected) => {
+    expect(json({ a: text }, [], [kind])).toEqual({ a: expected });
+    // A text that begins with what looks like JSON is a text, too.
+    expect(json({ a: `[x ${text}` }, [], [kind])).toEqual({ a: `[x ${expected}` });
+  });
+
+  test.each<[ValueKind, string]>([
+    ['email', 'a @ b, @team, x@y'],
+    ['card', '4111 1111 1111 1112, 1234567812345670, 550e8400-e29b-41d4-a716-446655440000'],
+    ['card', '0.4111111111111111'],
+    ['iban', 'DE89 3704 0044 0532 0130 01'],
+    ['phone', '1+2, +1 23'],
+    ['national_id', '000-12-3456 1123-45-67890'],
+    ['api_key', 'ghp_short, sk-learn'],
+  ])('no %s in %j', (kind, text) => {
+    expect([...valuesOf(kind, text)]).toEqual([]);
+  });
+
+  test('in names, of which two keep two, and in a number', () => {
+    expect(json({ 'ann@x.example': 1, 'bob@x.example': 2, c: 4111111111111111 }, [], ['email', 'card'])).toEqual({
+      '[masked] 1': 1,
+      '[masked] 2': 2,
+      c: null,
+    });
+  });
+
+  test('every kind is masked wherever it stands in a text', () => {
+    const samples: Record<ValueKind, string> = {
+      email: 'ann@x.example',
+      phone: '+49 30 1234567',
+      card: CARD,
+      iban: 'DE89370400440532013000',
+      national_id: '123-45-6789',
+      api_key: 'ghp_abcdefghijklmnopqrstuvwxyz0123456789',
+    };
+    const around = fc.stringMatching(/^(?:[a-z,;:!?"\n]{0,8} )?$/);
+    fc.assert(
+      fc.property(fc.constantFrom(...VALUE_KINDS), around, around, (kind, before, after) => {
+        const text = `${before}${samples[kind]}${after === '' ? '' : ` ${after}`}`;
+        expect(json([text], [], [kind])[0]).not.toContain(samples[kind]);
+      }),
+    );
+  });
+});
+
+describe('results of tools', () => {
+  const result = (content: object[], more: object = {}) => ({ content, ...more });
+  test('JSON in a text is masked like the structured part, and by paths that begin in either', () => {
+    const value = { people: [{ email: 'a', name: 'b' }] };
+    const masked = { people: [{ email: '[masked]', name: 'b' }] };
+    const both = result([{ type: 'text', text: JSON.stringify(value) }], { structuredContent: value });
+    for (const member of ['email', '/people/*/email'])
+      expect(json(both, [member], [], true)).toEqual(
+        result([{ type: 'text', text: JSON.stringify(masked) }], { structuredContent: masked }),
+      );
+  });
+
+  test('a text that is no JSON, and bytes, are masked as a whole', () => {
+    const blocks = result([
+      { type: 'text', text: 'email: a' },
+      { type: 'image', data: 'aGk=', mimeType: 'image/png' },
+      { type: 'resource', resource: { uri: 'x://y', text: 'a' } },
+      { type: 'resource', resource: { uri: 'x://y', blob: 'aGk=' } },
+    ]);
+    expect(json(blocks, ['email'], [], true)).toEqual(
+      result([
+        { type: 'text', text: '[masked]' },
+        { type: 'image', data: '[masked]', mimeType: 'image/png' },
+        { type: 'resource', resource: { uri: 'x://y', text: '[masked]' } },
+        { type: 'resource', resource: { uri: 'x://y', blob: '[masked]' } },
+      ]),
+    );
+    // Of values a text tells what it holds; bytes do not.
+    expect(json(blocks, [], ['email'], true).content.map(({ text, data }: never) => text ?? data)).toEqual([
+      'email: a',
+      '[masked]',
+      undefined,
+      undefined,
+    ]);
+  });
+});
+
+describe('whole answers', () => {
+  const read = (body: string | Buffer, type: string, mask: AnswerMask, more: object = {}) =>
+    readAnswer(
+      { status: 200, headers: { 'content-type': type }, body: Buffer.from(body), ...more },
+      makeCredentialPatterns(new Secret('CANARY7f3a9bcdef0123456789')),
+      mask,
+    );
+  const MEMBERS = { members: ['email'], values: [] };
+  const VALUES: AnswerMask = { members: [], values: ['email'] };
+
+  test.each([
+    ['<a>ann@x.example</a>', 'text/html'],
+    ['a,email', 'text/csv'],
+    ['{"email":"a"', 'application/json'],
+    ['{"email":"a"}', 'text/plain'],
+    [`${'['.repeat(300)}${']'.repeat(300)}`, 'application/json'],
+  ])('%j as %s is withheld where members are masked', (body, type) => {
+    expect(read(body, type, MEMBERS)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
+  });
+
+  test('bytes, and a part of a whole, are withheld', () => {
+    for (const mask of [MEMBERS, VALUES]) {
+      expect(read(Buffer.from([0, 1, 255]), 'image/png', mask)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
+      expect(read('{}', 'application/json', mask, { status: 206 })).toMatchObject({ cause: 'not_masked' });
+    }
+  });
+
+  test('values are masked in any text, and in headers; what is empty is empty', () => {
+    expect(read('<a>ann@x.example</a>', 'text/html', VALUES)).toMatchObject({
+      data: '"<a>[masked]</a>"',
+      masked: 1,
+    });
+    const headers = { 'content-type': 'application/json', link: '</x?m=ann%40x.example>; rel="next"', etag: '"a"' };
+    expect(read('{}', '', VALUES, { headers: { ...headers, 'retry-after': '1' } })).toMatchObject({
+      headers: { 'retry-after': '1' },
+    });
+    expect(read('', 'application/json', MEMBERS)).toMatchObject({ data: 'null' });
+    const moved = { status: 302, headers: { location: 'https://x.example/ann@x.example/' } };
+    expect(read('', '', VALUES, moved)).toMatchObject({ location: 'https://x.example/[masked]/' });
+  });
+
+  test('UTF-16 is read and masked', () => {
+    const body = Buffer.from('{"email":"ann"}', 'utf16le');
+    expect(read(body, 'application/json; charset=utf-16le', MEMBERS)).toMatchObject({ data: '{"email":"[masked]"}' });
+  });
+
+  test('headers that tell what was masked are left out', () => {
+    const headers = {
+      'content-length': '1',
+      etag: 'x',
+      'content-md5': 'x',
+      digest: 'x',
+      'repr-digest': 'x',
+      'x-amz-checksum-sha256': 'x',
+      'x-goog-hash': 'x',
+      'x-user': 'ann@x.example',
+      'content-type': 'application/json',
+      'x-hashtag': 'kept',
+    };
+    expect(maskedHeaders(headers, masking([], ['email']))).toEqual({
+      'content-type': 'application/json',
+      'x-hashtag': 'kept',
+    });
+  });
+});
+
+describe('events and lines', () => {
+  const inPieces = (kind: 'events' | 'lines', text: string, members: string[], values: ValueKind[], cuts: number[]) => {
+    const masker = new PieceMasker(kind, masking(members, values));
+    let out = '';
+    let at = 0;
+    for (const cut of [...cuts].sort((a, b) => a - b)) {
+      out += masker.push(text.slice(at, cut)) ?? '<too long>';
+      at = Math.max(at, cut);
+    }
+    return out + (masker.push(text.slice(at)) ?? '<too long>') + masker.end();
+  };
+  const EVENTS =
+    ': hello ann@x.example\r\nevent: change\r\ndata: {"email":"a","n":1}\r\n\r\ndata:{"n":\ndata:2,"email":"b"}\nid: 7\n\ndata: [DONE]\n\ndata\n\ndata: ann@x.example\rid: 8\r\rretry: 5\n\ndata: {"email":"c"}';
+  const MASKED =
+    ': hello [masked]\r\nevent: change\r\ndata: {"email":"[masked]","n":1}\r\n\r\ndata: {"n":\ndata: 2,"email":"[masked]"}\nid: 7\n\ndata: [DONE]\n\ndata\n\ndata: [masked]\rid: 8\r\rretry: 5\n\ndata: {"email":"[masked]"}';
+
+  test('the data of events is masked, each as soon as it is whole', () => {
+    expect(inPieces('events', EVENTS, ['email'], ['email'], [])).toBe(MASKED);
+    const masker = new PieceMasker('events', masking(['email']));
+    expect(masker.push('data: {"email"')).toBe('');
+    expect(masker.push(':"a"}\n')).toBe('');
+    expect(masker.push('\n')).toBe('data: {"email":"[masked]"}\n\n');
+  });
+
+  test('property: wherever it is cut, the result is the same', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(EVENTS.length), { maxLength: 20 }), (cuts) => {
+        expect(inPieces('events', EVENTS, ['email'], ['email'], cuts)).toBe(MASKED);
+      }),
+    );
+  });
+
+  test('lines of JSON are masked one by one, and one that is none as a whole', () => {
+    expect(inPieces('lines', '{"email":"a"}\n\u001e{"n":1}\nfree text\n\n{"email":"b"}', ['email'], [], [5, 20])).toBe(
+      '{"email":"[masked]"}\n\u001e{"n":1}\n[masked]\n\n{"email":"[masked]"}',
+    );
+  });
+
+  test('a piece that is too long cannot be masked', () => {
+    expect(new PieceMasker('lines', masking(['email'])).push('x'.repeat(1_100_000))).toBeUndefined();
+    expect(new PieceMasker('events', masking(['email'])).push('data: x\n'.repeat(200_000))).toBeUndefined();
+  });
+});
