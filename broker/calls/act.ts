@@ -31,7 +31,7 @@ import { isLong, type RawRequest } from './raw-request.ts';
 import { inferScope, naming } from './raw-scope.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refuse, tooLong } from './refusal.ts';
-import { reloadPrincipal } from './reload.ts';
+import { LONG_WAIT_MS, reloadPrincipal } from './reload.ts';
 import { sentenceOfCall } from './sentence-of-call.ts';
 import type { StreamTaker } from './streamed.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
@@ -79,8 +79,6 @@ type Attempt = FromDoor & {
 
 /** Whoever changes what decides a call this often while it is decided wants it not to be made. */
 const MOST_ATTEMPTS = 10;
-/** After a longer wait a call is decided on what is so now. */
-const LONG_WAIT_MS = 1_000;
 
 /**
  * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable

@@ -22,6 +22,7 @@ import { joinFor } from './held-raw.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
+import { LONG_WAIT_MS, reloadPrincipal } from './reload.ts';
 import { unknownKey } from './restored-keys.ts';
 import { type JoinsRaced, makeOrWait, type Wait, type Waited } from './wait-for-decision.ts';
 
@@ -82,16 +83,23 @@ export async function perform<Answer extends StoredResponse>(
   const { asked, correlationId, lease, taker, git, raw, left, traceparent, wait } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
-  const who = marked.ok ? marked.who : agent;
-  if (!asked.ok) return answered(await recordMalformed(services, who, asked, correlationId));
+  const malformed = (given: Malformed) =>
+    recordMalformed(services, marked.ok ? marked.who : agent, given, correlationId);
+  if (!asked.ok) return answered(await malformed(asked));
   const caller = readCaller(request.caller, asked.action.caller);
   const key = readKey(request.idempotencyKey);
   const detail = [caller, marked, key].find((part) => !part.ok)?.error;
   if (!caller.ok || !marked.ok || !key.ok)
-    return answered(await recordMalformed(services, who, { body: asked.action, detail: detail ?? '' }, correlationId));
+    return answered(await malformed({ body: asked.action, detail: detail ?? '' }));
   const action = caller.caller === asked.action.caller ? asked.action : { ...asked.action, caller: caller.caller };
+  const identity = identifying(services, marked.who, action);
+  const began = performance.now();
+  const isCompared = (wait ? raw?.join : key.value) !== undefined && !isStopped(marked.who, services.broker.clock());
+  const person = isCompared ? await personNamed(identity.identify) : undefined;
+  // Fetching the keys of an issuer may take seconds, and what was known of the agent before it is not what decides.
+  const isLate = performance.now() - began > LONG_WAIT_MS;
+  const who = isLate ? await reloadPrincipal(services, marked.who, action.platform) : marked.who;
   const now = services.broker.clock();
-  // Whoever is halted, or contained by its parent, is refused, also what was answered before.
   const options = {
     correlationId,
     now,
@@ -101,24 +109,24 @@ export async function perform<Answer extends StoredResponse>(
     raw,
     left,
     traceparent,
-    ...identifying(services, who, action),
+    ...identity,
   };
+  // Whoever is halted, or contained by its parent, is refused, also what was answered before.
   const isHalted = isStopped(who, now);
   if (wait) {
-    const join = raw?.join && joinFor(raw.join, await personNamed(options.identify));
+    const join = raw?.join && joinFor(raw.join, person);
     const waiting = { wait, join, mayJoin: !isHalted, left, lease };
     const given = { ...options, raw: raw && { ...raw, join } };
     const ended = await makeOrWait(services, who, waiting, () => act(services, who, action, given));
     return 'kind' in ended ? ended : answered(ended);
   }
   if (key.value === undefined || isHalted) return answered(unjoined(await act(services, who, action, options)));
-  const person = await personNamed(options.identify);
   const once = { ...action, ...(person !== undefined && { caller: person }) };
   const isRead = git ? isReadStep(git.step) : action.method === 'GET';
   const unknown = isRead ? undefined : unknownKey(services.broker.keysRestoredAt, key.value, now);
   if (unknown !== undefined) {
     const code = 'idempotency_outcome_unknown';
-    const { value } = await recordMalformed(services, who, { body: action, code, detail: unknown }, correlationId);
+    const { value } = await malformed({ body: action, code, detail: unknown });
     return { kind: 'key_refused', code, detail: unknown, auditId: value.call.auditId };
   }
   return await onceForKey(services, who, key.value, { request: once, isRead }, async (auditId) => {

@@ -1,10 +1,13 @@
 /** Issuers of assertions that are slow, down, huge, somewhere else or of somebody else: nobody is believed, and nothing is sent. */
 import { createHmac } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { exportSPKI, importJWK } from 'jose';
 import { describe, expect, test } from 'vitest';
+import type { Answer, TestAgent } from '../world/agent.ts';
 import { govern } from '../world/docs-platform.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner } from '../world/lying-provider.ts';
 import { agentOfPeople, documentOf } from '../world/people.ts';
+import { WRITE } from '../world/requests.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
 import { MINUTE_MS } from '../world/times.ts';
 import { givenLyingIssuer, JSON_TYPE } from './issuer-world.ts';
@@ -18,8 +21,21 @@ class Ahead {
 }
 
 describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, (store) => {
-  const { server, issuer, others, asked, world, trust, insideUrl, claims, assertion, actAs, refused, believed } =
-    givenLyingIssuer(store);
+  const {
+    server,
+    issuer,
+    others,
+    asked,
+    world,
+    organisation,
+    trust,
+    insideUrl,
+    claims,
+    assertion,
+    actAs,
+    refused,
+    believed,
+  } = givenLyingIssuer(store);
 
   describe('its keys', () => {
     test.each<[string, () => void]>([
@@ -89,6 +105,49 @@ describe.each(ONE_STORE)(`issuers of assertions that lie on %s${postgresNote}`, 
       await believed(await assertion());
       world.clock.skewMs += 2 * MINUTE_MS;
       await refused(await assertion(), /cannot be fetched just now/);
+    });
+
+    test.each<[string, (by: TestAgent, jwt: string) => Promise<Answer>]>([
+      [
+        'a call with an Idempotency-Key',
+        (by, jwt) =>
+          by.act(
+            { ...WRITE, platform: 'plain', scope: 'plain:write', caller: { assertion: jwt } },
+            { 'idempotency-key': 'k' },
+          ),
+      ],
+      [
+        'a request of a client that waits',
+        (by, jwt) =>
+          by.request('POST', '/proxy/plain-main/items', {
+            body: '{}',
+            headers: { ...JSON_TYPE, 'x-svc-caller': `jwt ${jwt}` },
+          }),
+      ],
+    ])('are slow: of an agent that is suspended meanwhile %s is not made', async (_what, call) => {
+      const scopes = { 'plain:write': ['POST /items'] };
+      await organisation.platform({ id: 'plain', manifest: { base_url: `${issuer.issuer}/v1`, scopes } });
+      const grants = { plain: { scopeList: ['plain:write'] } };
+      const caller = await organisation.agent({ rules: [{ effect: 'allow' }], grants });
+      caller.clock = () => world.running.broker.clock();
+      let release = () => {};
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      issuer.answers.set('/v1/items', (_request, response) => response.writeHead(200, JSON_TYPE).end('{}'));
+      issuer.answers.set('/jwks', async (_request, response) => {
+        await held;
+        response.writeHead(200, JSON_TYPE).end(JSON.stringify({ keys: issuer.keys }));
+      });
+      const answer = call(caller, await assertion());
+      await expect.poll(() => issuer.seen).toContain('GET /jwks');
+      const stopped = await organisation.ask('POST', `/owner/agents/${caller.agentId}/suspend`, { reason: 'x' });
+      expect(stopped.status, stopped.text).toBe(200);
+      await setTimeout(150);
+      release();
+      const { status, body } = await answer;
+      expect([status, body.reason]).toEqual([403, 'agent_suspended']);
+      expect(issuer.seen).not.toContain('POST /v1/items');
     });
 
     test('are rotated: the new one is found, the old one is not believed any more, and made-up ones cost one request', async () => {
