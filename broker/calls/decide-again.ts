@@ -8,15 +8,21 @@ import type { Ask, StandingApproval } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { standsFor } from '../store/standing-approvals.ts';
 import { type Call, decidedBy } from './call.ts';
+import type { EarlierCalls } from './earlier-calls.ts';
 import type { Forwarded } from './forwarded.ts';
+import { usesTheSame } from './limits.ts';
 import { reloadPrincipal } from './reload.ts';
+
+/** Whether all that rules look back at of the call, as it is decided again, was noted with its intent. */
+const isNoted = (again: Ask, { call }: Ask): boolean =>
+  (again.call?.notes ?? []).every((kind) => call?.notes?.includes(kind));
 
 /**
  * Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. `standing`: the approval that it has used, and
  * the only one that counts; one that was ended meanwhile counts no more.
  */
 export async function decideAgain(
-  services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader },
+  services: Uses<'clock' | 'store'> & { facts: FactsReader; loadFacts: FactsLoader; earlierCalls: EarlierCalls },
   call: Call,
   ask: Ask,
   {
@@ -34,11 +40,21 @@ export async function decideAgain(
   const stands =
     standing && (await standsFor(broker.store.db, { organisation_id: organisationId, id: standing.id }, now));
   const facts = { ...withoutBreakers(loaded.facts), standing: stands ? [standing] : [] };
-  const verdict = decide(facts, ask, now);
+  const { guardrails, policy } = facts;
+  const readsPast = guardrails.readsPast || policy?.readsPast || ask.call?.earlier !== undefined;
+  // Which rules apply for what was done before is found anew: what was found is about the rules of before.
+  const again = readsPast
+    ? await services.earlierCalls.withOthers(facts, ask, { auditId: call.record.auditId, now })
+    : ask;
+  const verdict = decide(facts, again, now);
   if (verdict.kind === 'deny') return { kind: 'denied_meanwhile', verdict, decided: decidedBy(verdict, loaded) };
   const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
-  const isMasked = isDeepStrictEqual(verdict.mask, call.mask);
-  if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId && isMasked) return undefined;
+  const isSame =
+    connection?.id === connectionId &&
+    isDeepStrictEqual(verdict.mask, call.mask) &&
+    // What it uses of limits was taken with its intent, as was that rules can look back at it.
+    (!readsPast || (usesTheSame(facts, ask, now) && isNoted(again, ask)));
+  if ((verdict.kind === 'allow' || isApproved) && isSame) return undefined;
   const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';
   return { kind: 'unreachable', code: 'token_unavailable', detail, sent: false };
 }

@@ -18,6 +18,8 @@ const REMEMBERED = 50_000;
 export type EarlierCalls = {
   /** The ask with the rules that apply for what the agent did before, and with what of this call is to be noted. */
   withEarlier<A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A>;
+  /** The same of a call that is noted itself: what was found is of others. `auditId`: of its row. */
+  withOthers<A extends Ask>(facts: Facts, ask: A, call: { auditId: string; now: Instant }): Promise<A>;
   /** Notes a call, in the transaction of its intent. `auditId`: of its row. */
   note(tx: Db, facts: Facts, ask: Ask, call: { auditId: string; now: Instant }): Promise<void>;
   /** That this is durable. */
@@ -89,6 +91,11 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
 
   return {
     withEarlier,
+    withOthers: async (facts, ask, { auditId, now }) => {
+      const found = await withEarlier(facts, ask, now);
+      const others = found.call?.earlier?.filter((one) => one.auditId !== auditId) ?? [];
+      return found.call === undefined ? found : { ...found, call: { ...found.call, earlier: others } };
+    },
     note: async (tx, facts, ask, call) => {
       const rows = rowsOf(facts, ask, call);
       if (rows.length > 0) await putCallMarks(tx, rows);

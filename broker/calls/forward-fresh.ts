@@ -5,10 +5,8 @@ import type { Call } from './call.ts';
 import type { Connected } from './connect.ts';
 import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
+import { LONG_WAIT_MS } from './reload.ts';
 import { isDue, isRequest, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
-
-/** Whoever waited longer for a token may have been suspended meanwhile. */
-const LONG_WAIT_MS = 1_000;
 
 /** `refreshUnavailable`: a new token was due, and whoever issues it had none to give. */
 export type Fresh = Forwarded & { refreshUnavailable?: boolean };

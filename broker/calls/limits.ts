@@ -37,6 +37,13 @@ export async function withCharges<A extends Ask>(
   return { ...ask, call: { ...call, charges } };
 }
 
+/** Whether a call uses the same of the same limits by these facts as it has used already. */
+export function usesTheSame(facts: Facts, ask: Ask, now: Instant): boolean {
+  const said = (counted: readonly Counted[]) =>
+    JSON.stringify(counted.map((one) => [placeOf(facts, one, now), one.amount, one.limit.most]));
+  return said(countedBy(facts, ask, now)) === said(ask.call?.charges ?? []);
+}
+
 const placeOf = ({ agent, policy }: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace =>
   limitPlace(
     { organisationId: agent.organisationId, agentId: agent.parent?.id ?? agent.id, policyId: policy?.id },
