@@ -4,7 +4,7 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
 import { type Earlier, earlierInWords, NOTED_FOR_MS, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
-import { familyIn, lookBack } from '../policy/look-back.ts';
+import { familyIn, lookBack, lookedBackAt } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findCallMarks, putCallMarks } from '../store/call-marks.ts';
@@ -19,11 +19,15 @@ export type EarlierCalls = {
   /** The ask with the rules that apply for what the agent did before, and with what of this call is to be noted. */
   withEarlier<A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A>;
   /** The same of a call that is noted itself: what was found is of others. `auditId`: of its row. */
-  withOthers<A extends Ask>(facts: Facts, ask: A, call: { auditId: string; now: Instant }): Promise<A>;
+  withOthers<A extends Ask>(facts: Facts, ask: A, call: Noted): Promise<A>;
   /** Notes a call, in the transaction of its intent. `auditId`: of its row. */
-  note(tx: Db, facts: Facts, ask: Ask, call: { auditId: string; now: Instant }): Promise<void>;
+  note(tx: Db, facts: Facts, ask: Ask, call: Noted): Promise<void>;
+  /** Notes a call of the past anew, by what is known of it. */
+  noteAgain(facts: Facts, ask: Ask, call: Noted): Promise<void>;
+  /** Notes a call anew while its answer is read, until what is returned is called. */
+  whileRead(facts: Facts, ask: Ask, auditId: string): () => void;
   /** That this is durable. */
-  noted(facts: Facts, ask: Ask, call: { auditId: string; now: Instant }): void;
+  noted(facts: Facts, ask: Ask, call: Noted): void;
   /** Why a call whose body was still on its way when it was decided may not be sent to its end: what its agent did meanwhile could be in it. */
   meanwhile(facts: Facts, ask: Ask): Promise<AccessEnded | undefined>;
 };
@@ -41,9 +45,15 @@ export async function withPast<A extends Ask>(
 /** As what calls are noted that rules look back at. `text`: says which (compile-rules.ts). */
 export const kindOfText = (text: string): string => sha256Hex(text).slice(0, 32);
 
+/** Of which row, and when. */
+type Noted = { auditId: string; now: Instant };
 type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
 
-export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>): EarlierCalls {
+/** `againMs`: after how long a call whose answer is still read is noted anew: the time by which a rule applies longer covers what is read until then. */
+export function earlierCalls(
+  { store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>,
+  againMs = NOTED_FOR_MS / 2,
+): EarlierCalls {
   /** Marks that are durable, by agent and kind. None is ever taken back, so that what is known here is true, and may only be older than what is stored. */
   const known = recentlyUsed<Mark>(REMEMBERED);
   const kinds = new WeakMap<After, string>();
@@ -56,14 +66,24 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
     const key = `${familyIn(facts)} ${kind}`;
     if ((known.get(key)?.made_at ?? Number.NEGATIVE_INFINITY) < mark.made_at) known.set(key, mark);
   };
-  const rowsOf = (facts: Facts, { call }: Ask, { auditId, now }: { auditId: string; now: Instant }): CallMarkTable[] =>
-    (call?.notes ?? []).map((kind) => ({
+  const rowsOf = (facts: Facts, of: readonly string[], { auditId, now }: Noted): CallMarkTable[] =>
+    of.map((kind) => ({
       organisation_id: facts.agent.organisationId,
       agent_id: familyIn(facts),
       kind,
       made_at: now,
       audit_id: auditId,
     }));
+
+  const isNoted = (facts: Facts, kind: string, now: Instant): boolean =>
+    now - (known.get(`${familyIn(facts)} ${kind}`)?.made_at ?? 0) < NOTED_FOR_MS;
+  const remember = (facts: Facts, rows: readonly CallMarkTable[]): void => {
+    for (const { kind, made_at, audit_id } of rows) keep(facts, kind, { made_at, audit_id });
+  };
+  const put = async (facts: Facts, rows: readonly CallMarkTable[]): Promise<void> => {
+    if (rows.length > 0) await putCallMarks(store.db, rows);
+    remember(facts, rows);
+  };
 
   const withEarlier = async <A extends Ask>(facts: Facts, ask: A, now: Instant): Promise<A> => {
     const { call } = ask;
@@ -84,9 +104,9 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
       if (mark === undefined || until === undefined || until <= now) return [];
       return [{ source, place: at, auditId: mark.audit_id, madeAt: mark.made_at, until }];
     });
-    const isNoted = (kind: string) => now - (known.get(`${family} ${kind}`)?.made_at ?? 0) < NOTED_FOR_MS;
-    const notes = [...new Set(noted.map(kindOf))].filter((kind) => !isNoted(kind));
-    return { ...ask, call: { ...call, earlier, notes } };
+    const all = [...new Set(noted.map(kindOf))];
+    const notes = all.filter((kind) => !isNoted(facts, kind, now));
+    return { ...ask, call: { ...call, earlier, kinds: all, notes } };
   };
 
   return {
@@ -97,12 +117,25 @@ export function earlierCalls({ store, clock }: Pick<Broker, 'store' | 'clock'>):
       return found.call === undefined ? found : { ...found, call: { ...found.call, earlier: others } };
     },
     note: async (tx, facts, ask, call) => {
-      const rows = rowsOf(facts, ask, call);
+      const rows = rowsOf(facts, ask.call?.notes ?? [], call);
       if (rows.length > 0) await putCallMarks(tx, rows);
     },
-    noted: (facts, ask, call) => {
-      for (const { kind, made_at, audit_id } of rowsOf(facts, ask, call)) keep(facts, kind, { made_at, audit_id });
+    noteAgain: async (facts, ask, call) => {
+      const of = [...new Set(lookedBackAt(facts, ask, call.now).map(kindOf))];
+      const notes = of.filter((kind) => !isNoted(facts, kind, call.now));
+      await put(facts, rowsOf(facts, notes, call));
     },
+    whileRead: (facts, ask, auditId) => {
+      const of = ask.call?.kinds ?? [];
+      if (of.length === 0) return () => {};
+      const again = () =>
+        void put(facts, rowsOf(facts, of, { auditId, now: clock() })).catch((error: unknown) =>
+          log.error({ err: error, auditId }, 'a call that rules look back at could not be noted again'),
+        );
+      const timer = setInterval(again, againMs).unref();
+      return () => clearInterval(timer);
+    },
+    noted: (facts, ask, call) => remember(facts, rowsOf(facts, ask.call?.notes ?? [], call)),
     meanwhile: async (facts, ask) => {
       const before = ask.call?.earlier ?? [];
       const again = await withEarlier(facts, ask, clock());

@@ -43,7 +43,8 @@ export type KeyRefused = {
   auditId: string;
 };
 
-type Repeated = { kind: 'again'; response: StoredResponse } | ({ kind: 'key_refused' } & KeyRefused);
+/** `auditId`: of the row of the first call. */
+type Repeated = { kind: 'again'; response: StoredResponse; auditId: string } | ({ kind: 'key_refused' } & KeyRefused);
 
 /** What the caller is answered. `again`: with the stored response of the first call with this key. */
 export type Once<Answer> = { kind: 'answered'; answer: Answer } | Repeated;
@@ -163,7 +164,7 @@ async function judge(
   if (earlier.status !== null && earlier.answer !== null)
     try {
       const body = broker.vault.open(placeOf(earlier), earlier.answer).toString('utf8');
-      return { kind: 'again', response: { status: earlier.status, body } };
+      return { kind: 'again', response: { status: earlier.status, body }, auditId: earlier.audit_id };
     } catch (error) {
       if (!(error instanceof SealError)) throw error;
       const { organisation_id: organisation, audit_id: auditId } = earlier;

@@ -7,17 +7,17 @@ import { readHeldRequest } from '../approvals/held-call.ts';
 import { actionOf, callerOf, rawOf } from '../approvals/held-request.ts';
 import type { Uses } from '../broker.ts';
 import type { FactsLoader, LoadedFacts } from '../facts/facts.ts';
-import { type Ask, type Facts, METHODS, type Method } from '../policy/facts.ts';
+import type { Ask, Facts } from '../policy/facts.ts';
 import { lookingIn } from '../policy/look-back.ts';
 import { type RuleOutcome, ruleOutcome } from '../policy/rule-outcome.ts';
 import { inTurn } from '../runtime/long-bodies.ts';
-import type { AuditRow } from '../store/audit.ts';
 import { findAuditRows } from '../store/audit-search.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findHeldCall } from '../store/held-calls.ts';
 import { heldRaw } from './raw-request.ts';
 import { askOf, readCall } from './read-call.ts';
+import { type CallRow, isWhole, recordedAsk } from './recorded-ask.ts';
 import { seenCalls } from './seen-calls.ts';
 import { toolOnFile, withEffect } from './tool-on-file.ts';
 
@@ -118,17 +118,8 @@ export async function judgeRecorded(services: Services, { organisationId, since,
 
 const BY_RULES: ReadonlySet<string> = new Set(['denied_by_policy', 'denied_by_guardrail', 'no_policy_assigned']);
 
-type CallRow = AuditRow & { agent_public_id: string; platform_id: string; scope: string; method: Method; path: string };
-
 /** `opens`: whether the sealed request of a held call is to be read. */
 type Recorded = { row: CallRow; loaded: LoadedFacts; proposed: Facts; opens: boolean };
-
-/** A call of which all is on record that a row has. */
-function isWhole(row: AuditRow): row is CallRow {
-  const { agent_public_id, platform_id, scope, method, path, decision } = row;
-  const isKnown = agent_public_id !== null && platform_id !== null && scope !== null && path !== null;
-  return isKnown && decision !== null && METHODS.some((one) => one === method);
-}
 
 /** A call that was decided by rules; the replay of a held one was decided when it was held. */
 function isCall({ approval_id, result, reason }: CallRow): boolean {
@@ -170,14 +161,6 @@ async function judge(
   const { name: agentName } = loaded.facts.agent;
   const by = (facts: Facts) => ruleOutcome(facts, looking(facts, ask), at);
   return { row, agentName, before: by(loaded.facts), after: by(proposed) };
-}
-
-/** The call as far as its row says. */
-async function recordedAsk(services: Services, row: CallRow, { platform }: LoadedFacts): Promise<Ask> {
-  const { platform_id: platformId, scope, method, path } = row;
-  const call = { method, path, query: '', headers: {}, body: undefined, recorded: 'row' as const };
-  const asked = { platformId, scope, call };
-  return withEffect(asked, await toolOnFile(services, row.organisation_id, platform, asked));
 }
 
 /** The whole of a held call; undefined: its request is gone, or is none any more. */

@@ -78,19 +78,18 @@ export async function makeCall(
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
     if (noted) earlierCalls.noted(facts, ask, made);
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
+    const endNoting = earlierCalls.whileRead(facts, ask, made.auditId);
+    const sending = { ...call, makeDurable, mask: verdict.mask, ...(beforeEnd && { beforeEnd }) };
     const {
       forwarded: sent,
       ms,
       step,
-    } = await watch.forward(
-      (traceparent) =>
-        sendCall(
-          services,
-          { ...call, makeDurable, traceparent, mask: verdict.mask, ...(beforeEnd && { beforeEnd }) },
-          allowed,
-        ),
-      () => requestAttributes(call, connected.platform.manifest.base_url),
-    );
+    } = await watch
+      .forward(
+        (traceparent) => sendCall(services, { ...sending, traceparent }, allowed),
+        () => requestAttributes(call, connected.platform.manifest.base_url),
+      )
+      .finally(endNoting);
     const { forwarded, accessEnded } = asStopped(sent, call.lease.stopped);
     const more = {
       ...(used && { standing: used }),

@@ -15,6 +15,7 @@ import { haltOf } from '../policy/halt.ts';
 import { Action } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { type Acted, act, type FromDoor } from './act.ts';
+import { noteAnswerAgain } from './answer-again.ts';
 import type { CallServices } from './call-services.ts';
 import { inSession, readCaller } from './caller.ts';
 import { isReadStep } from './git-request.ts';
@@ -129,10 +130,12 @@ export async function perform<Answer extends StoredResponse>(
     const { value } = await malformed({ body: action, code, detail: unknown });
     return { kind: 'key_refused', code, detail: unknown, auditId: value.call.auditId };
   }
-  return await onceForKey(services, who, key.value, { request: once, isRead }, async (auditId) => {
+  const done = await onceForKey(services, who, key.value, { request: once, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
+  if (done.kind === 'again') await noteAnswerAgain(services, who, done.auditId);
+  return done;
 }
 
 /** Identifies the caller once, and only when somebody wants to know. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal } from '../auth/principal.ts';
+import { noteAnswerAgain } from '../calls/answer-again.ts';
 import { endJoin, type HeldEnd } from '../calls/held-raw.ts';
 import type { Wait, Waited } from '../calls/wait-for-decision.ts';
 import { answeredHeaders } from '../proxy/answer-headers.ts';
@@ -59,6 +60,7 @@ export async function writeMade(
 ): Promise<boolean> {
   const stored = storedAnswer(result);
   if (stored === undefined) return false;
+  await noteAnswerAgain(services, who, auditId ?? found.audit_id);
   const { status, headers } = stored;
   const body = rewrite(stored.body);
   response.writeHead(status, {

@@ -78,7 +78,9 @@ export type CallAsk = {
   earlier?: readonly Earlier[];
   /** Of a call of the past: rules that look back from it, of which it cannot be told whether they apply. */
   untold?: readonly Pick<Earlier, 'source' | 'place'>[];
-  /** By which it is noted for rules that look back at it later, in the store's form. */
+  /** As what rules look back at it later, in the store's form. */
+  kinds?: readonly string[];
+  /** Those of them that are to be noted: as the others a call was just now. */
   notes?: readonly string[];
   /**
    * A call of the past, of which not all is known: neither query nor headers nor body of a `row`, and also of a sealed `request` not

@@ -1,7 +1,7 @@
 /** Which rules look back from a call, and which look back at it later. */
 import type { Ask, Facts, Instant } from './facts.ts';
 import type { After, MatchedRule, Rule } from './rule.ts';
-import { isAbout, questionOf } from './rule-selection.ts';
+import { isAbout, questionOf, selects } from './rule-selection.ts';
 
 /** A rule that applies to the call if its agent made one of these before. */
 export type Look = { source: MatchedRule['source']; place: number; after: After };
@@ -14,6 +14,15 @@ export function lookingIn({ guardrails, policy }: Facts): (Look & { rule: Rule }
   const of = (rules: readonly Rule[], source: Look['source']) =>
     rules.flatMap((rule) => (rule.after ? [{ source, place: rule.place, after: rule.after, rule }] : []));
   return [...of(guardrails.rules, 'guardrail'), ...of(policy?.rules ?? [], 'policy')];
+}
+
+/** Those by which rules look back at a call of the past: what is not known of it counts against the agent. Pure; never throws. */
+export function lookedBackAt(facts: Facts, ask: Ask, now: Instant): After[] {
+  const question = questionOf(facts, ask, now);
+  const asks = question.byParent ? [question, question.byParent] : [question];
+  return lookingIn(facts).flatMap(({ after }) =>
+    asks.some((one) => selects(after.made, one) !== 'no') ? [after] : [],
+  );
 }
 
 /**

@@ -1,7 +1,11 @@
 /** Rules that look back: what an agent may do once it has made another call, by any door, on every replica. */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
+import { setTimeout } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { earlierCalls } from '../../broker/calls/earlier-calls.ts';
+import type { Facts } from '../../broker/policy/facts.ts';
 import { purgeCallMarks } from '../../broker/store/call-marks.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
@@ -285,6 +289,85 @@ describe.each(STORES)(`rules that look back on %s${postgresNote}`, (store) => {
     expect(await became(write())).toBe(REFUSED);
     answered();
     expect((await reading).status).toBe(200);
+  });
+
+  describe('an answer that is read later than the call was made', () => {
+    const SHORT = { ...NOTHING_LEAVES, after: { ...STRANGERS, within: '45m' } };
+    const isOver = () => {
+      world.clock.skewMs += 47 * MINUTE_MS;
+    };
+
+    test('of an approved call: the rule applies from when it was collected', async () => {
+      await organisation.guardrails([
+        SHORT,
+        { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
+      ]);
+      const held = await agent.act(STRANGE);
+      await approve(held.body.approval_id);
+      const collect = () => agent.get(`/v1/approvals/${held.body.approval_id}`);
+      isOver();
+      expect((await write()).status).toBe(200);
+      expect((await collect()).body.result.status).toBe(200);
+      const refused = await write();
+      expect([refused.status, refused.body.reason]).toEqual([403, REFUSED]);
+      expect(refused.body.detail).toContain('the agent made the call');
+    });
+
+    test('of a held call of a client of the platform: from when the same request got it', async () => {
+      const ask = () =>
+        agent.request('PATCH', '/proxy/demo-main/items/strange', {
+          body: '{}',
+          headers: { ...JSON_HEADERS, 'x-svc-wait': '0' },
+        });
+      const strange = { ...SHORT, after: { endpoints: ['/items/strange'], within: '45m' } };
+      await organisation.guardrails([
+        strange,
+        { name: 'ask', effect: 'require_approval', endpoints: ['/items/strange'] },
+      ]);
+      const held = await ask();
+      expect([held.status, held.body.error]).toEqual([403, 'approval_pending']);
+      await approve(held.body.approval_id);
+      isOver();
+      expect((await write()).status).toBe(200);
+      expect((await ask()).status).toBe(200);
+      expect(await became(write())).toBe(REFUSED);
+    });
+
+    test('of a call with an Idempotency-Key: from when it was answered again', async () => {
+      const after = { endpoints: ['/items/search'], within: '45m' };
+      await organisation.guardrails([{ ...NOTHING_LEAVES, endpoints: ['/items'], after }]);
+      const search = () =>
+        agent.act({ ...WRITE, method: 'PATCH', endpoint: '/items/search' }, { 'idempotency-key': 'k1' });
+      expect((await search()).status).toBe(200);
+      isOver();
+      expect((await write()).status).toBe(200);
+      const before = world.upstream.seen.length;
+      expect((await search()).status).toBe(200);
+      expect(world.upstream.seen.length).toBe(before);
+      expect(await became(write())).toBe(REFUSED);
+    });
+
+    test('as a stream: the call is noted anew for as long as it is read, and then no more', async () => {
+      const { broker } = world.running;
+      const { whileRead } = earlierCalls(broker, 20);
+      const { id } = await broker.store.db
+        .selectFrom('agents')
+        .select('id')
+        .where('agent_id', '=', agent.agentId)
+        .executeTakeFirstOrThrow();
+      const facts = { agent: { id, organisationId: organisation.id } } as Facts;
+      const stop = whileRead(facts, { platformId: '', scope: '', call: { kinds: ['k'] } as never }, randomUUID());
+      const madeAt = async () => (await marks())[0]?.made_at;
+      await expect.poll(madeAt).toEqual(expect.any(Number));
+      world.clock.skewMs += HOUR_MS;
+      await expect.poll(madeAt).toBeGreaterThan(broker.clock() - MINUTE_MS);
+      stop();
+      await setTimeout(50);
+      const last = await madeAt();
+      world.clock.skewMs += HOUR_MS;
+      await setTimeout(60);
+      expect(await madeAt()).toBe(last);
+    });
   });
 
   describe('a body that is still on its way when the call is decided', () => {

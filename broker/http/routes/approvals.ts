@@ -4,6 +4,7 @@ import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { findOwnApproval, listOwnApprovals, readCorrected, readResult } from '../../approvals/own-approvals.ts';
 import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
+import { noteAnswerAgain } from '../../calls/answer-again.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { plainSentence } from '../../sentences/part.ts';
 import { Approval, PendingActions } from '../approval-answers.ts';
@@ -41,6 +42,8 @@ export const approval = route({
     const changesAt = ({ status, expires_at }: Own) => (status === 'pending' ? expires_at : Number.POSITIVE_INFINITY);
     const options = { waitMs, isSettled, changesAt };
     const found = waitMs === 0 ? await read() : await waitForNews(context, id, read, options);
+    if (found.exec_state === 'done' && found.replay_audit_id !== null)
+      await noteAnswerAgain(services, who, found.replay_audit_id);
     return shown(services.broker, found);
   },
 });

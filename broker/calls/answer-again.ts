@@ -1,0 +1,27 @@
+/** Answers that were kept, and are read later than their call was made: of an approved call, or of one with an Idempotency-Key. */
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { findAuditRow } from '../store/audit.ts';
+import type { CallServices } from './call-services.ts';
+import { isWhole, recordedAsk } from './recorded-ask.ts';
+
+/**
+ * Notes the call anew before its answer is handed out, where rules look back at it: they apply for as long after the answer was read as after
+ * the call. By its row, since the rules may be others than when it was made; what a row does not say counts against the agent.
+ *
+ * @param auditId of the row of the call that was made
+ */
+export async function noteAnswerAgain(
+  services: Pick<CallServices, 'broker' | 'earlierCalls' | 'facts' | 'loadFacts'>,
+  who: AgentPrincipal,
+  auditId: string,
+): Promise<void> {
+  const { broker, earlierCalls } = services;
+  const now = broker.clock();
+  const { guardrails, policy } = (await services.loadFacts(who.rows, '', now)).facts;
+  if (!guardrails.readsPast && !policy?.readsPast) return;
+  const row = await findAuditRow(broker.store.db, who.agent.organisation_id, auditId);
+  if (!row || !isWhole(row)) return;
+  const rows = await services.facts(who.agent.agent_id, row.platform_id, who.source);
+  const loaded = await services.loadFacts(rows, row.platform_id, now);
+  await earlierCalls.noteAgain(loaded.facts, await recordedAsk(services, row, loaded), { auditId, now });
+}
