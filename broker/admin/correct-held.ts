@@ -11,6 +11,7 @@ import { sealAsked, sealRequest, sealSentence } from '../approvals/sealed.ts';
 import { statusAt } from '../audit/approval-state.ts';
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Uses } from '../broker.ts';
+import { baseUrlOf } from '../calls/forward.ts';
 import { sentenceOfCall } from '../calls/sentence-of-call.ts';
 import { simulate } from '../calls/simulate.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -66,7 +67,10 @@ export async function correctHeld(
   const hash = requestHash(request);
   if (hash === held.request_hash) throw new ChangeRefused('invalid_request', 'That is what the call is already.');
   const ref = { organisation_id: held.organisation_id, id: held.id };
-  const address = addressOf(before);
+  // What was held before the address was kept has none, and goes on without.
+  const { platform } = loaded;
+  const address =
+    platform && addressOf(before) !== undefined ? baseUrlOf(platform, { action, path: call.path }) : undefined;
   const decideIn = verdict.kind === 'hold' ? verdict.decideIn : [];
   const correction = {
     path: call.path,
@@ -86,11 +90,18 @@ export async function correctHeld(
     platform: held.platform_id,
     scope: held.scope,
     approval: held.id,
+    detail: verdict.kind === 'hold' ? verdict.detail : HELD_BY_NOTHING,
   };
-  const made = await recordChange(services, by, change, async (tx, note) => {
-    if (!(await correctHeldCall(tx, { ...ref, request_hash: held.request_hash }, correction)))
+  const { reason, matched } = verdict;
+  const made = await recordChange(services, by, change, async (tx, note, auditId) => {
+    const corrected = { ...correction, correction_audit_id: auditId };
+    if (!(await correctHeldCall(tx, { ...ref, request_hash: held.request_hash }, corrected)))
       return rollback('decided_meanwhile');
-    note({ request_hash: hash, request_hash_before: held.request_hash });
+    note({
+      request_hash: hash,
+      request_hash_before: held.request_hash,
+      held_by: { reason, policy: tried.policy, matched: [...matched] },
+    });
     await changes.announce(tx, ref);
     return true;
   });
@@ -102,6 +113,7 @@ export async function correctHeld(
   return (await findHeldCall(db, organisationId, approvalId)) ?? held;
 }
 
+const HELD_BY_NOTHING = 'no rule would hold the call as it was corrected';
 const NO_LONGER = 'This call is no longer pending: it expired, or its agent was revoked or expired.';
 
 /** Throws ChangeRefused. */

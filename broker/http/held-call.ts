@@ -1,4 +1,5 @@
 /** A held call as owners read it, wherever they read it. */
+import { z } from 'zod';
 import { personOnRecord } from '../approvals/held-person.ts';
 import { sentenceOfHeld } from '../approvals/held-sentence.ts';
 import { howDecided, statusAt } from '../audit/approval-state.ts';
@@ -9,6 +10,7 @@ import { PURGED } from '../policy/retention.ts';
 import type { Services } from '../services.ts';
 import type { OpenApproval } from '../store/approvals.ts';
 import type { HeldCall } from '../store/held-calls.ts';
+import { readStored } from '../store/stored-json.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
@@ -27,13 +29,31 @@ export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): st
 export const secondsLeft = (one: Pick<ApprovalTable, 'status' | 'expires_at'>, now: number): number | null =>
   statusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null;
 
-/** Why it was held: the reason, the words to it, and the rules that matched. */
-export const heldBecause = async ({ compiled }: Pick<Services, 'compiled'>, held: HeldCall) => ({
+/** Why it is held: the reason, the words to it, and the rules that matched; of one that was corrected, why the corrected one is. */
+export async function heldBecause({ compiled }: Pick<Services, 'compiled'>, held: HeldCall) {
+  const { reason, detail, decision } = held.correction_audit_id === null ? holding(held) : holdingCorrected(held);
   // The row goes when its time is over, the call stays.
-  reason: held.held_reason ?? PURGED,
-  detail: held.held_reason === null ? 'The audit row that says so is not kept any more.' : held.held_detail,
-  rules: await matchedInWords(compiled, held.organisation_id, held.held_decision),
+  return {
+    reason: reason ?? PURGED,
+    detail: reason === null ? 'The audit row that says so is not kept any more.' : detail,
+    rules: await matchedInWords(compiled, held.organisation_id, decision),
+  };
+}
+
+const holding = ({ held_reason, held_detail, held_decision }: HeldCall) => ({
+  reason: held_reason,
+  detail: held_detail,
+  decision: held_decision,
 });
+
+/** What a correction notes of it: `held_by` of its row (correct-held.ts). */
+const Corrected = z.object({ change: z.object({ held_by: z.looseObject({ reason: z.string() }) }) });
+
+function holdingCorrected({ correction_detail: detail, correction_flags: flags }: HeldCall) {
+  if (flags === null) return { reason: null, detail: null, decision: null };
+  const { held_by } = readStored(Corrected, flags, 'flags').change;
+  return { reason: held_by.reason, detail, decision: JSON.stringify(held_by) };
+}
 
 /** What became of it so far. `now`: milliseconds. */
 export const stated = (one: OpenApproval, now: number) => ({

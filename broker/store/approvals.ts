@@ -122,6 +122,7 @@ const OPEN_COLUMNS = [
   'decided_on',
   'corrected_by',
   'corrected_at',
+  'correction_audit_id',
 ] as const satisfies readonly (keyof ApprovalTable)[];
 
 /** Those of these calls on which no agent needs to wait any longer. */
@@ -178,7 +179,7 @@ export async function holdsRead(
 /** A corrected request of a held call, sealed, with what belongs to it. `asked`: what its agent had asked. */
 export type Correction = Pick<
   ApprovalTable,
-  'path' | 'request_hash' | 'action' | 'asked' | 'sentence' | 'basis' | 'decide_in'
+  'path' | 'request_hash' | 'action' | 'asked' | 'sentence' | 'basis' | 'decide_in' | 'correction_audit_id'
 > & { by: string; at: number };
 
 /** Puts a corrected request in place of the one with `request_hash`, which waits. False: it does not any more, or is another one. */

@@ -29,6 +29,9 @@ export type HeldCall = ApprovalTable & {
   held_detail: string | null;
   held_decision: string | null;
   held_flags: string | null;
+  /** Of the row of the last correction. */
+  correction_detail: string | null;
+  correction_flags: string | null;
 };
 
 const heldCalls = (db: Db) =>
@@ -42,6 +45,9 @@ const heldCalls = (db: Db) =>
     )
     .leftJoin('audit_rows as h', (j) =>
       j.onRef('h.organisation_id', '=', 'p.organisation_id').onRef('h.id', '=', 'p.audit_id'),
+    )
+    .leftJoin('audit_rows as cr', (j) =>
+      j.onRef('cr.organisation_id', '=', 'p.organisation_id').onRef('cr.id', '=', 'p.correction_audit_id'),
     )
     .leftJoin('connections as c', (j) =>
       j.onRef('c.organisation_id', '=', 'p.organisation_id').onRef('c.id', '=', 'h.connection_id'),
@@ -70,6 +76,8 @@ const heldCalls = (db: Db) =>
       'h.detail as held_detail',
       'h.decision as held_decision',
       'h.flags as held_flags',
+      'cr.detail as correction_detail',
+      'cr.flags as correction_flags',
     ]);
 
 /** One held call of an organisation with everything about it but the request itself, which is sealed; or undefined. */

@@ -132,6 +132,59 @@ describe.each(STORES)(`corrections of held calls on %s${postgresNote}`, (store) 
     expect(world.upstream.seen.at(-1)!.body).toBe(JSON.stringify(data));
   });
 
+  test('whoever decides is shown the rules that hold the corrected call, not those of what the agent asked', async () => {
+    const asking = { effect: 'require_approval' };
+    await organisation.guardrails([
+      { ...asking, name: 'large', when: 'has(request.body.amount) && request.body.amount > 100' },
+      { ...asking, name: 'outsiders', when: 'has(request.body.to) && request.body.to != "inside"' },
+    ]);
+    const under = await organisation.agent({ rules: [{ effect: 'allow' }] });
+    const data = { amount: 500, to: 'inside' };
+    const id = await hold(under, { data });
+    const because = async () => (await shown(id)).held_because;
+    expect(await because()).toMatchObject({
+      reason: 'approval_required_by_guardrail',
+      detail: 'guardrail large requires an approval',
+      rules: [{ name: 'large' }, { name: 'rule 1' }],
+    });
+    await correct(id, { data: { amount: 50, to: 'eve@outside.example' } });
+    expect(await because()).toMatchObject({
+      reason: 'approval_required_by_guardrail',
+      detail: 'guardrail outsiders requires an approval',
+      rules: [{ name: 'outsiders' }, { name: 'rule 1' }],
+    });
+    await correct(id, { data: { amount: 50, to: 'inside' } });
+    expect(await because()).toMatchObject({
+      reason: 'approved',
+      detail: 'no rule would hold the call as it was corrected',
+      rules: [{ name: 'rule 1', effect: 'allow' }],
+    });
+    const rows = (await listAuditRows(world.running.broker.store.db, organisation.id, { limit: 20 })).filter(
+      ({ reason }) => reason === 'approval_corrected',
+    );
+    expect(rows.map(({ flags }) => JSON.parse(flags ?? '{}').change.held_by.reason)).toEqual([
+      'approved',
+      'approval_required_by_guardrail',
+    ]);
+  });
+
+  test('a correction to an endpoint at another address of the platform is made there', async () => {
+    const manifest = {
+      base_url: `${world.upstream.url}/v1`,
+      base_urls: { 'POST /uploads/**': `${world.upstream.url}/uploading` },
+      auth: { type: 'bearer' },
+      scopes: { 'crm:write': ['POST /items/**', 'POST /uploads/**'] },
+    };
+    await organisation.platform({ id: 'crm', manifest });
+    const rules = [{ effect: 'require_approval' }] as never;
+    const under = await organisation.agent({ rules, grants: { crm: { scopeList: ['crm:write'] } } });
+    const id = await hold(under, { platform: 'crm', scope: 'crm:write', endpoint: '/items/1' });
+    expect((await correct(id, { endpoint: '/uploads/1' })).status).toBe(200);
+    expect((await approve(id, { request_hash: (await shown(id)).request_hash })).status).toBe(200);
+    await expect.poll(async () => (await mine(id, under)).result?.status).toBe(200);
+    expect(world.upstream.seen.at(-1)?.target).toBe('/uploading/uploads/1');
+  });
+
   test('of two corrections of the same request one wins', async () => {
     const id = await hold();
     const { request_hash: hash } = await shown(id);

@@ -95,6 +95,7 @@ const MIGRATIONS = [
   '0062-limit-counts',
   '0063-call-marks',
   '0064-corrections',
+  '0065-correction-rows',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -56,6 +56,8 @@ export type ApprovalTable = {
   /** The owner's uuid, of whoever corrected it last. */
   corrected_by: string | null;
   corrected_at: number | null;
+  /** Of the last correction. */
+  correction_audit_id: string | null;
 };
 
 /** Columns that a new held call leaves to the database. */
@@ -78,7 +80,8 @@ export type DefaultedApprovalColumns =
   | 'basis'
   | 'asked'
   | 'corrected_by'
-  | 'corrected_at';
+  | 'corrected_at'
+  | 'correction_audit_id';
 
 /** A new held call. */
 export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns | 'decide_in'> &

@@ -82,7 +82,13 @@ function Recipients({ recipients, onSeen }) {
 }
 
 /** @type {Partial<Record<string, string>>} */
-const EFFECTS = { require_approval: 'asks a person', allow: 'allows', deny: 'denies', suspend: 'suspends' };
+const EFFECTS = {
+  require_approval: 'asks a person',
+  allow: 'allows',
+  deny: 'denies',
+  suspend: 'suspends',
+  mask: 'masks',
+};
 
 /** @param {{ because: HeldCall['held_because'] }} props */
 function Because({ because: { reason, detail, rules } }) {
