@@ -12,17 +12,18 @@ export type InvitedOwner =
 
 /**
  * The owner in the requested organisation (id or name), else in the oldest one that invited this person. The first sign-in
- * binds the provider's account to the owner, so that the address cannot be claimed by another account. `marks`: of a
- * session that may have been ended.
+ * binds the provider's account to the owner, so that the address cannot be claimed by another account. `leftOut`: an organisation (id) that lets
+ * them in no more. `marks`: of a session that may have been ended.
  */
 export async function invitedOwner(
   { store }: Pick<Broker, 'store'>,
   identity: ProviderIdentity,
-  { organisation, marks }: { organisation?: string | null; marks?: SessionMarks } = {},
+  { organisation, leftOut, marks }: { organisation?: string | null; leftOut?: string; marks?: SessionMarks } = {},
 ): Promise<InvitedOwner> {
   // Retried once, in case a concurrent request of the same person bound the account.
   for (let attempt = 0; attempt < 2; attempt++) {
-    const found = await findIdentifiedOwners(store.db, identity, marks);
+    const all = await findIdentifiedOwners(store.db, identity, marks);
+    const found = all.filter(({ owner }) => owner.organisation_id !== leftOut);
     const wanted = organisation
       ? found.find((one) => one.owner.organisation_id === organisation || one.organisationName === organisation)
       : found[0];

@@ -43,8 +43,8 @@ export const mustSignInAgain = (
   now: Instant,
 ): boolean => role_by_groups === 1 && (last_sign_in_at ?? 0) + DECIDES_FOR_MS <= now;
 
-/** `no_role`: no group of somebody who has the role by groups gives one any more. */
-export type Settled = 'settled' | 'no_role';
+/** `noRoleIn`: the organisation in which somebody has the role by groups, and none of them gives one any more. */
+export type Settled = { noRoleIn?: string };
 
 /**
  * Gives a person who signs in the role of the groups, on record: makes an owner of whoever is none, and changes the role of one who has it by groups.
@@ -61,7 +61,7 @@ export async function settleRole(
   const { broker } = services;
   const { oidc } = broker.config;
   const organisationId = oidc?.groups && (await organisationOf(broker, oidc.groups.organisation));
-  if (!oidc?.groups || organisationId === undefined) return 'settled';
+  if (!oidc?.groups || organisationId === undefined) return {};
   const role = roleOf(oidc.groups.roles, groups);
   const known = (await findIdentifiedOwners(broker.store.db, identity)).find(
     ({ owner }) => owner.organisation_id === organisationId,
@@ -70,13 +70,13 @@ export async function settleRole(
   if (!known) {
     const { email } = identity;
     if (role !== undefined && email !== undefined) await addByGroups(services, by, { email, role });
-    return 'settled';
+    return {};
   }
-  if (known.role_by_groups !== 1) return 'settled';
+  if (known.role_by_groups !== 1) return {};
   if (known.role !== (role ?? 'viewer')) await changeByGroups(services, by, known, role ?? 'viewer');
-  if (role !== undefined) return 'settled';
+  if (role !== undefined) return {};
   await endPersonsSessions(broker.store.db, known, providerSessionOf(oidc.issuer, claims).person, broker.clock());
-  return 'no_role';
+  return { noRoleIn: organisationId };
 }
 
 async function addByGroups(

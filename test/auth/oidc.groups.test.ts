@@ -41,10 +41,10 @@ describe.each(STORES)(`roles by groups on %s${postgresNote}`, (store) => {
     );
 
   type Came = { visit: Answer; me: () => Promise<Answer> };
-  async function signIn(groups: unknown, more: Record<string, unknown> = {}): Promise<Came> {
+  async function signIn(groups: unknown, more: Record<string, unknown> = {}, at = ''): Promise<Came> {
     provider.claims = { sub, email, email_verified: true, ...(groups !== undefined && { groups }), ...more };
     const browser = new Browser();
-    const visit = await browser.get(`${world.running.baseUrl}/console/oidc/start`);
+    const visit = await browser.get(`${world.running.baseUrl}/console/oidc/start${at}`);
     const address = `${world.running.baseUrl}/owner/me`;
     return { visit, me: () => send(address, { headers: { cookie: browser.cookieFor(address) } }) };
   }
@@ -181,6 +181,20 @@ describe.each(STORES)(`roles by groups on %s${postgresNote}`, (store) => {
     expect((await organisation.ask('POST', '/owner/governance/apply', { text: given })).status).toBe(200);
     expect(await roleNow(await signIn(['staff']))).toBe('approver');
     expect(await member()).toMatchObject({ role_by_groups: false });
+  });
+
+  test('who has no group any more signs in as before to the other organisations that invited them', async () => {
+    const other = await world.demoOrganisation();
+    expect(await roleNow(await signIn(['staff']))).toBe('viewer');
+    expect((await other.ask('POST', '/owner/owners', { email, role: 'admin' })).status).toBe(200);
+    const before = await signIn(['staff'], {}, `?organisation=${other.id}`);
+    expect(await roleNow(before)).toBe('admin');
+    expect(await roleNow(await signIn(['elsewhere'], {}, `?organisation=${other.id}`))).toBe('admin');
+    expect((await before.me()).body.role).toBe('admin');
+    // The first one, which is meant where none is named, is left out.
+    expect((await (await signIn(['elsewhere'])).me()).body.organisation.id).toBe(other.id);
+    const { visit } = await signIn(['elsewhere'], {}, `?organisation=${organisation.id}`);
+    expect([visit.status, visit.text]).toEqual([403, expect.stringContaining('names no group that gives a role')]);
   });
 
   test('the last admin stays one', async () => {

@@ -113,10 +113,13 @@ export const oidcCallback = route({
         );
       const person = await provider.finish(query, flow);
       if ('problem' in person) throw refusalOf(person);
-      const settled = await settleRole(context.services, person, context.correlationId);
-      if (settled === 'no_role') throw withoutRole(provider, person);
-      const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
-      if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
+      const { noRoleIn } = await settleRole(context.services, person, context.correlationId);
+      const found = await invitedOwner(broker, person.identity, {
+        organisation: flow.organisation,
+        ...(noRoleIn !== undefined && { leftOut: noRoleIn }),
+      });
+      if (found.kind === 'not_invited')
+        throw noRoleIn === undefined ? notInvited(provider, person, found.elsewhere) : withoutRole(provider, person);
       const session = await beginSession(context.services, found.owner, {
         by: 'provider',
         from: context.source,
