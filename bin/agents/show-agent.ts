@@ -81,7 +81,7 @@ const limitInWords = (limit: WholeAgent['limits'][number]): string =>
   `${limit.rule} (${limit.source}): ${limit.used} of ${limitOf(limit)} used, until ${localTime(limit.resets_at)}`;
 
 const earlierInWords = (one: WholeAgent['earlier'][number]): string =>
-  `${one.rule} (${one.source}) until ${localTime(one.until)}, because of the call ${one.audit_id}`;
+  `${one.rule} (${one.source}) until ${localTime(one.until)}, because ${one.audit_id === null ? 'the store was restored' : `of the call ${one.audit_id}`}`;
 
 function statusOf(agent: Agent): string {
   const { words } = STATUS[agent.status];

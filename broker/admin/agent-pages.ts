@@ -30,7 +30,7 @@ export type GlancedAgent = ListedAgent & { activity: AgentActivity };
 export type SoughtAgents = Omit<AgentPage, 'endedBy'>;
 export type FoundAgents = { agents: GlancedAgent[]; end: AgentCursor | null; total: number };
 
-type Reading = Pick<Broker, 'store'>;
+type Reading = Pick<Broker, 'store' | 'keysRestoredAt'>;
 
 /**
  * A page of the agents that are not deleted; children until a day after their end. `filter.parent` may be an agent id, too.
@@ -92,7 +92,7 @@ export async function readAgent(
   const one = present(glanced[0], 'agent');
   return {
     ...one,
-    ...(await readAgentPast(db, one.parent ?? agent, now)),
+    ...(await readAgentPast(db, one.parent ?? agent, now, broker.keysRestoredAt)),
     owner_email: owner?.email ?? null,
     policy_name: policy?.name ?? null,
     keyReplacedAt: replacedAt,

@@ -2,7 +2,7 @@
 import { kindOfText } from '../calls/earlier-calls.ts';
 import { limitPlace } from '../calls/limits.ts';
 import { textOf } from '../policy/compile-rules.ts';
-import { untilOf } from '../policy/earlier.ts';
+import { unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Instant, RuleSource } from '../policy/facts.ts';
 import { type LimitSource, periodAt } from '../policy/limit.ts';
 import { present } from '../policy/present.ts';
@@ -26,12 +26,12 @@ export type AgentLimit = LimitSource & {
   resetsAt: Instant;
 };
 
-/** A rule that applies for an earlier call, which is named by its audit row. */
+/** A rule that applies for an earlier call, which is named by its audit row; null: for what is not known, because the store was restored (`madeAt`). */
 export type AgentEarlier = {
   source: 'policy' | 'guardrail';
   rule: string;
   after: AfterSource;
-  auditId: string;
+  auditId: string | null;
   madeAt: Instant;
   until: Instant;
 };
@@ -41,6 +41,7 @@ export async function readAgentPast(
   db: Db,
   family: Pick<AgentTable, 'organisation_id' | 'id' | 'policy_id'>,
   now: Instant,
+  restoredAt: Instant | undefined,
 ): Promise<{ limits: AgentLimit[]; earlier: AgentEarlier[] }> {
   const { organisation_id: organisationId, id: agentId, policy_id: policyId } = family;
   const organisation = present(await findOrganisation(db, organisationId), 'organisation');
@@ -66,9 +67,10 @@ export async function readAgentPast(
   const earlier = looking.flatMap(({ kind, withinMs, ...one }): AgentEarlier[] => {
     const mark = marks.get(kind);
     const until = mark && untilOf(withinMs, mark.made_at);
-    return mark && until !== undefined && until > now
-      ? [{ ...one, auditId: mark.audit_id, madeAt: mark.made_at, until }]
-      : [];
+    if (mark && until !== undefined && until > now)
+      return [{ ...one, auditId: mark.audit_id, madeAt: mark.made_at, until }];
+    const unknown = unknownUntil(withinMs, restoredAt, now);
+    return unknown === undefined ? [] : [{ ...one, auditId: null, madeAt: restoredAt ?? 0, until: unknown }];
   });
   return { limits, earlier };
 }

@@ -2,7 +2,7 @@
 import type { Broker, Uses } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
-import { type Earlier, earlierInWords, NOTED_FOR_MS, untilOf } from '../policy/earlier.ts';
+import { type Earlier, earlierInWords, NOTED_FOR_MS, unknownUntil, untilOf } from '../policy/earlier.ts';
 import type { Ask, Facts, Instant } from '../policy/facts.ts';
 import { familyIn, lookBack, lookedBackAt } from '../policy/look-back.ts';
 import type { After } from '../policy/rule.ts';
@@ -51,7 +51,7 @@ type Mark = Pick<CallMarkTable, 'made_at' | 'audit_id'>;
 
 /** `againMs`: after how long a call whose answer is still read is noted anew: the time by which a rule applies longer covers what is read until then. */
 export function earlierCalls(
-  { store, clock, log }: Pick<Broker, 'store' | 'clock' | 'log'>,
+  { store, clock, log, keysRestoredAt: restoredAt }: Pick<Broker, 'store' | 'clock' | 'log' | 'keysRestoredAt'>,
   againMs = NOTED_FOR_MS / 2,
 ): EarlierCalls {
   /** Marks that are durable, by agent and kind. None is ever taken back, so that what is known here is true, and may only be older than what is stored. */
@@ -101,8 +101,10 @@ export function earlierCalls(
     const earlier = looks.flatMap(({ source, place: at, after }): Earlier[] => {
       const mark = known.get(`${family} ${kindOf(after)}`);
       const until = mark && untilOf(after.withinMs, mark.made_at);
-      if (mark === undefined || until === undefined || until <= now) return [];
-      return [{ source, place: at, auditId: mark.audit_id, madeAt: mark.made_at, until }];
+      if (mark && until !== undefined && until > now)
+        return [{ source, place: at, auditId: mark.audit_id, madeAt: mark.made_at, until }];
+      const unknown = unknownUntil(after.withinMs, restoredAt, now);
+      return unknown === undefined ? [] : [{ source, place: at, madeAt: restoredAt ?? 0, until: unknown }];
     });
     const all = [...new Set(noted.map(kindOf))];
     const notes = all.filter((kind) => !isNoted(facts, kind, now));

@@ -54,8 +54,13 @@ export const WholeAgentShown = GlancedAgentShown.extend({
       z.object({
         source: z.enum(['policy', 'guardrail']),
         rule: z.string().describe('its name, or what it says'),
-        audit_id: z.guid().describe('of the call because of which it applies'),
-        made_at: z.iso.datetime(),
+        audit_id: z
+          .guid()
+          .nullable()
+          .describe(
+            'of the call because of which it applies; null: the store was restored, and what was done after the backup is not known',
+          ),
+        made_at: z.iso.datetime().describe('when that was'),
         until: z.iso.datetime().describe('until when it applies, unless such a call is made again'),
       }),
     )

@@ -129,7 +129,12 @@ function wantsUnread({ when, limit }: Rule, { call }: Ask): boolean {
 
 function matchedAs(rule: Rule, source: MatchedRule['source'], { ask }: Question): MatchedRule {
   const earlier = rule.after && earlierOf(rule, source, ask);
-  return { source, name: rule.name, effect: rule.effect, ...(earlier && { after: earlier.auditId }) };
+  return {
+    source,
+    name: rule.name,
+    effect: rule.effect,
+    ...(earlier?.auditId !== undefined && { after: earlier.auditId }),
+  };
 }
 
 function take(finding: RuleFinding, rule: Rule, matched: MatchedRule, unread = false): void {

@@ -9,7 +9,7 @@ import { decideHeldCall } from '../../broker/store/approvals.ts';
 import { markRestore } from '../../broker/store/generation.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { SLACK_CHANNEL, SLACK_TOKEN, startChatServer } from '../world/chat-servers.ts';
 import { ROOT } from '../world/checkout.ts';
@@ -20,7 +20,7 @@ import { approveWith, enrol, signInWith } from '../world/passkeys.ts';
 import type { Authenticator } from '../world/software-authenticator.ts';
 import { query } from '../world/stored.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
 const CHANGE = { ...READ, method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
@@ -419,6 +419,34 @@ describe('agent-broker restore', () => {
     ]);
     await started(place);
     expect(await refused(place, 'restore', file, '--replace')).toContain('Another broker is running');
+  });
+
+  test('rules that look back apply for what may have been done after the backup, unless nothing was', async () => {
+    const own = await startWorld('sqlite');
+    const within = { endpoints: ['/items/strange'], within: '8h' };
+    const guardrails = [{ name: 'leaves', effect: 'deny', scopes: ['demo:write'], after: within }];
+    const organisation = await own.demoOrganisation({ guardrails });
+    const agent = await organisation.agent({ rules: ALLOW_ALL });
+    const backup = join(newFolder(), 'backup.db');
+    await run(own.environment, 'backup', backup);
+    expect((await agent.act({ ...CHANGE, data: {} })).status).toBe(200);
+    const restoredWith = async (...options: string[]) => {
+      const place = await emptyMachine(own, 'sqlite');
+      await run(place, 'restore', backup, ...options);
+      const child = spawnBroker(place);
+      onTestFinished(() => void child.signal('SIGKILL'));
+      const baseUrl = (await child.serve()) ?? '';
+      await run(place, 'restored', '--end');
+      const answer = await new TestAgent({ ...agent, baseUrl }).act({ ...CHANGE, data: {} });
+      return { answer, shown: await run(place, 'agent', 'show', agent.agentId) };
+    };
+    const { answer, shown } = await restoredWith();
+    expect([answer.status, answer.body.reason]).toEqual([403, 'denied_by_guardrail']);
+    expect(answer.body.detail).toMatch(/the store was restored at 20.* and what the agent did after the backup is not/);
+    expect(shown).toMatch(/leaves \(guardrail\) until .*, because the store was restored/);
+    const sure = await restoredWith('--nothing-since');
+    expect(sure.answer.status, sure.answer.text).toBe(200);
+    expect(sure.shown).not.toContain('store was restored');
   });
 
   test('that was refused leaves a store that starts as before', async () => {

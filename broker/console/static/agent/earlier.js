@@ -17,7 +17,7 @@ export function Earlier({ agent: { earlier } }) {
         ({ source, rule, audit_id, until }) => html`<li class="row line-row" key=${`${source} ${rule}`}>
           <span class="what theirs"><strong>${visibleLine(rule)}</strong> <span class="quiet">${source}</span><br />
             <span class="quiet">applies for another <time datetime=${until} title=${exactly(until)}>${inWords(Math.max(0, Date.parse(until) - now))}</time> · </span>
-            <${Link} to=${`/console/activity?words=${audit_id}`}>the call<//>
+            ${audit_id === null ? 'the store was restored' : html`<${Link} to=${`/console/activity?words=${audit_id}`}>the call<//>`}
           </span>
           <span class="badge" data-kind="wait">Applies</span>
         </li>`,
