@@ -11,6 +11,7 @@ import type { LoadedFacts } from '../facts/facts.ts';
 import type { DeedKind } from '../policy/call-ask.ts';
 import { type Deed, type Deeds, deedsOf } from '../policy/deeds.ts';
 import type { Ask } from '../policy/facts.ts';
+import { familyIn } from '../policy/look-back.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findDeeds, putDeeds } from '../store/agent-deeds.ts';
 import { isRowFault } from '../store/row-fault.ts';
@@ -94,7 +95,7 @@ export function agentDeeds({ store, clock, log }: Pick<Broker, 'store' | 'clock'
       if (call === undefined || !facts.platform) return ask;
       if (!facts.policy?.readsFirstTimes && !facts.guardrails.readsFirstTimes) return ask;
       // A child's are its parent's, so that no child has to be approved again.
-      const agentId = facts.agent.parent?.id ?? facts.agent.id;
+      const agentId = familyIn(facts);
       const { known, unknown, isChange } = deedsOf(platformId, facts.platform.rules, call);
       const isNew = (deed: Deed) => !isDone(keyOf(agentId, deed), isChange);
       const asked = known.filter(isNew);

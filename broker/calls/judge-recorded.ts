@@ -128,9 +128,9 @@ function isCall({ approval_id, result, reason }: CallRow): boolean {
   return result !== 'denied' || BY_RULES.has(reason);
 }
 
-/** Whether the platform may have got it. */
+/** Whether it was about to be sent: rules look back at it then, whatever came of it. */
 const wasMade = ({ result, reason, upstream_status: status }: CallRow): boolean =>
-  result === 'allowed' || status !== null || reason === 'outcome_unknown';
+  result === 'allowed' || status !== null || reason === 'outcome_unknown' || reason === 'upstream_unreachable';
 
 /** The facts of today, read once for each agent and platform; undefined: there is no such agent any more. */
 function factsByAgent({ broker, facts, loadFacts }: Services) {

@@ -13,6 +13,7 @@ import {
   type ToldLimit,
   toldLimit,
 } from '../policy/limit.ts';
+import { familyIn } from '../policy/look-back.ts';
 import { addToLimit, findLimitCounts, type LimitPlace } from '../store/limit-counts.ts';
 import type { Db } from '../store/store.ts';
 
@@ -44,9 +45,9 @@ export function usesTheSame(facts: Facts, ask: Ask, now: Instant): boolean {
   return said(countedBy(facts, ask, now)) === said(ask.call?.charges ?? []);
 }
 
-const placeOf = ({ agent, policy }: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace =>
+const placeOf = (facts: Facts, { source, rule, limit }: Counted, now: Instant): LimitPlace =>
   limitPlace(
-    { organisationId: agent.organisationId, agentId: agent.parent?.id ?? agent.id, policyId: policy?.id },
+    { organisationId: facts.agent.organisationId, agentId: familyIn(facts), policyId: facts.policy?.id },
     { source, rule, limit: { ...limit, of: limit.of?.source } },
     now,
   );

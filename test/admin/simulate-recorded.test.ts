@@ -129,6 +129,17 @@ describe.each(STORES)(`POST /owner/simulate/recorded on %s${postgresNote}`, (sto
     });
   });
 
+  test('a call that was sent, and not answered, is looked back at as it is when it is made', async () => {
+    const agent = await organisation.agent({ policy: await organisation.policy(DEMO_RULES) });
+    world.upstream.answer = (_, response) => void response.socket?.destroy();
+    expect((await agent.act(READ)).body.error).toBe('upstream_unreachable');
+    world.upstream.answer = undefined;
+    expect((await agent.act(EDIT)).status).toBe(200);
+    const after = { scopes: ['demo:read'], within: '1h' };
+    const guardrails = [{ name: 'after-reading', effect: 'deny', scopes: ['demo:write'], after }];
+    expect((await tryOut({ guardrails })).body).toMatchObject({ calls: 2, changed: 1 });
+  });
+
   test('guardrails are tried on every agent', async () => {
     await given();
     const answer = await tryOut({ guardrails: [{ name: 'no edits', effect: 'deny', methods: ['PATCH'] }] });
