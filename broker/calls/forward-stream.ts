@@ -121,7 +121,7 @@ export async function passOn(
       headers: passed.headers,
       body: passed.body,
       followed: followed?.host,
-      maskedBy: mask?.rules ?? [],
+      maskedBy: masked?.hasAny ? (mask?.rules ?? []) : [],
       makeDurable,
       isClean,
     });

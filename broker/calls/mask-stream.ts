@@ -12,9 +12,10 @@ const MOST_BYTES = 10 * 1024 * 1024;
 type Opened = Received['headers'];
 type Coming = { status: number; headers: Opened; body: AsyncIterable<Buffer> };
 
-/** What may be passed on. `received`: what was taken of it until now. */
+/** What may be passed on. `received`: what was taken of it until now. `hasAny`: whether anything is masked; of one that is masked as it comes, that it may be. */
 export type MaskedStream = {
   headers: Opened;
+  hasAny: boolean;
   body: AsyncIterableIterator<Buffer>;
   received(): Transferred;
   masked(): number;
@@ -37,12 +38,12 @@ export async function maskStream(
   const pieces = piecesOf(type.split(';', 1)[0]?.trim().toLowerCase());
   if (pieces !== undefined && status !== 206) {
     const masker = new PieceMasker(pieces, masking);
-    return taken(kept, inPieces(body, masker), () => masker.count);
+    return taken(kept, inPieces(body, masker), { masked: () => masker.count, hasAny: true });
   }
   const whole = await readWhole(body, MOST_BYTES);
   if (whole === undefined) return undefined;
   count(whole.length);
-  if (whole.length === 0) return taken(kept, once(whole), () => 0);
+  if (whole.length === 0) return taken(kept, once(whole), { masked: () => 0, hasAny: false });
   const answer = await read({ status, headers, body: whole });
   if (answer.kind === 'blocked') return undefined;
   const { data, isText, masked = 0 } = answer;
@@ -52,7 +53,7 @@ export async function maskStream(
     'content-length': String(bytes.length),
     ...(/charset/i.test(type) && { 'content-type': type.replace(/;.*/s, '; charset=utf-8') }),
   };
-  return taken(described, once(bytes), () => masked);
+  return taken(described, once(bytes), { masked: () => masked, hasAny: masked > 0 });
 }
 
 /** All of a body; undefined where it is longer. What breaks off throws `StreamBroken`. */
@@ -85,7 +86,11 @@ async function* inPieces(body: AsyncIterable<Buffer>, masker: PieceMasker): Asyn
 }
 
 /** Counts and hashes what goes out, and not what came: the hash of a short answer would tell what was masked. */
-function taken(headers: Opened, body: AsyncGenerator<Buffer, undefined>, masked: () => number): MaskedStream {
+function taken(
+  headers: Opened,
+  body: AsyncGenerator<Buffer, undefined>,
+  more: Pick<MaskedStream, 'masked' | 'hasAny'>,
+): MaskedStream {
   const hash = createHash('sha256');
   let bytes = 0;
   async function* counted(): AsyncGenerator<Buffer, undefined> {
@@ -96,5 +101,5 @@ function taken(headers: Opened, body: AsyncGenerator<Buffer, undefined>, masked:
     }
     return undefined;
   }
-  return { headers, body: counted(), received: () => ({ bytes, sha256: hash.copy().digest('hex') }), masked };
+  return { headers, body: counted(), received: () => ({ bytes, sha256: hash.copy().digest('hex') }), ...more };
 }

@@ -38,7 +38,7 @@ export type ReadAnswer<Text = string> =
 export type BlockedCause = 'credential_found' | 'not_masked';
 
 /** What is masked in an answer. `isToolResult`: it is the result of a tool of an MCP server. */
-export type AnswerMask = Pick<Mask, 'members' | 'values'> & { isToolResult?: boolean };
+export type AnswerMask = Omit<Mask, 'rules'> & { isToolResult?: boolean };
 
 /** The part of a response that `readAnswer` reads. */
 export type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
@@ -78,7 +78,7 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
     return { ...shown, data: 'null', redacted: inHead };
   }
   // A part of a whole may begin in the middle of what is masked.
-  if (masking && (answer.status === 206 || !isText(type, body)))
+  if (masking?.isStrict && (answer.status === 206 || !isText(type, body)))
     return { kind: 'blocked', cause: 'not_masked', ...facts };
   if (!isText(type, body)) {
     if (patterns.isIn(body)) return { kind: 'blocked', cause: 'credential_found', ...facts };

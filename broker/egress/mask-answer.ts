@@ -1,12 +1,12 @@
 /** What is masked of an answer, and of which answers nothing can be: those are withheld (decisions, Masks). */
 import type { Mask } from '../policy/mask.ts';
+import { memberMask } from '../policy/mask-members.ts';
 import { type MaskedText, type Masking, maskJson, maskValues } from './mask-json.ts';
 import { PieceMasker, piecesOf } from './mask-lines.ts';
-import { memberMask } from './mask-members.ts';
 
 /** A mask, prepared for an answer. */
-export function maskingOf({ members, values }: Pick<Mask, 'members' | 'values'>, isToolResult = false): Masking {
-  return { members: memberMask(members), values, isToolResult };
+export function maskingOf({ members, values, isStrict }: Omit<Mask, 'rules'>, isToolResult = false): Masking {
+  return { members: memberMask(members), values, isStrict, isToolResult };
 }
 
 /**
@@ -23,7 +23,7 @@ export function maskText(
 ): MaskedText | undefined {
   if (isJson) return maskJson(text, masking);
   const pieces = piecesOf(type);
-  if (pieces === undefined) return masking.members ? undefined : maskValues(text, masking.values);
+  if (pieces === undefined) return masking.members && masking.isStrict ? undefined : maskValues(text, masking.values);
   const masker = new PieceMasker(pieces, masking);
   const begun = masker.push(text);
   return begun === undefined ? undefined : { text: begun + masker.end(), count: masker.count };

@@ -1,7 +1,7 @@
 /** Masks members and values in JSON text. What is not masked stays as it was written, so that numbers keep their digits. */
 import { JsonTokens, type Token } from '../../json/tokens.ts';
+import type { MemberMask } from '../policy/mask-members.ts';
 import { type ValueKind, valuesOf } from '../policy/value-kinds.ts';
-import type { MemberMask } from './mask-members.ts';
 
 /** What stands in the place of a text. Anything else becomes null. */
 export const MASKED = '[masked]';
@@ -10,6 +10,8 @@ export const MASKED = '[masked]';
 export type Masking = {
   members: MemberMask | undefined;
   values: readonly ValueKind[];
+  /** An answer in which it cannot be told what to mask is withheld. */
+  isStrict: boolean;
   isToolResult: boolean;
 };
 
@@ -129,16 +131,16 @@ class JsonMasker {
   }
 
   #maskString(): void {
-    const { members, values, isToolResult } = this.#masking;
+    const { members, values, isStrict, isToolResult } = this.#masking;
     const place = isToolResult ? this.#path.join('/') : '';
-    if (isToolResult && TOOL_BYTES.test(place)) {
+    if (isToolResult && isStrict && TOOL_BYTES.test(place)) {
       this.#replace(JSON.stringify(MASKED));
       return;
     }
     const text = this.#string();
     const inner = members && this.#inString(text);
     // Which members a text is made of cannot be told.
-    const isUnclear = !inner && isToolResult && members && TOOL_TEXT.test(place);
+    const isUnclear = !inner && isToolResult && isStrict && members && TOOL_TEXT.test(place);
     const { text: masked, count } = isUnclear || inner === 'too_deep' ? WHOLE : (inner ?? maskValues(text, values));
     if (count > 0) this.#replace(JSON.stringify(masked), count);
   }

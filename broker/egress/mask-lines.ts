@@ -100,8 +100,8 @@ export class PieceMasker {
 
   /** Which members a text is made of cannot be told. */
   #plain(text: string): MaskedText {
-    const { members, values } = this.#masking;
-    return members ? { text: MASKED, count: 1 } : maskValues(text, values);
+    const { members, values, isStrict } = this.#masking;
+    return members && isStrict ? { text: MASKED, count: 1 } : maskValues(text, values);
   }
 
   #values(line: string): string {

@@ -160,9 +160,23 @@ function operationProblems(manifest: Fields): Problem[] {
   const bodies = Object.keys(manifest.bodies ?? {}).map((text) => ({ text, path: ['bodies', text] }));
   const urls = Object.keys(manifest.base_urls ?? {}).map((text) => ({ text, path: ['base_urls', text] }));
   const answers = Object.keys(manifest.answer_urls ?? {}).map((text) => ({ text, path: ['answer_urls', text] }));
+  const masks = Object.keys(manifest.masks ?? {}).map((text) => ({ text, path: ['masks', text] }));
   const statuses = Object.keys(manifest.error_status ?? {}).map((text) => ({ text, path: ['error_status', text] }));
   const free = Object.keys(manifest.free ?? {}).map((text) => ({ text, path: ['free', text] }));
-  const named = [rules, recipients, contents, refs, sentences, follow, bodies, urls, answers, statuses, free].flat();
+  const named = [
+    rules,
+    recipients,
+    contents,
+    refs,
+    sentences,
+    follow,
+    bodies,
+    urls,
+    answers,
+    masks,
+    statuses,
+    free,
+  ].flat();
   return named.flatMap(({ text, path }) => {
     const message = operationProblem(text, manifest);
     return message === undefined ? [] : [{ path, message }];

@@ -42,13 +42,14 @@ export const MERGED_BY_ENTRY = [
   'bodies',
   'free',
   'sentences',
+  'masks',
   'minor_units',
   'presets',
 ] as const;
 
 /**
  * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients,
- * content_scopes, refs, bodies, free, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
+ * content_scopes, refs, bodies, masks, free, sentences, minor_units and presets are merged by entry (an empty list removes a scope's rules); every other
  * field is replaced. With another origin, the built-in account endpoint, the built-in place of git repositories and the built-in
  * base_urls are dropped: they would receive tokens of another platform.
  */

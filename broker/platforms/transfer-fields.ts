@@ -30,6 +30,12 @@ export const TRANSFER_FIELDS = {
     .describe(
       'Operations whose answer has addresses to which clients go on sending their key, such as one for an upload: the names of members of the answer. On the raw door they lead through the broker.',
     ),
+  masks: z
+    .record(z.string(), z.array(z.string().min(1).max(200)).min(1).max(20))
+    .optional()
+    .describe(
+      'Operations in whose answers the platform hands out keys of its own, and the members that hold them: they are masked for every agent, as rules with the effect mask do. Names at any depth, or paths such as /data/*/token.',
+    ),
   error_status: z
     .record(z.string(), z.number().int().min(400).max(499))
     .optional()

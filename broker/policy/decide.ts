@@ -16,7 +16,7 @@ import {
   type Verdict,
 } from './facts.ts';
 import type { Finding, Matter } from './finding.ts';
-import { maskOf } from './mask.ts';
+import { maskOfCall } from './mask-checks.ts';
 import { present } from './present.ts';
 import type { Rule } from './rule.ts';
 import { questionOf } from './rule-selection.ts';
@@ -82,7 +82,8 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       holds = holds.length === 0 ? finding.holds : [...holds, ...finding.holds];
     }
   }
-  const mask = masking && maskOf(masking);
+  const isMasked = masking !== undefined || (ask.call !== undefined && (facts.platform?.rules.masks.length ?? 0) > 0);
+  const mask = isMasked ? maskOfCall(masking ?? [], matter.question) : undefined;
   const masked = mask && { mask };
   if (held !== undefined) {
     const basis = basisOf(facts, ask, matter.grant, holds);

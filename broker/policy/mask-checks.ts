@@ -1,30 +1,71 @@
-/** Whether what a call is answered can be masked as its rules say. */
-import { visit } from 'graphql/language';
+/** What is masked in the answer of a call, by its rules and by its platform; or why that cannot be done. */
+import { type DocumentNode, visit } from 'graphql/language';
 import { readMembers } from './call-ask.ts';
 import type { Rule } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
+import { type Mask, maskOf } from './mask.ts';
+import { memberMask } from './mask-members.ts';
 import { isGraphql } from './operation.ts';
 import type { Question } from './rule-selection.ts';
 
 /**
- * Why not, in a sentence for the agent; undefined: it can be.
+ * Why not all of it can be masked, in a sentence for the agent; undefined: it can be.
  *
  * @param masking the rules that mask, at least one
  */
-export function whyNotMasked(masking: readonly Rule[], { ask: { call }, platform }: Question): string | undefined {
-  if (call === undefined) return undefined;
-  if (call.git !== undefined) return 'nothing can be masked in what git answers';
-  const namesMembers = masking.some(({ mask }) => mask?.members !== undefined);
-  if (!namesMembers || platform === undefined || !isGraphql(platform, call)) return undefined;
+export function whyNotMasked(masking: readonly Rule[], question: Question): string | undefined {
+  if (question.ask.call?.git !== undefined) return 'nothing can be masked in what git answers';
+  const hasPaths = masking.some(({ mask }) => mask?.members?.some((member) => member.startsWith('/')));
+  const document = hasPaths ? documentOf(question) : undefined;
+  const [alias] = document ? aliasesIn(document) : [];
+  if (alias === undefined) return undefined;
+  return `members of what comes back are masked by their path, and the document gives fields other names (${alias.as.slice(0, 64)}: …): leave such aliases out`;
+}
+
+/** What is masked by these rules, and by what the manifest of the platform says of the operation. Undefined: nothing. */
+export function maskOfCall(masking: readonly Rule[], question: Question): Mask | undefined {
+  const members = membersOfPlatform(question);
+  const rules = members.length === 0 ? masking : [...masking, { name: 'platform', mask: { members } }];
+  const all = maskOf(rules);
+  const mask = all && { ...all, isStrict: masking.length > 0 };
+  if (mask === undefined || mask.members.length === 0) return mask;
+  const document = documentOf(question);
+  return document ? { ...mask, members: [...mask.members, ...otherNames(mask.members, document)] } : mask;
+}
+
+/** In any spelling that a server may read alike. */
+function membersOfPlatform({ platform, ask: { call }, spellings }: Question): readonly string[] {
+  if (platform === undefined || call === undefined || platform.masks.length === 0) return NONE;
+  return platform.masks.flatMap(({ operation, members }) => {
+    if (operation.kind === 'graphql') return isGraphql(platform, call) ? members : [];
+    if (operation.kind === 'tool')
+      return call.path.startsWith(TOOLS) && operation.name.matches(call.path.slice(TOOLS.length)) ? members : [];
+    return operation.method === call.method && operation.path.matchesAnySpelling(call.path, spellings()) ? members : [];
+  });
+}
+
+const NONE: readonly string[] = Object.freeze([]);
+const TOOLS = '/tools/';
+
+/** Of a GraphQL call that can be read. */
+function documentOf({ platform, ask: { call } }: Question): DocumentNode | undefined {
+  if (platform === undefined || call === undefined || !isGraphql(platform, call)) return undefined;
   const read = readGraphqlCall(readMembers(call));
-  if (read.kind !== 'read') return undefined;
-  let alias: string | undefined;
-  visit(read.document, {
-    Field: ({ alias: named, name }) => {
-      if (named !== undefined && named.value !== name.value) alias ??= named.value;
+  return read.kind === 'read' ? read.document : undefined;
+}
+
+/** Under which other names a document has the fields that are masked answered. */
+function otherNames(members: readonly string[], document: DocumentNode): string[] {
+  const mask = memberMask(members.filter((member) => !member.startsWith('/')));
+  return mask ? aliasesIn(document).flatMap(({ field, as }) => (mask.masks([field]) ? [as] : [])) : [];
+}
+
+function aliasesIn(document: DocumentNode): { field: string; as: string }[] {
+  const found: { field: string; as: string }[] = [];
+  visit(document, {
+    Field: ({ alias, name }) => {
+      if (alias !== undefined && alias.value !== name.value) found.push({ field: name.value, as: alias.value });
     },
   });
-  return alias === undefined
-    ? undefined
-    : `members of what comes back are masked by name, and the document gives fields other names (${alias.slice(0, 64)}: …): leave such aliases out`;
+  return found;
 }

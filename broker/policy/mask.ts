@@ -11,8 +11,16 @@ export type MaskSource = {
   values?: readonly ValueKind[];
 };
 
-/** What is masked in the answer of a call, and the names of the rules that say so. Plain data, which a thread can be given. */
-export type Mask = { members: readonly string[]; values: readonly ValueKind[]; rules: readonly string[] };
+/**
+ * What is masked in the answer of a call, and the names of the rules that say so. Plain data, which a thread can be given. `isStrict`: an answer in
+ * which it cannot be told is withheld; otherwise it is known to be JSON where it holds anything.
+ */
+export type Mask = {
+  members: readonly string[];
+  values: readonly ValueKind[];
+  rules: readonly string[];
+  isStrict: boolean;
+};
 
 const MAX_MEMBERS = 100;
 const MAX_MEMBER_LENGTH = 200;
@@ -26,6 +34,7 @@ export function maskOf(rules: readonly { name: string; mask?: MaskSource }[]): M
     members: [...new Set(masks.flatMap(({ members = [] }) => members))],
     values: VALUE_KINDS.filter((kind) => values.has(kind)),
     rules: [...new Set(rules.map(({ name }) => name))],
+    isStrict: true,
   };
 }
 

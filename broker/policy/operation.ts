@@ -120,6 +120,10 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     operation: read(text, 'answer_urls'),
     members,
   }));
+  const masks = Object.entries(source.masks ?? {}).map(([text, members]) => ({
+    operation: read(text, 'masks'),
+    members,
+  }));
   const bodies = Object.entries(source.bodies ?? {}).map(([text, named]) => {
     const operation = read(text, 'bodies');
     const kinds = [named].flat();
@@ -139,6 +143,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     follow,
     baseUrls,
     answerUrls,
+    masks,
     errorStatus: Object.entries(source.error_status ?? {}).map(([text, status]) => ({
       operation: read(text, 'error_status'),
       status,

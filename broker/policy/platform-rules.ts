@@ -111,6 +111,7 @@ export type RulesSource = {
   follow?: readonly string[] | undefined;
   base_urls?: Readonly<Record<string, string>> | undefined;
   answer_urls?: Readonly<Record<string, readonly string[]>> | undefined;
+  masks?: Readonly<Record<string, readonly string[]>> | undefined;
   error_status?: Readonly<Record<string, number>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
@@ -134,6 +135,8 @@ export type PlatformRules = {
   baseUrls: readonly { operation: Operation; baseUrl: string }[];
   /** Operations whose answer has addresses for clients that hold a key: in these members. */
   answerUrls: readonly { operation: Operation; members: readonly string[] }[];
+  /** Operations in whose answers members are masked, whatever the rules say: keys of the platform. */
+  masks: readonly { operation: Operation; members: readonly string[] }[];
   /** Operations whose clients look at the status alone: that of a refusal. */
   errorStatus: readonly { operation: Operation; status: number }[];
   /** Operations that take other bodies than the platform does. */

@@ -1,6 +1,7 @@
 /** Masks: what rules take out of the answers of calls, by every door, and of which answers nothing is handed out. */
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { rawClient } from '../proxy/raw-client.ts';
 import { callOf, connected } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
@@ -194,7 +195,7 @@ describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
     expect(text).not.toContain('ann@x.example');
   });
 
-  test('GraphQL: a document that gives fields other names is refused, one that does not is answered without them', async () => {
+  test('GraphQL: fields are masked under whatever name the document gives them; by path, such a document is refused', async () => {
     const base_url = `${world.upstream.url}/graphql`;
     await organisation.platform({
       id: 'gql',
@@ -202,18 +203,65 @@ describe.each(STORES)(`masks on %s${postgresNote}`, (store) => {
     });
     const asking = await organisation.agent({ rules: ALLOW_ALL, grants: { gql: { scopeList: ['gql:read'] } } });
     await organisation.guardrails([BY_NAME]);
-    answering('{"data":{"me":{"email":"a"}}}');
     const query = (text: string) =>
       asking.act({ platform: 'gql', endpoint: '/', method: 'POST', scope: 'gql:read', data: { query: text } });
-    expect((await query('{ me { email } }')).body.data).toEqual({ data: { me: { email: '[masked]' } } });
+    for (const text of [
+      '{ me { email } }',
+      '{ me { e: email name: id } }',
+      '{ me { ...F } } fragment F on U { e: email }',
+    ]) {
+      const as = text.includes('e: email') ? 'e' : 'email';
+      answering(JSON.stringify({ data: { me: { [as]: 'a', name: 'b' } } }));
+      expect((await query(text)).body.data).toEqual({ data: { me: { [as]: '[masked]', name: 'b' } } });
+    }
+    const byPath = { ...BY_NAME, mask: { members: ['/data/me/email'] } };
+    await organisation.guardrails([byPath]);
     const before = world.upstream.seen.length;
-    for (const text of ['{ me { e: email } }', '{ me { ...F } } fragment F on U { e: email }', '{ x: me { email } }']) {
+    for (const text of ['{ me { e: email } }', '{ x: me { email } }']) {
       const refused = await query(text);
       expect([refused.status, refused.body.reason], refused.text).toEqual([403, 'denied_by_guardrail']);
       expect(refused.body.detail).toContain('by-name masks what this call is answered');
     }
     expect(world.upstream.seen.length).toBe(before);
-    expect((await query('{ me { email: email } }')).status).toBe(200);
+    answering('{"data":{"me":{"email":"a"}}}');
+    expect((await query('{ me { email: email } }')).body.data).toEqual({ data: { me: { email: '[masked]' } } });
+  });
+
+  test('what a platform’s manifest masks is masked for everybody, in every spelling, beside what rules mask', async () => {
+    const scopes = { 'own:read': ['GET /keys/*', 'GET /other'] };
+    const manifest = { base_url: `${world.upstream.url}/v1`, scopes, masks: { 'GET /keys/*': ['token'] } };
+    await organisation.platform({ id: 'own', manifest });
+    const asking = await organisation.agent({ rules: ALLOW_ALL, grants: { own: { scopeList: ['own:read'] } } });
+    const read = async (endpoint: string) =>
+      (await asking.act({ platform: 'own', scope: 'own:read', method: 'GET', endpoint })).body;
+    const key = { token: 'sk', email: 'a' };
+    answering(JSON.stringify(key));
+    const answer = await read('/keys/7');
+    expect(answer.data).toEqual({ ...key, token: '[masked]' });
+    expect(answer._meta.masked).toEqual({ count: 1, rules: ['platform'] });
+    expect((await read('/other')).data).toEqual(key);
+    await organisation.guardrails([BY_NAME]);
+    expect((await read('/keys/7'))._meta.masked).toEqual({ count: 2, rules: ['by-name', 'platform'] });
+    await organisation.guardrails([]);
+    const proxied = await rawClient(() => asking)('GET', '/proxy/own-main/keys/7');
+    expect([proxied.body, proxied.headers.get('x-svc-masked')]).toEqual([{ ...key, token: '[masked]' }, 'platform']);
+    // What is no JSON holds no member of it.
+    answering('<h1>Sorry</h1>', { 'content-type': 'text/html' }, 502);
+    expect((await read('/keys/7')).data).toBe('<h1>Sorry</h1>');
+    const page = await rawClient(() => asking)('GET', '/proxy/own-main/keys/7');
+    expect([page.status, page.text, page.headers.get('x-svc-masked')]).toEqual([502, '<h1>Sorry</h1>', null]);
+  });
+
+  test('the token of a repository with which anybody clones it is not handed out', async () => {
+    const { data } = parsePlatformEntry({ use: 'github', base_url: world.upstream.url });
+    await organisation.platform({ id: 'codehost', manifest: data as Record<string, unknown> });
+    const asking = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { codehost: { scopeList: ['codehost:metadata.read'] } },
+    });
+    answering('{"name":"app","temp_clone_token":"ABTLWH"}');
+    const call = { platform: 'codehost', scope: 'codehost:metadata.read', method: 'GET', endpoint: '/repos/acme/app' };
+    expect((await asking.act(call)).body.data).toEqual({ name: 'app', temp_clone_token: '[masked]' });
   });
 
   test('an owner who tries a call is told what would be masked', async () => {

@@ -10,7 +10,8 @@ import { PieceMasker } from '../../broker/egress/mask-lines.ts';
 import { VALUE_KINDS, type ValueKind, valuesOf } from '../../broker/policy/value-kinds.ts';
 
 const CARD = '4111 1111 1111 1111';
-const masking = (members: string[], values: ValueKind[] = [], isTool = false) => maskingOf({ members, values }, isTool);
+const masking = (members: string[], values: ValueKind[] = [], isTool = false) =>
+  maskingOf({ members, values, isStrict: true }, isTool);
 const json = (value: unknown, members: string[], values: ValueKind[] = [], isTool = false) => {
   const masked = maskJson(JSON.stringify(value), masking(members, values, isTool));
   return masked && JSON.parse(masked.text);
@@ -218,8 +219,8 @@ describe('whole answers', () => {
       makeCredentialPatterns(new Secret('CANARY7f3a9bcdef0123456789')),
       mask,
     );
-  const MEMBERS = { members: ['email'], values: [] };
-  const VALUES: AnswerMask = { members: [], values: ['email'] };
+  const MEMBERS: AnswerMask = { members: ['email'], values: [], isStrict: true };
+  const VALUES: AnswerMask = { members: [], values: ['email'], isStrict: true };
 
   test.each([
     ['<a>ann@x.example</a>', 'text/html'],
@@ -236,6 +237,14 @@ describe('whole answers', () => {
       expect(read(Buffer.from([0, 1, 255]), 'image/png', mask)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
       expect(read('{}', 'application/json', mask, { status: 206 })).toMatchObject({ cause: 'not_masked' });
     }
+  });
+
+  test('of a mask that is not strict, as a platform’s own, what is no JSON is handed out', () => {
+    const mask = { ...MEMBERS, isStrict: false };
+    expect(read('{"email":"a"}', 'application/json', mask)).toMatchObject({ data: '{"email":"[masked]"}', masked: 1 });
+    expect(read('<h1>a</h1>', 'text/html', mask)).toMatchObject({ data: '"<h1>a</h1>"' });
+    expect(read(Buffer.from([0, 255]), 'image/png', mask)).toMatchObject({ encoding: 'base64' });
+    expect(read('{"email":"a"}', 'application/json', mask, { status: 206 })).toMatchObject({ masked: 1 });
   });
 
   test('values are masked in any text, and in headers; what is empty is empty', () => {

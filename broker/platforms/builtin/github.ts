@@ -38,6 +38,17 @@ export const github = {
   app_permissions: githubAppPermissions,
   refs: githubRefs,
   base_urls: { 'POST /repos/*/*/releases/*/assets': 'https://uploads.github.com' },
+  // "temp_clone_token" of a repository: with it anybody clones a private one, past the broker.
+  masks: {
+    'GET /repos/*/*': ['temp_clone_token'],
+    'PATCH /repos/*/*': ['temp_clone_token'],
+    'POST /repos/*/*/generate': ['temp_clone_token'],
+    'POST /repos/*/*/forks': ['temp_clone_token'],
+    'POST /orgs/*/repos': ['temp_clone_token'],
+    'POST /user/repos': ['temp_clone_token'],
+    'query *': ['tempCloneToken'],
+    'mutation *': ['tempCloneToken'],
+  },
   bodies: {
     'POST /repos/*/*/releases/*/assets': ['text', 'bytes'],
     'POST /markdown/raw': 'text',

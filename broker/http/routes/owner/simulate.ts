@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { simulateCall } from '../../../admin/simulate.ts';
 import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
 import { CONCRETE_CHECKS, DENY_REASONS, EFFECTS, REF_CHANGES, STANDING_CHECKS } from '../../../policy/facts.ts';
+import type { Mask } from '../../../policy/mask.ts';
 import { VALUE_KINDS } from '../../../policy/value-kinds.ts';
 import { Action, text } from '../../../wire/action.ts';
 import { sayWhatIsWrong, Warnings } from '../../given-rules.ts';
@@ -73,6 +74,8 @@ const Simulation = z
   })
   .meta({ id: 'Simulation' });
 
+const maskShown = ({ members, values, rules }: Mask) => ({ members, values, rules });
+
 const DECISIONS = { allow: 'allow', hold: 'require_approval', deny: 'deny' } as const;
 
 /** POST /owner/simulate */
@@ -103,7 +106,7 @@ export const ownerSimulate = route({
       evaluated: verdict.evaluated,
       not_evaluated: verdict.notEvaluated,
       ...(violating && { violating }),
-      ...(verdict.mask && { mask: verdict.mask }),
+      ...(verdict.mask && { mask: maskShown(verdict.mask) }),
       ...(suspend && { suspends: suspend.guardrail }),
       policy: simulated.policy,
       guardrails: simulated.guardrails,

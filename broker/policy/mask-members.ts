@@ -1,5 +1,5 @@
 /** Which members of JSON a mask names. */
-import { foldName } from '../policy/names.ts';
+import { foldName } from './names.ts';
 
 /** A name, folded, in pieces around each `*`. */
 type Name = readonly string[];
