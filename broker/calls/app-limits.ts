@@ -6,13 +6,12 @@ import type { LoadedFacts } from '../facts/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { decide } from '../policy/decide.ts';
 import type { Grant, Instant } from '../policy/facts.ts';
+import { isFromTemplate } from '../policy/repos.ts';
 import type { AppLimits } from '../token-source/app-installation.ts';
 import type { Call } from './call.ts';
 
 /** A call that was judged: its path is in its one form, and its repository is one that the grant lists. */
 const IN_REPOSITORY = /^\/(?:repos\/([^/]+)\/([^/]+)|git\/([^/]+)\/([^/]+?)(?:\.git)?)(?:\/|$)/;
-/** Makes another repository than the one that it names. */
-const FROM_TEMPLATE = /\/generate$/;
 
 /**
  * The limits. Without a list of repositories in the grant the token is good for all of the installation, so that agents without such
@@ -24,7 +23,8 @@ export function appLimits(
   grant: Grant | undefined,
   now: Instant,
 ): AppLimits {
-  const repository = grant?.constraints.repos === undefined ? undefined : (git?.repository ?? repositoryOf(path));
+  const isLimited = grant?.constraints.repos !== undefined && !isFromTemplate({ method: action.method, path });
+  const repository = isLimited ? (git?.repository ?? repositoryOf(path)) : undefined;
   const wanted = loaded.platform?.manifest.app_permissions?.[action.scope];
   return {
     ...(repository && { repository }),
@@ -33,7 +33,6 @@ export function appLimits(
 }
 
 function repositoryOf(path: string): AppLimits['repository'] {
-  if (FROM_TEMPLATE.test(path)) return undefined;
   const [, owner, name, gitOwner, gitName] = IN_REPOSITORY.exec(path) ?? [];
   if (owner !== undefined && name !== undefined) return { owner, name };
   return gitOwner !== undefined && gitName !== undefined ? { owner: gitOwner, name: gitName } : undefined;

@@ -162,11 +162,17 @@ function creation(call: CallAsk): Creation | undefined {
     return { owners, names: labels(owners) };
   }
   if (call.path === '/user/repos') return { owners: [], names: [] };
-  if (segments[0] === 'repos' && segments[3] === 'generate') {
+  if (isFromTemplate(call)) {
     const given = membersNamed(call, OWNER).map(([, value]) => value);
     const owners = given.flatMap((one) => (typeof one === 'string' && NAME.test(one) ? [one] : []));
     // One that cannot be read may be anybody.
     return { owners: owners.length < given.length ? [] : owners, fromTemplate: true, names: labels(owners) };
   }
   return undefined;
+}
+
+/** Whether a call makes another repository than the one that its path names. */
+export function isFromTemplate({ method, path }: Pick<CallAsk, 'method' | 'path'>): boolean {
+  const [, root, , , part] = path.split('/');
+  return method === 'POST' && root === 'repos' && part === 'generate';
 }

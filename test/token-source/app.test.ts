@@ -48,6 +48,29 @@ describe.each(ONE_STORE)(`connections to an App on %s${postgresNote}`, (store) =
     expect(await ask('/repos/acme/app/issues')).toBe(403);
   });
 
+  test.each([
+    ['a folder', 'GET', '/repos/acme/app/contents/generate', 'contents.read', undefined],
+    ['a file', 'PUT', '/repos/acme/app/contents/src/generate', 'contents.write', { message: 'm', content: 'YQ==' }],
+    ['a branch', 'GET', '/repos/acme/app/branches/generate', 'contents.read', undefined],
+    ['a label', 'DELETE', '/repos/acme/app/issues/7/labels/generate', 'issues.write', undefined],
+  ])('%s that is called generate is in its repository like any other', async (_what, method, path, scope, data) => {
+    const agent = await app.agent(ONLY_APP);
+    const answer = await agent.act(callOf(method, path, scope, data));
+    expect([host.exchanges.length, host.exchanges[0]?.repositories], answer.text).toEqual([1, ['app']]);
+  });
+
+  test('a repository that is made from a template is none that a token could be limited to', async () => {
+    host.installations.get(INSTALLATION)!.permissions.administration = 'write';
+    const agent = await app.agent({ ...ONLY_APP, allow_repo_creation: true }, ['repo.create']);
+    await made(
+      agent,
+      callOf('POST', '/repos/acme/app/generate', 'repo.create', { owner: 'acme', name: 'new', private: true }),
+    );
+    expect(host.exchanges).toEqual([
+      { installation: INSTALLATION, permissions: { administration: 'write', contents: 'read' } },
+    ]);
+  });
+
   test('what a list of repositories allows without naming one goes with the least of the installation', async () => {
     const agent = await app.agent(ONLY_APP);
     await made(agent, callOf('GET', '/rate_limit', 'metadata.read'));
