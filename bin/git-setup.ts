@@ -1,11 +1,23 @@
 /** Settings of git that send its requests for a code host to the broker, with a credential helper that signs for it. */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
+import {
+  addSettings,
+  covers,
+  helperCommand,
+  leftUnused,
+  type Rule,
+  readSettings,
+  removeSettings,
+  type Scope,
+  type Setting,
+  type Signed,
+  sectionOf,
+  writtenIn,
+} from './git-settings.ts';
 import { PROGRAM } from './program-name.ts';
-import { commandLine, ownLauncher } from './server-entry.ts';
+import { commandLine } from './server-entry.ts';
 
 export type GitSetupOptions = {
   local?: boolean;
@@ -16,21 +28,22 @@ export type GitSetupOptions = {
   undo?: boolean;
 };
 
-/** One setting: the name is written with the file's spelling of sections; an empty helper ends the list of inherited ones. */
-type Setting = { name: string; value: string };
-
 export type GitSetupDone = {
-  scope: 'global' | 'local';
-  broker: string;
+  scope: Scope;
+  /** Undefined where settings are removed for a profile that cannot be read. */
+  broker: string | undefined;
+  /** The profile's file; undefined where the agent is in the environment. */
+  profile: string | undefined;
   added: Setting[];
-  /** Sections that were there, of this broker. */
+  /** Sections out of which values were taken that git-setup wrote. */
   removed: string[];
   dryRun: boolean;
   /** Repositories whose rule matches others too, because git compares prefixes of addresses. */
   prefixes: string[];
+  /** Where there is nothing to remove: profiles of which there are settings. */
+  others: (string | undefined)[];
 };
 
-const run = promisify(execFile);
 const REPOSITORY = /^[A-Za-z0-9._-]{1,100}\/(?:[A-Za-z0-9._-]{1,100}|\*)$/;
 
 /**
@@ -43,29 +56,64 @@ export async function gitSetup(repositories: readonly string[], options: GitSetu
   const wrong = repositories.find((one) => !REPOSITORY.test(one));
   if (wrong !== undefined)
     throw new WrongUsage(`${wrong}: write a repository as owner/repo, or owner/* for all of an owner.`);
+  return await (options.undo ? undo(repositories, options) : setUp(repositories, options));
+}
+
+async function setUp(repositories: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
   const scope = options.local ? 'local' : 'global';
   const { url, profile } = whoAndWhere(options.profile);
   const broker = await doorAddress(url);
-  const there = await sectionsOf(scope, [url, broker]);
   const helper = helperCommand(profile, broker === url ? undefined : broker);
-  const added = options.undo ? [] : settingsFor(broker, repositories, options, helper);
-  // Undone of some repositories, the helper stays for the others.
-  const named = (section: string) =>
-    repositories.length === 0 ||
-    repositories.some((one) => [url, broker].some((at) => section === `url.${addressOf(at, one)}`));
-  const isReplaced = (section: string) => hasSection(added, section) || hasSection(added, section.replace(url, broker));
-  const removed = there.filter(options.undo ? named : isReplaced);
-  if (options.undo && repositories.length > 0 && there.length - removed.length === 1) {
-    const [last] = there.filter((section) => !removed.includes(section));
-    if (last?.startsWith('credential.')) removed.push(last);
-  }
+  const added = settingsFor(broker, repositories, options, helper);
+  const { signed, rules } = writtenIn(await readSettings(scope));
+  const sections = new Set(added.map(sectionOf));
+  // Of two rules for the same address git takes the first, wherever it leads.
+  const from = new Set(added.filter(({ name }) => name.endsWith('.insteadOf')).map(({ value }) => value));
+  const replaced = rules.filter(({ setting }) => sections.has(sectionOf(setting)) || from.has(setting.value));
+  const gone = new Set([
+    ...signed.filter(({ address }) => sections.has(`credential.${address}`)),
+    ...leftUnused(signed, rules, replaced),
+  ]);
+  const removed = settingsOf(replaced, gone);
+  // Of all that hold for an address git takes the last, so those for a part of it have to stand after those for more.
+  const narrower = signed.filter(
+    (one) => !gone.has(one) && [...sections].some((section) => covers(section, `credential.${one.address}`)),
+  );
+  const moved = settingsOf([], narrower);
   if (!options.dryRun) {
-    for (const section of removed) await git(scope, '--remove-section', section);
-    for (const { name, value } of added) await git(scope, '--add', name, value);
+    await removeSettings(scope, [...removed, ...moved]);
+    await addSettings(scope, [...added, ...moved]);
   }
-  const prefixes = options.undo ? [] : repositories.filter((one) => !one.endsWith('/*'));
-  return { scope, broker, added, removed, dryRun: options.dryRun === true, prefixes };
+  const prefixes = repositories.filter((one) => !one.endsWith('/*'));
+  return { ...doneBy(scope, options, removed), broker, profile, added, prefixes };
 }
+
+/** By what was written, and not by where the broker is now: it may be away, or have moved, and the profile may be gone. */
+async function undo(repositories: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
+  const scope = options.local ? 'local' : 'global';
+  const profile = profilePath(process.env, options.profile);
+  const { signed, rules } = writtenIn(await readSettings(scope));
+  const parts = repositories.map(partOf);
+  const own = signed.filter((one) => one.profile === profile);
+  const gone = rules.filter(({ part, by }) => own.includes(by) && (parts.length === 0 || parts.includes(part)));
+  // Undone of some repositories, the helper stays for the others.
+  const removed = settingsOf(gone, parts.length === 0 ? own : leftUnused(own, rules, gone));
+  const broker = signed.length === 0 ? whoAndWhere(options.profile).url : urlOf(options.profile);
+  if (!options.dryRun) await removeSettings(scope, removed);
+  const others = own.length === 0 ? [...new Set(signed.map((one) => one.profile))] : [];
+  return { ...doneBy(scope, options, removed), broker, profile, others };
+}
+
+const doneBy = (scope: Scope, { dryRun = false }: GitSetupOptions, removed: readonly Setting[]) => ({
+  scope,
+  ...{ added: [], removed: [...new Set(removed.map(sectionOf))], dryRun, prefixes: [], others: [] },
+});
+
+/** Rules before what signs for them, by which they are known. */
+const settingsOf = (rules: Iterable<Rule>, signed: Iterable<Signed>): Setting[] => [
+  ...[...rules].map(({ setting }) => setting),
+  ...[...signed].flatMap(({ settings }) => settings),
+];
 
 function whoAndWhere(file: string | undefined): { url: string; profile: string | undefined } {
   try {
@@ -76,8 +124,18 @@ function whoAndWhere(file: string | undefined): { url: string; profile: string |
   }
 }
 
+function urlOf(file: string | undefined): string | undefined {
+  try {
+    return whoAndWhere(file).url;
+  } catch {
+    return undefined;
+  }
+}
+
+const partOf = (repository: string): string => repository.replace(/\*$/, '');
+
 /** Where the broker has a repository, or all of an owner. */
-const addressOf = (broker: string, repository: string): string => `${broker}/git/${repository.replace(/\*$/, '')}`;
+const addressOf = (broker: string, repository: string): string => `${broker}/git/${partOf(repository)}`;
 
 function settingsFor(
   broker: string,
@@ -85,21 +143,30 @@ function settingsFor(
   { host, connection }: GitSetupOptions,
   helper: string,
 ): Setting[] {
-  const credential = `credential.${broker}/git`;
   const at = hostOf(host);
   const rewritten = (repositories.length === 0 ? [''] : repositories).flatMap((one) =>
-    addressesOf(at).map((from) => ({
-      name: `url.${addressOf(broker, one)}.insteadOf`,
-      value: `${from}${one.replace(/\*$/, '')}`,
-    })),
+    addressesOf(at).map((from) => ({ name: `url.${addressOf(broker, one)}.insteadOf`, value: from + partOf(one) })),
   );
-  return [
-    { name: `${credential}.useHttpPath`, value: 'true' },
-    { name: `${credential}.helper`, value: '' },
-    { name: `${credential}.helper`, value: helper },
-    ...(connection === undefined ? [] : [{ name: `${credential}.username`, value: `connection.${connection}` }]),
-    ...rewritten,
-  ];
+  const signed = repositories.length === 0 ? [`${broker}/git`] : repositories.flatMap((one) => signedFor(broker, one));
+  const username = connection === undefined ? 'agent' : `connection.${connection}`;
+  const credentials = signed
+    // Those for a part after those for more.
+    .sort((one, other) => one.length - other.length)
+    .flatMap((address) => [
+      { name: `credential.${address}.useHttpPath`, value: 'true' },
+      // Ends the list of inherited ones.
+      { name: `credential.${address}.helper`, value: '' },
+      { name: `credential.${address}.helper`, value: helper },
+      // In any case, because the connection of an address for more would be taken otherwise.
+      { name: `credential.${address}.username`, value: username },
+    ]);
+  return [...credentials, ...rewritten];
+}
+
+/** What git calls a repository, or all of an owner: it compares whole parts of paths. */
+function signedFor(broker: string, repository: string): string[] {
+  const address = addressOf(broker, repository);
+  return address.endsWith('/') ? [address.slice(0, -1)] : [address, `${address}.git`];
 }
 
 /** Where the addresses of a code host's repositories begin. */
@@ -116,54 +183,19 @@ function hostOf(text: string): URL {
   return url;
 }
 
-/** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. `at`: where the broker serves git, if elsewhere. */
-function helperCommand(profile: string | undefined, at: string | undefined): string {
-  const launcher = ownLauncher();
-  const words = launcher ? [launcher.node, launcher.script] : ['npx', '-y', 'agent-broker'];
-  const named = profile === undefined ? [] : ['--profile', profile];
-  const elsewhere = at === undefined ? [] : ['--at', at];
-  return `!${commandLine([...words, 'git-credential', ...named, ...elsewhere], false)}`;
-}
-
-const hasSection = (settings: readonly Setting[], section: string): boolean =>
-  settings.some(({ name }) => name.startsWith(`${section}.`) && !name.slice(section.length + 1).includes('.'));
-
-/** The sections of this broker, by its addresses: its credential's, and those of addresses that are rewritten to it. */
-async function sectionsOf(scope: GitSetupDone['scope'], addresses: readonly string[]): Promise<string[]> {
-  const names = await git(scope, '--null', '--name-only', '--list');
-  const sections = names
-    .split('\0')
-    .map((name) => name.slice(0, name.lastIndexOf('.')))
-    .filter((section) =>
-      addresses.some((at) => section === `credential.${at}/git` || section.startsWith(`url.${at}/git/`)),
-    );
-  return [...new Set(sections)];
-}
-
-async function git(scope: GitSetupDone['scope'], ...words: string[]): Promise<string> {
-  try {
-    return (await run('git', ['config', `--${scope}`, ...words])).stdout;
-  } catch (error) {
-    const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
-    if (code === 'ENOENT')
-      throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
-    // Nothing is configured yet.
-    if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
-    if (scope === 'local' && /not in a git directory|only be used inside/.test(stderr))
-      throw new CommandFailed('This folder is no clone of a repository. Change into one, or leave out --local.');
-    throw new CommandFailed(`git config failed: ${stderr.trim()}`);
-  }
-}
-
 /** What was done, and what to do next. */
-export function inWords({ scope, broker, added, removed, dryRun, prefixes }: GitSetupDone): string {
+export function inWords(done: GitSetupDone): string {
+  const { scope, profile, added, removed, dryRun, prefixes, others } = done;
   const where = scope === 'local' ? 'this clone' : 'all of your clones on this machine';
   const would = dryRun ? 'would be ' : '';
   const lines: string[] = [];
   if (added.length === 0 && removed.length === 0)
-    return `There is no setting for ${broker} in the ${scope} configuration of git.`;
+    return [
+      `There is no setting of this agent to take out in the ${scope} configuration of git.`,
+      ...others.map((one) => `There are settings of another profile. Take them out with: ${undoOf(one)}`),
+    ].join('\n');
   if (added.length === 0)
-    lines.push(`${removed.length} sections ${would}removed, for ${where}:`, ...removed.map(indent));
+    lines.push(`Settings in ${removed.length} sections ${would}removed, for ${where}:`, ...removed.map(indent));
   else
     lines.push(
       `Settings of git ${would}written, for ${where}:`,
@@ -172,11 +204,14 @@ export function inWords({ scope, broker, added, removed, dryRun, prefixes }: Git
     );
   for (const one of prefixes)
     lines.push(
-      `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, which refuses what is not granted.`,
+      `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, where nobody signs for it unless it is named as well.`,
     );
-  if (added.length > 0) lines.push(`Take it out again with: ${PROGRAM} git-setup --undo`, WHAT_A_PUSH_NEEDS);
+  if (added.length > 0) lines.push(`Take it out again with: ${undoOf(profile)}`, WHAT_A_PUSH_NEEDS);
   return lines.join('\n');
 }
+
+const undoOf = (profile: string | undefined): string =>
+  `${PROGRAM} git-setup --undo${profile === undefined ? '' : ` --profile ${commandLine([profile])}`}`;
 
 /** The policy `default` holds what writes, and a first push that is refused says nothing of refs. */
 const WHAT_A_PUSH_NEEDS = `A push is never held for an approval, as the policy "default" asks for: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule

@@ -1,5 +1,5 @@
 /** `git-setup` and `git-credential`, with the git of this machine. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
@@ -7,42 +7,23 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { answerGit } from '../../bin/git-credential.ts';
 import { PolicyRules } from '../../broker/config-file/schema.ts';
-import { makeKeyPair } from '../world/agent.ts';
 import { runCommand } from '../world/command.ts';
-import { newFolder } from '../world/stores.ts';
+import { type GitMachine, newGitMachine } from './git-machine.ts';
 
 const BROKER = 'https://broker.acme.example/base';
-const AGENT = { agent_id: 'agt_1', owner_id: '0b0f5a0e-0000-4000-8000-000000000001' };
-const privateKey = makeKeyPair().privateKey.export({ format: 'pem', type: 'pkcs8' });
 
 let home: string;
 let env: Record<string, string>;
+let machine: GitMachine;
 beforeEach(() => {
-  home = newFolder();
-  const profile = join(home, "agent's profile.json");
-  writeFileSync(profile, JSON.stringify({ url: BROKER, ...AGENT, private_key: privateKey }), { mode: 0o600 });
-  env = { HOME: home, AGENT_BROKER_PROFILE: profile, GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' };
+  machine = newGitMachine(BROKER);
+  ({ home, env } = machine);
 });
 
-const setup = (...words: string[]) => runCommand(['git-setup', ...words], { cwd: home, env });
-const config = () => (existsSync(join(home, '.gitconfig')) ? readFileSync(join(home, '.gitconfig'), 'utf8') : '');
-
-/** What git would send to an address. */
-function credentialFor(url: string): { password?: string; username?: string } {
-  const { stdout } = spawnSync('git', ['credential', 'fill'], {
-    input: `url=${url}\n\n`,
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-  });
-  return Object.fromEntries(stdout.split('\n').map((line) => line.split(/=(.*)/s).slice(0, 2)));
-}
-
-/** Where git would go for an address. */
-const rewritten = (url: string): string =>
-  spawnSync('git', ['ls-remote', '--get-url', url], {
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-  }).stdout.trim();
+const setup = (...words: string[]) => machine.setup(...words);
+const config = () => machine.config();
+const credentialFor = (url: string) => machine.credentialFor(url);
+const rewritten = (url: string) => machine.rewritten(url);
 
 describe('git-setup', () => {
   test('sends every repository of the host to the broker, with a fresh token for each request', async () => {

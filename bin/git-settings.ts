@@ -1,0 +1,109 @@
+/** The configuration of git, and what git-setup wrote into it: known by what it says, so that a person's own values are left alone. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { CommandFailed } from './failure.ts';
+import { commandLine, ownLauncher } from './server-entry.ts';
+
+export type Scope = 'global' | 'local';
+
+/** One value of a setting. The name is written with the file's spelling of sections. */
+export type Setting = { name: string; value: string };
+
+/** An address for which git asks the helper. `profile`: the file that the helper signs by; undefined: the agent is in the environment. */
+export type Signed = { address: string; profile: string | undefined; settings: readonly Setting[] };
+
+/** A rule that leads git to the broker. `part`: what it is for: `acme/app`, `acme/`, or nothing for all of the host. `by`: who signs there. */
+export type Rule = { setting: Setting; part: string; by: Signed };
+
+const run = promisify(execFile);
+const HELPER = /^!.* git-credential(?: --profile ('[^']*'(?:\\''[^']*')*|\S+))?(?: --at \S+)?$/;
+const CODE_HOST = /^(?:https?:\/\/[^/]+\/|git@[^:/]+:|ssh:\/\/git@[^/]+\/)(.*)$/;
+const USERNAME = /^(?:agent$|connection\.)/;
+
+/** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. `at`: where the broker serves git, if elsewhere. */
+export function helperCommand(profile: string | undefined, at: string | undefined): string {
+  const launcher = ownLauncher();
+  const words = launcher ? [launcher.node, launcher.script] : ['npx', '-y', 'agent-broker'];
+  const named = profile === undefined ? [] : ['--profile', profile];
+  const elsewhere = at === undefined ? [] : ['--at', at];
+  return `!${commandLine([...words, 'git-credential', ...named, ...elsewhere], false)}`;
+}
+
+/** All values of the scope, in their order. Throws CommandFailed. */
+export async function readSettings(scope: Scope): Promise<Setting[]> {
+  const entries = (await git(scope, '--null', '--list')).split('\0').filter((entry) => entry !== '');
+  return entries.map((entry) => {
+    const [name = '', value = ''] = entry.split(/\n(.*)/s);
+    return { name, value };
+  });
+}
+
+/** What git-setup wrote, in this or an earlier version. A rule is its own where its helper signs for what the rule leads to. */
+export function writtenIn(all: readonly Setting[]): { signed: Signed[]; rules: Rule[] } {
+  const inSection = Map.groupBy(all, (one) => sectionOf(one));
+  const signed = [...inSection].flatMap(([section, settings]) => {
+    const helper = section.startsWith('credential.') ? settings.findLast((one) => HELPER.test(one.value)) : undefined;
+    if (helper === undefined) return [];
+    const own = settings.filter(({ name, value }) => {
+      if (name.endsWith('.helper')) return value === '' || HELPER.test(value);
+      return name.endsWith('.username') ? USERNAME.test(value) : /\.usehttppath$/i.test(name) && value === 'true';
+    });
+    return [{ address: section.slice('credential.'.length), profile: profileOf(helper.value), settings: own }];
+  });
+  const rules = all.flatMap((setting) => {
+    const [, address] = /^url\.(.*)\.insteadof$/i.exec(setting.name) ?? [];
+    const [, part] = CODE_HOST.exec(setting.value) ?? [];
+    if (address === undefined || part === undefined || !address.endsWith(`/git/${part}`)) return [];
+    const [by] = signed.filter((one) => covers(one.address, address)).sort(longestFirst);
+    return by === undefined ? [] : [{ setting, part, by }];
+  });
+  return { signed, rules };
+}
+
+/** The section that a value is in. */
+export const sectionOf = ({ name }: Pick<Setting, 'name'>): string => name.slice(0, name.lastIndexOf('.'));
+
+/** Whether git takes the settings of an address for another one, too: it compares whole parts of paths. */
+export const covers = (address: string, other: string): boolean => other === address || other.startsWith(`${address}/`);
+
+/** Those that sign for none of the rules any more, once some of them are gone. */
+export function leftUnused(all: readonly Signed[], rules: readonly Rule[], gone: readonly Rule[]): Signed[] {
+  const uses = ({ by }: Rule, { address }: Signed) => address === by.address || address === `${by.address}.git`;
+  const left = rules.filter((rule) => !gone.includes(rule));
+  return all.filter((one) => gone.some((rule) => uses(rule, one)) && !left.some((rule) => uses(rule, one)));
+}
+
+/** Takes values out, and sections that are empty then. Throws CommandFailed. */
+export async function removeSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
+  const distinct = new Map(settings.map((one) => [`${one.name}\n${one.value}`, one]));
+  for (const { name, value } of distinct.values())
+    await git(scope, '--unset-all', name, `^${value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
+}
+
+/** Writes values after those that are there. Throws CommandFailed. */
+export async function addSettings(scope: Scope, settings: readonly Setting[]): Promise<void> {
+  for (const { name, value } of settings) await git(scope, '--add', name, value);
+}
+
+const longestFirst = (a: Signed, b: Signed): number => b.address.length - a.address.length;
+
+/** The file that the helper's command names. */
+function profileOf(helper: string): string | undefined {
+  const [, word] = HELPER.exec(helper) ?? [];
+  return word?.startsWith("'") ? word.slice(1, -1).replaceAll(`'\\''`, "'") : word;
+}
+
+async function git(scope: Scope, ...words: string[]): Promise<string> {
+  try {
+    return (await run('git', ['config', `--${scope}`, ...words])).stdout;
+  } catch (error) {
+    const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
+    if (code === 'ENOENT')
+      throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
+    // Nothing is configured yet.
+    if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
+    if (scope === 'local' && /not in a git directory|only be used inside/.test(stderr))
+      throw new CommandFailed('This folder is no clone of a repository. Change into one, or leave out --local.');
+    throw new CommandFailed(`git config failed: ${stderr.trim()}`);
+  }
+}

@@ -1,0 +1,150 @@
+/** `git-setup` more than once: several agents and connections, a person's own values, and undoing it later. */
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { decodeJwt } from 'jose';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type GitMachine, newGitMachine } from './git-machine.ts';
+
+const BROKER = 'https://broker.acme.example/base';
+const APP = `${BROKER}/git/acme/app`;
+const LIB = `${BROKER}/git/other/lib`;
+
+let machine: GitMachine;
+beforeEach(() => {
+  machine = newGitMachine(BROKER);
+});
+const setup = (...words: string[]) => machine.setup(...words);
+const signerOf = (url: string) => decodeJwt(machine.credentialFor(url).password ?? '').agent_id;
+const connectionOf = (url: string) => machine.credentialFor(url).username;
+
+describe('another run', () => {
+  test('for other repositories leaves the connection of the earlier ones', async () => {
+    await setup('acme/app', '--connection', 'work');
+    await setup('other/lib', '--connection', 'private');
+    await setup('third/x');
+    for (const end of ['', '.git']) {
+      expect(connectionOf(`${APP}${end}`)).toBe('connection.work');
+      expect(connectionOf(`${LIB}${end}`)).toBe('connection.private');
+      expect(connectionOf(`${BROKER}/git/third/x${end}`)).toBe('agent');
+    }
+    await setup('acme/app');
+    expect([connectionOf(APP), connectionOf(LIB)]).toEqual(['agent', 'connection.private']);
+  });
+
+  test('for other repositories leaves the agent of the earlier ones', async () => {
+    const second = machine.profileOf('agt_2');
+    await setup('acme/app');
+    const { removed } = JSON.parse((await setup('other/lib', '--profile', second, '--json')).stdout);
+    expect(removed).toEqual([]);
+    expect([signerOf(APP), signerOf(LIB)]).toEqual(['agt_1', 'agt_2']);
+    // The same repository changes its agent.
+    await setup('acme/app', '--profile', second);
+    expect(signerOf(APP)).toBe('agt_2');
+  });
+
+  test.each([
+    [[], ['acme/app']],
+    [['acme/app'], []],
+    [['acme/app'], ['acme/*']],
+  ])('for %j and then for %j: what is said of the part holds for it', async (first, then) => {
+    const second = machine.profileOf('agt_2');
+    const isNarrow = (words: string[]) => words[0] === 'acme/app';
+    for (const words of [first, then])
+      await setup(...words, ...(isNarrow(words) ? ['--profile', second] : ['--connection', 'work']));
+    expect([signerOf(`${APP}.git`), connectionOf(`${APP}.git`)]).toEqual(['agt_2', 'agent']);
+    const beside = `${BROKER}/git/acme/web`;
+    expect([signerOf(beside), connectionOf(beside)]).toEqual(['agt_1', 'connection.work']);
+    // Undone by the agent of the part, the rest stays, and holds for the part, too.
+    await setup('--undo', '--profile', second);
+    expect([signerOf(APP), connectionOf(APP)]).toEqual(['agt_1', 'connection.work']);
+    await setup('--undo');
+    expect(machine.config().trim()).toBe('');
+  });
+
+  test('takes over what an earlier version wrote for all of its repositories together', async () => {
+    await setup('--connection', 'work');
+    const rules = ['acme/app', 'other/lib'].map(
+      (one) => `[url "${BROKER}/git/${one}"]\n\tinsteadOf = https://github.com/${one}\n`,
+    );
+    const [credential = ''] = machine.config().split('[url');
+    machine.configure(credential + rules.join(''));
+    await setup('other/lib', '--connection', 'private');
+    expect([connectionOf(APP), connectionOf(LIB)]).toEqual(['connection.work', 'connection.private']);
+    await setup('--undo', 'acme/app');
+    expect([connectionOf(APP), connectionOf(LIB)]).toEqual([undefined, 'connection.private']);
+    await setup('--undo');
+    expect(machine.config().trim()).toBe('');
+  });
+
+  test('leads a repository to the broker of the last run', async () => {
+    await setup('acme/app');
+    const moved = machine.profileOf('agt_2', 'https://moved.acme.example');
+    await setup('acme/app', '--profile', moved);
+    expect(machine.rewritten('git@github.com:acme/app')).toBe('https://moved.acme.example/git/acme/app');
+    expect(machine.config()).not.toContain(BROKER);
+  });
+});
+
+test.each([[[]], [['acme/app']]])('values that a person wrote in the same sections stay, with %j', async (words) => {
+  const own = [
+    ...[`[credential "${BROKER}/git"]`, '\tusername = ann', '\thelper = store'],
+    ...[`[credential "${APP}"]`, '\tusername = ann'],
+    ...[`[url "${BROKER}/git/"]`, '\tinsteadOf = work:', `[url "${APP}"]`, '\tinsteadOf = app:'],
+    ...[`[http "${BROKER}/git"]`, '\tsslVerify = true', ''],
+  ].join('\n');
+  machine.configure(own);
+  for (const connection of ['work', 'private']) {
+    await setup(...words, '--connection', connection);
+    expect(connectionOf(words.length === 0 ? LIB : APP)).toBe(`connection.${connection}`);
+    expect(machine.rewritten('app:')).toBe(APP);
+  }
+  expect((await setup('--undo')).code).toBe(0);
+  expect(machine.config()).toBe(own);
+});
+
+describe('--undo', () => {
+  test('needs neither the broker nor the host where it served git', async () => {
+    const base = { proxy_base_url: 'http://raw.localhost:1' };
+    const broker = createServer((_, response) => response.end(JSON.stringify({ ...base, base_url: url })));
+    await new Promise<void>((ready) => broker.listen(0, '127.0.0.1', ready));
+    const url = `http://127.0.0.1:${(broker.address() as AddressInfo).port}`;
+    machine = newGitMachine(url);
+    await setup();
+    expect(machine.rewritten('https://github.com/acme/app')).toBe('http://raw.localhost:1/git/acme/app');
+    base.proxy_base_url = 'http://moved.localhost:1';
+    await setup('acme/app');
+    expect(machine.rewritten('https://github.com/acme/app')).toBe('http://moved.localhost:1/git/acme/app');
+    broker.closeAllConnections();
+    await new Promise((closed) => broker.close(closed));
+    const { code, stdout } = await setup('--undo');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('url.http://raw.localhost:1/git/')]);
+    expect(machine.config().trim()).toBe('');
+  });
+
+  test('needs no profile, as long as it is named', async () => {
+    await setup('acme/app');
+    rmSync(machine.profile);
+    expect(await setup('--undo')).toMatchObject({ code: 0 });
+    expect(machine.config().trim()).toBe('');
+    expect(await setup('--undo')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is no agent profile'),
+    });
+  });
+
+  test('takes out what its own profile wrote, and names the others', async () => {
+    const second = machine.profileOf('agt_2');
+    await setup('acme/app', '--profile', second);
+    const { code, stdout } = await setup('--undo');
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/There is no setting of this agent(.|\n)*--undo --profile /),
+    ]);
+    const [, told = ''] = /--undo --profile '(.*)'$/m.exec(stdout) ?? [];
+    expect(told.replaceAll(`'\\''`, "'")).toBe(second);
+    expect(signerOf(APP)).toBe('agt_2');
+    await setup('--undo', '--profile', second);
+    expect(machine.config().trim()).toBe('');
+  });
+});
