@@ -1,5 +1,5 @@
 /** Settings of git that send its requests for a code host to the broker, with a credential helper that signs for it. */
-import { ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
+import { type Profile, ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
 import { doorAddress } from './door-address.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import {
@@ -17,6 +17,7 @@ import {
   writtenIn,
 } from './git-settings.ts';
 import { PROGRAM } from './program-name.ts';
+import { requireGit } from './require-git.ts';
 import { commandLine } from './server-entry.ts';
 
 export type GitSetupOptions = {
@@ -61,9 +62,10 @@ export async function gitSetup(repositories: readonly string[], options: GitSetu
 
 async function setUp(repositories: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
   const scope = options.local ? 'local' : 'global';
-  const { url, profile } = whoAndWhere(options.profile);
-  const broker = await doorAddress(url);
-  const helper = helperCommand(profile, broker === url ? undefined : broker);
+  const agent = agentOf(options.profile);
+  const profile = profilePath(process.env, options.profile);
+  const [broker] = await Promise.all([doorAddress(agent.url), requireGit(agent, repositories)]);
+  const helper = helperCommand(profile, broker === agent.url ? undefined : broker);
   const added = settingsFor(broker, repositories, options, helper);
   const { signed, rules } = writtenIn(await readSettings(scope));
   const sections = new Set(added.map(sectionOf));
@@ -98,7 +100,7 @@ async function undo(repositories: readonly string[], options: GitSetupOptions): 
   const gone = rules.filter(({ part, by }) => own.includes(by) && (parts.length === 0 || parts.includes(part)));
   // Undone of some repositories, the helper stays for the others.
   const removed = settingsOf(gone, parts.length === 0 ? own : leftUnused(own, rules, gone));
-  const broker = signed.length === 0 ? whoAndWhere(options.profile).url : urlOf(options.profile);
+  const broker = signed.length === 0 ? agentOf(options.profile).url : urlOf(options.profile);
   if (!options.dryRun) await removeSettings(scope, removed);
   const others = own.length === 0 ? [...new Set(signed.map((one) => one.profile))] : [];
   return { ...doneBy(scope, options, removed), broker, profile, others };
@@ -115,9 +117,9 @@ const settingsOf = (rules: Iterable<Rule>, signed: Iterable<Signed>): Setting[] 
   ...[...signed].flatMap(({ settings }) => settings),
 ];
 
-function whoAndWhere(file: string | undefined): { url: string; profile: string | undefined } {
+function agentOf(file: string | undefined): Profile {
   try {
-    return { url: readProfile(process.env, file).url, profile: profilePath(process.env, file) };
+    return readProfile(process.env, file);
   } catch (error) {
     if (error instanceof ProfileError) throw new CommandFailed(error.message);
     throw error;
@@ -126,7 +128,7 @@ function whoAndWhere(file: string | undefined): { url: string; profile: string |
 
 function urlOf(file: string | undefined): string | undefined {
   try {
-    return whoAndWhere(file).url;
+    return agentOf(file).url;
   } catch {
     return undefined;
   }
@@ -213,8 +215,8 @@ export function inWords(done: GitSetupDone): string {
 const undoOf = (profile: string | undefined): string =>
   `${PROGRAM} git-setup --undo${profile === undefined ? '' : ` --profile ${commandLine([profile])}`}`;
 
-/** The policy `default` holds what writes, and a first push that is refused says nothing of refs. */
-const WHAT_A_PUSH_NEEDS = `A push is never held for an approval, as the policy "default" asks for: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule
+/** Some policies hold what writes, as `default` does, and a first push that is refused says nothing of refs. */
+const WHAT_A_PUSH_NEEDS = `A push that a policy holds for an approval, as "default" does, is refused: git cannot wait. To let the agent push branches under agent/, an owner gives it a policy with the rule
   { effect: allow, platforms: [codehost], scopes: ["codehost:contents.*"] }
 and refs: ["agent/*"] in its grant.`;
 

@@ -7,6 +7,7 @@ import { runCommand } from '../world/command.ts';
 import { git } from '../world/git-host.ts';
 import { clone, type GitWorld, runGit, startGitWorld } from '../world/git-world.ts';
 import { newFolder } from '../world/stores.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 describe('git after git-setup', () => {
   let given: GitWorld;
@@ -35,8 +36,8 @@ describe('git after git-setup', () => {
     expect(pushed, pushed.stderr).toMatchObject({ code: 0 });
   });
 
-  /** The environment of a machine where it was run. */
-  async function machineOf(agent: TestAgent): Promise<Record<string, string>> {
+  /** A machine with the agent's profile, and its environment. */
+  function machineOf(agent: TestAgent) {
     const home = newFolder();
     const profile = join(home, 'profile.json');
     const content = {
@@ -47,7 +48,14 @@ describe('git after git-setup', () => {
     };
     writeFileSync(profile, JSON.stringify(content), { mode: 0o600 });
     const environment = { HOME: home, GIT_CONFIG_GLOBAL: join(home, '.gitconfig') };
-    const { code, stderr } = await runCommand(['git-setup', '--profile', profile], { cwd: home, env: environment });
+    const setup = (...words: string[]) =>
+      runCommand(['git-setup', ...words, '--profile', profile], { cwd: home, env: environment });
+    return { environment, setup };
+  }
+  /** The environment of a machine where it was run. */
+  async function setUp(agent: TestAgent): Promise<Record<string, string>> {
+    const { environment, setup } = machineOf(agent);
+    const { code, stderr } = await setup();
     expect(code, stderr).toBe(0);
     return environment;
   }
@@ -55,7 +63,7 @@ describe('git after git-setup', () => {
     runGit(['clone', '-q', '--recurse-submodules', 'https://github.com/acme/app', folder], { environment });
 
   test('submodules come through the broker, by both kinds of address', async () => {
-    const environment = await machineOf(await given.agent());
+    const environment = await setUp(await given.agent());
     const folder = join(newFolder(), 'work');
     const run = await cloneAll(environment, folder);
     expect(run, run.stderr).toMatchObject({ code: 0 });
@@ -65,11 +73,29 @@ describe('git after git-setup', () => {
   });
 
   test('but for those that the grant does not list', async () => {
-    const environment = await machineOf(await given.agent({ constraints: { repos: ['acme/*'] } }));
+    const environment = await setUp(await given.agent({ constraints: { repos: ['acme/*'] } }));
     const folder = join(newFolder(), 'work');
     const run = await cloneAll(environment, folder);
     expect(run.stderr).toContain("other/lib is not in the agent's allowed repositories");
     expect(run.code).not.toBe(0);
     expect(existsSync(join(folder, 'other/lib/README.md'))).toBe(false);
+  });
+
+  test.each([
+    ['no grant on the code host', {}, 'add', '--scopes'],
+    ['none of the scopes of git', { codehost: { scopeList: ['codehost:issues.read'] } }, 'change', '--add-scopes'],
+  ])('an agent with %s is refused, and told what an owner grants', async (_what, grants, verb, option) => {
+    const { environment, setup } = machineOf(await given.organisation.agent({ rules: ALLOW_ALL, grants }));
+    const { code, stdout, stderr } = await setup();
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('would refuse every clone and push');
+    const granted = `codehost ${option} codehost:contents.read,codehost:contents.write"`;
+    expect(stderr).toMatch(new RegExp(`agent-broker grant ${verb} \\S+ ${granted}`));
+    expect(existsSync(environment.GIT_CONFIG_GLOBAL)).toBe(false);
+  });
+
+  test('an agent that may only push, or fetch with an approval, is not', async () => {
+    await setUp(await given.agent({ scopes: ['codehost:contents.write'] }));
+    await setUp(await given.agent({ scopes: ['codehost:contents.read'], requireApproval: true }));
   });
 });
