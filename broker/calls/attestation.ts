@@ -20,7 +20,7 @@ export const ATTESTATION_TTL_SECONDS = 120;
  */
 export function attest(
   broker: Pick<Broker, 'did' | 'keys' | 'clock'>,
-  { who, action, record }: Pick<Call, 'who' | 'action' | 'record'>,
+  { who, action, record, standing }: Pick<Call, 'who' | 'action' | 'record' | 'standing'>,
   { server, tool, scopes }: { server: string; tool: string | undefined; scopes: readonly string[] },
 ): string {
   const { agent } = who;
@@ -47,6 +47,8 @@ export function attest(
       session_id: record.sessionId,
       trace_id: record.traceId ?? record.correlationId,
       ...(approval && { approval }),
+      // As of an approval, not whose it was.
+      ...(standing && { standing_approval: standing }),
     },
   );
 }

@@ -44,6 +44,8 @@ export type Call = {
   readonly makeDurable?: () => Promise<void>;
   /** Why a body that was still on its way may not be sent to its end, which is kept back until this is known. */
   readonly beforeEnd?: () => Promise<AccessEnded | undefined>;
+  /** Where it is made by a standing approval: when and how a person gave that, as a server is told. */
+  readonly standing?: { readonly id: string; readonly decided_at: string; readonly how: string } | undefined;
   /** What is masked in its answer. */
   readonly mask?: Mask | undefined;
   /** The trace context that a platform may be sent. */

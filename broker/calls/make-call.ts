@@ -59,11 +59,13 @@ export async function makeCall(
   const noted = (ask.call?.notes?.length ?? 0) > 0;
   const made = { auditId: call.record.auditId, now };
   let used: CallRecord['standing'];
+  let given: Call['standing'];
   let limits: CallRecord['limits'];
   const useStanding = async (tx: Db, { id }: StandingApproval): Promise<void> => {
-    const left = await useStandingApproval(tx, { organisation_id: call.record.organisationId, id }, broker.clock());
-    if (left === undefined) throw new NothingLeft(`nothing is left of the standing approval ${id}`);
-    used = { id, left };
+    const use = await useStandingApproval(tx, { organisation_id: call.record.organisationId, id }, broker.clock());
+    if (use === undefined) throw new NothingLeft(`nothing is left of the standing approval ${id}`);
+    used = { id, left: use.uses_left };
+    given = { id, decided_at: new Date(use.created_at).toISOString(), how: use.decided_how };
   };
   const claim: Claim | undefined =
     standing || charged || noted
@@ -79,7 +81,7 @@ export async function makeCall(
     if (noted) earlierCalls.noted(facts, ask, made);
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
     const endNoting = earlierCalls.whileRead(facts, ask, made.auditId);
-    const sending = { ...call, makeDurable, mask: verdict.mask, ...(beforeEnd && { beforeEnd }) };
+    const sending = { ...call, makeDurable, mask: verdict.mask, standing: given, ...(beforeEnd && { beforeEnd }) };
     const {
       forwarded: sent,
       ms,

@@ -17,8 +17,8 @@ export async function putStandingApproval(
 }
 
 /**
- * Uses one of what is left, which is never given back; the last use ends it. Returns how many are left; undefined: it is used up, or
- * has ended, and nothing was changed.
+ * Uses one of what is left, which is never given back; the last use ends it. Returns how many are left, and when and how it was decided;
+ * undefined: it is used up, or has ended, and nothing was changed.
  *
  * @param now milliseconds since the epoch
  */
@@ -26,8 +26,8 @@ export async function useStandingApproval(
   db: Db,
   { organisation_id, id }: Ref,
   now: number,
-): Promise<number | undefined> {
-  const used = await db
+): Promise<Pick<StandingApprovalTable, 'uses_left' | 'created_at' | 'decided_how'> | undefined> {
+  return await db
     .updateTable('standing_approvals')
     .set((eb) => ({
       uses_left: eb('uses_left', '-', 1),
@@ -39,9 +39,8 @@ export async function useStandingApproval(
     .where('uses_left', '>', 0)
     .where('ended_at', 'is', null)
     .where('expires_at', '>', now)
-    .returning('uses_left')
+    .returning(['uses_left', 'created_at', 'decided_how'])
     .executeTakeFirst();
-  return used?.uses_left;
 }
 
 /** What never changes of one; or undefined. */

@@ -117,6 +117,31 @@ test('a held call says that a person approved it', async () => {
   expect(JSON.stringify(payload)).not.toContain(organisation.owner.id);
 });
 
+test('a call that a standing approval lets pass says so, and when and how that was given', async () => {
+  const { agent, organisation } = await connected(world, mcp, { attestation: 'both' }, [
+    { effect: 'require_approval' },
+  ]);
+  const call = callOf('write_issue', 'tools:write');
+  const held = await agent.act(call);
+  const until = new Date(Date.now() + 3600_000).toISOString();
+  const path = `/owner/approvals/${held.body.approval_id}/approve`;
+  const approved = await organisation.ask('POST', path, { standing: { count: 2, free: [], until } });
+  expect(approved.status, approved.text).toBe(200);
+  await agent.get(`/v1/approvals/${held.body.approval_id}?wait=20`);
+  expect(await verified(String(seenCall().headers['x-svc-attestation']))).not.toHaveProperty('standing_approval');
+  const [given] = (await organisation.ask('GET', '/owner/standing-approvals')).body.standing_approvals;
+  mcp.seen = [];
+  const answer = await agent.act(call);
+  expect(answer.body._meta.standing_approval, answer.text).toEqual({ id: given.id, left: 1 });
+  const { headers, params } = seenCall();
+  for (const token of [headers['x-svc-attestation'], params._meta['ai.svc/attestation']]) {
+    const payload = await verified(String(token));
+    expect(payload).not.toHaveProperty('approval');
+    expect(payload.standing_approval).toEqual({ id: given.id, decided_at: given.created_at, how: 'api' });
+    expect(JSON.stringify(payload)).not.toContain(organisation.owner.id);
+  }
+});
+
 test('a child’s names its parent, and what it holds of what the parent has', async () => {
   const { agent: parent, organisation } = await connected(world, mcp, { attestation: 'both' });
   const scopes = ['tools:search.read', 'tools:drop'];
