@@ -124,7 +124,8 @@ type End =
         | 'method_not_allowed'
         | 'payload_too_large'
         | 'git_request_too_large'
-        | 'idempotency_outcome_unknown';
+        | 'idempotency_outcome_unknown'
+        | 'idempotency_key_reused';
       detail: string;
     }
   | { kind: 'inactive'; detail: string }

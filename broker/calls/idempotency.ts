@@ -36,7 +36,7 @@ const SETTLING_MS = 30_000;
 /** A response as it is stored for whoever sends the same key again. */
 export type StoredResponse = { status: number; body?: string | Buffer };
 
-/** Why a call with this key is not made. */
+/** Why a call with this key is not made. `auditId`: the row of the first call with it, or of this one where it is another call. */
 export type KeyRefused = {
   code: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_outcome_unknown';
   detail: string;

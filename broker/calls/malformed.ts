@@ -26,18 +26,20 @@ export type Malformed = {
     | 'payload_too_large'
     | 'git_request_too_large'
     | 'idempotency_outcome_unknown'
+    | 'idempotency_key_reused'
     | 'request_cut'
     | 'too_many_calls';
   detail: string;
 };
 
-/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken, another method, and a key of before a restore, are well-formed. */
+/** A network that fails, and a broker that is busy, are no fault of the agent; a body that is longer than is taken, another method, a key of before a restore, and one of another call, are well-formed. */
 const NO_FAULT = new Set<string>([
   'request_cut',
   'too_many_calls',
   'payload_too_large',
   'git_request_too_large',
   'idempotency_outcome_unknown',
+  'idempotency_key_reused',
   'method_not_allowed',
 ]);
 

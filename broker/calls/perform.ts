@@ -20,7 +20,7 @@ import type { CallServices } from './call-services.ts';
 import { inSession, readCaller } from './caller.ts';
 import { isReadStep } from './git-request.ts';
 import { joinFor } from './held-raw.ts';
-import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
+import { type KeyRefused, type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { refuseUnreviewed } from './refuse-unreviewed.ts';
 import { LONG_WAIT_MS, reloadPrincipal } from './reload.ts';
@@ -122,20 +122,32 @@ export async function perform<Answer extends StoredResponse>(
     return 'kind' in ended ? ended : answered(ended);
   }
   if (key.value === undefined || isHalted) return answered(unjoined(await act(services, who, action, options)));
-  const once = { ...action, ...(person !== undefined && { caller: person }) };
+  const same = { ...action, ...(person !== undefined && { caller: person }) };
   const isRead = git ? isReadStep(git.step) : action.method === 'GET';
   const unknown = isRead ? undefined : unknownKey(services.broker.keysRestoredAt, key.value, now);
   if (unknown !== undefined) {
     const code = 'idempotency_outcome_unknown';
-    const { value } = await malformed({ body: action, code, detail: unknown });
-    return { kind: 'key_refused', code, detail: unknown, auditId: value.call.auditId };
+    return await refusedKey(services, who, { body: action, code, detail: unknown }, correlationId);
   }
-  const done = await onceForKey(services, who, key.value, { request: once, isRead }, async (auditId) => {
+  const once = await onceForKey(services, who, key.value, { request: same, isRead }, async (auditId) => {
     const { value } = unjoined(await act(services, who, action, { ...options, auditId }));
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
-  if (done.kind === 'again') await noteAnswerAgain(services, who, done.auditId);
-  return done;
+  if (once.kind === 'again') await noteAnswerAgain(services, who, once.auditId);
+  // What is on record is the first call; this is another one.
+  if (once.kind !== 'key_refused' || once.code !== 'idempotency_key_reused') return once;
+  return await refusedKey(services, who, { body: action, code: once.code, detail: once.detail }, correlationId);
+}
+
+/** Puts a call on record that is not made because of its key. */
+async function refusedKey(
+  services: CallServices,
+  who: AgentPrincipal,
+  refused: Malformed & Pick<KeyRefused, 'code'>,
+  correlationId: string,
+): Promise<{ kind: 'key_refused' } & KeyRefused> {
+  const { value } = await recordMalformed(services, who, refused, correlationId);
+  return { kind: 'key_refused', code: refused.code, detail: refused.detail, auditId: value.call.auditId };
 }
 
 /** Identifies the caller once, and only when somebody wants to know. */

@@ -45,11 +45,12 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(3);
   });
 
-  test('another call under the same key is a 409 that names the first', async () => {
+  test('another call under the same key is a 409, and on record like any other', async () => {
     const agent = await organisation.agent();
     const key = newKey();
     const first = await agent.act(WRITE, key);
-    const answer = await withoutCalls(world, () => agent.act({ ...WRITE, data: { a: 2 } }, key));
+    const other = { ...WRITE, method: 'POST', data: { a: 2 } };
+    const answer = await withoutCalls(world, () => agent.act(other, key));
     expectEnvelope(answer, 409, 'idempotency_key_reused');
     const { platform, consent_requested, message, detail } = answer.body;
     expect({ platform, consent_requested, message }).toEqual({
@@ -57,7 +58,13 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       consent_requested: false,
       message: detail,
     });
-    expect(answer.body.audit_id).toBe(auditIdOf(first));
+    expect(answer.body.audit_id).not.toBe(auditIdOf(first));
+    const { row, payload } = await evidenceOf(world, agent, answer.body.audit_id);
+    const told = { result: 'errored', reason: 'idempotency_key_reused', method: 'POST' };
+    expect(row).toMatchObject({ ...told, upstream_status: null });
+    expect(payload).toMatchObject(told);
+    // It is no fault that a breaker counts, and the first call has its answer yet.
+    expect((await agent.act(WRITE, key)).text).toBe(first.text);
   });
 
   test('of ten at once one is made; the others are told to wait, or get its answer', async () => {

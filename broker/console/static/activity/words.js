@@ -96,6 +96,7 @@ export const REASONS = {
   approval_required_unsupported_for_git: 'a person would have to approve it, and git cannot wait',
   git_request_too_large: 'the request is too large',
   method_not_allowed: 'its method is not passed on',
+  idempotency_key_reused: 'its Idempotency-Key was used for another call',
   request_cut: 'the request broke off before it was whole',
   advertised: 'a rule allows it: git asked for refs',
   probe: 'a rule allows it: git probed before a push',
