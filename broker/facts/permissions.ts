@@ -3,7 +3,7 @@
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
 import { hasSign } from '../platforms/error-sign.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { baseUrlsOf, type Manifest } from '../platforms/manifest.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
 import { present } from '../policy/present.ts';
@@ -15,7 +15,7 @@ import { isSteady } from './facts.ts';
 
 export type Permissions = {
   platforms: readonly PlatformPermissions[];
-  /** Hosts that the agent's calls can reach. */
+  /** Hosts that the agent's calls are sent to. */
   hosts: readonly string[];
   /** By platform id: where it is. */
   addresses: ReadonlyMap<string, PlatformAddress>;
@@ -75,7 +75,7 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     const loaded = await loadFacts(rows, platformId, now);
     const { manifest } = present(loaded.platform, 'platform');
     const host = new URL(manifest.base_url).host;
-    hosts.add(host);
+    for (const url of baseUrlsOf(manifest)) hosts.add(new URL(url).host);
     const isServer = manifest.kind === 'mcp';
     if (isServer) servers.push({ organisationId: who.agent.organisation_id, platformId, server: manifest.base_url });
     addresses.set(

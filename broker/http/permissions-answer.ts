@@ -58,7 +58,9 @@ export const EffectivePermissions = z
       egress: z
         .looseObject({})
         .optional()
-        .describe('the hosts that calls reach; absent where the organisation is not entitled to it'),
+        .describe(
+          'the hosts that calls are sent to; redirects that are followed may lead to others; absent where the organisation is not entitled to it',
+        ),
     }),
     _meta: EnvelopeMeta,
   })

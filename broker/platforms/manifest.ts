@@ -31,6 +31,17 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
   }
 }
 
+/** Where calls are sent. A redirect that is followed may lead elsewhere. */
+export const baseUrlsOf = ({
+  base_url: base,
+  base_urls: others = {},
+  git_base_url: git,
+}: Pick<Manifest, 'base_url' | 'base_urls' | 'git_base_url'>): string[] => [
+  base,
+  ...Object.values(others),
+  ...(git === undefined ? [] : [git]),
+];
+
 /** Fields that an operator's changes are merged into by entry. */
 export const MERGED_BY_ENTRY = [
   'scopes',

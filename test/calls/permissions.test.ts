@@ -52,6 +52,16 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     expect(answer.text).not.toContain(CANARY);
   });
 
+  test('names every host that calls are sent to: of each base address, and of git', async () => {
+    const several = await world.organisation();
+    await several.platform({ manifest: { base_urls: { 'GET /items/*': 'https://files.acme.example:8443/v2' } } });
+    await several.platform({ id: 'codehost', manifest: BUILTIN_PLATFORMS.github });
+    const agent = await several.agent({ grants: { demo: {}, codehost: { scopeList: ['codehost:contents.read'] } } });
+    const { egress } = (await agent.get(PATH)).body.data;
+    const github = ['api.github.com', 'github.com', 'uploads.github.com'];
+    expect(egress).toEqual({ hosts: [world.upstream.address, 'files.acme.example:8443', ...github].sort() });
+  });
+
   test('is the grant, less what policy and guardrails deny, with what they hold and what depends', async () => {
     const guarded = await world.organisation({
       guardrails: [{ name: 'no deletes', effect: 'deny', scopes: ['demo:delete'] }],
