@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
+import type { StatusOptions } from '../agents/change-status.ts';
 import { type ConnectionOptions, print, withConnection } from '../connection.ts';
-import { CommandFailed } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
-import { canAsk, confirm } from '../terminal/prompt.ts';
 import { addAgentCreateCommand } from './agent-create.ts';
 import { addStaticKeyCommands } from './agent-static-key.ts';
 import { addWorkloadCommands } from './agent-workload.ts';
 
-type Options = ConnectionOptions & { json?: boolean; reason?: string };
+type Options = ConnectionOptions & { json?: boolean };
 
 export function addAgentCommands(program: Command): void {
   const agent = program.command('agent').description('the organisation’s agents');
@@ -63,15 +62,8 @@ export function addAgentCommands(program: Command): void {
       .option('--reason <text>', 'shown to the agent')
       .option('--yes', 'do not ask, where there is no way back')
       .option('--json', 'print JSON')
-      .action(async (given: string, options: Options & { yes?: true }) => {
-        const { agentIdOf } = await import('../find-agent.ts');
-        const isFinal = verb === 'revoke' || verb === 'delete';
-        if (isFinal && !options.yes && canAsk() && !(await confirm(`This cannot be undone. Go on to ${verb} it?`)))
-          throw new CommandFailed('Nothing was changed.');
-        const api = await openOwnerApi(options);
-        const agentId = await agentIdOf(api, given);
-        const body = options.reason ? { reason: options.reason } : {};
-        const now = await api.ask('POST', `/owner/agents/${encodeURIComponent(agentId)}/${verb}`, body);
-        print(options, now, () => `${now.name} (${now.agent_id}) is ${now.status}.`);
+      .action(async (given: string, options: StatusOptions) => {
+        const { changeStatus } = await import('../agents/change-status.ts');
+        await changeStatus(verb, given, options);
       });
 }

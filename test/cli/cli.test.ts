@@ -280,7 +280,7 @@ describe('an agent that comes by itself', () => {
     expect((await read((await run(['token'], { env })).stdout)).data.items.length).toBeGreaterThan(0);
     const unknown = await run(['agent', 'bootstrap', 'agt_00000000000000000000']);
     expect([unknown.code, unknown.stdout]).toEqual([1, '']);
-    expect((await run(['agent', 'revoke', owners.agentId])).code).toBe(0);
+    expect((await run(['agent', 'revoke', owners.agentId, '--yes'])).code).toBe(0);
     expect((await read((await run(['token'], { env })).stdout)).reason).toBe('agent_revoked');
   });
 });

@@ -219,7 +219,9 @@ describe('connect', () => {
       ['agent', 'revoke', id],
     ]);
     expect(await names()).toContain('late');
-    for (const words of commands) expect(await run(words)).toMatchObject({ code: 0, stderr: '' });
+    // Nobody can be asked here.
+    const yes = (words: string[]) => (words.includes('revoke') ? [...words, '--yes'] : words);
+    for (const words of commands) expect(await run(yes(words))).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(file, 'utf8')).toContain('model = "x"\n');
   });
 

@@ -86,10 +86,26 @@ describe('agent', () => {
   test.skipIf(missingScript)('revoke asks first', async () => {
     const { agent_id } = await daily.json('agent', 'show', 'clerk');
     const asked = atTerminal(['agent', 'revoke', 'clerk'], { cwd: daily.folder, env: daily.env });
-    await asked.shows('This cannot be undone.');
+    expect(await asked.shows('This cannot be undone.')).toMatch(new RegExp(`clerk\\S* \\(${agent_id}\\) is active`));
     asked.type('n\n');
     expect((await asked.ended).code).toBe(1);
     expect(await daily.json('agent', 'show', agent_id)).toMatchObject({ status: 'active' });
+  });
+
+  test('what has no way back needs --yes where nobody can be asked, and with --json', async () => {
+    await daily.agent('final');
+    const status = async () => (await daily.json('agent', 'show', 'final')).status;
+    for (const [verb, before, after] of [
+      ['revoke', 'active', 'revoked'],
+      ['delete', 'revoked', 'deleted'],
+    ] as const) {
+      for (const words of [[], ['--json']]) {
+        const { code, stdout, stderr } = await daily.run('agent', verb, 'final', ...words);
+        expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining('add --yes')]);
+      }
+      expect(await status()).toBe(before);
+      expect((await daily.json('agent', verb, 'final', '--yes')).status).toBe(after);
+    }
   });
 });
 
