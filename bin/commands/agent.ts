@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { StatusOptions } from '../agents/change-status.ts';
 import { type ConnectionOptions, print, withConnection } from '../connection.ts';
+import { CommandFailed, RefusedByBroker } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { addAgentCreateCommand } from './agent-create.ts';
 import { addStaticKeyCommands } from './agent-static-key.ts';
@@ -41,10 +42,13 @@ export function addAgentCommands(program: Command): void {
       const { agentIdOf } = await import('../find-agent.ts');
       const api = await openOwnerApi(options);
       const path = `/owner/agents/${encodeURIComponent(await agentIdOf(api, given))}/bootstrap-token`;
-      const made = (await api.broker.ask('POST', path, options.rotate ? { rotate: true } : {})) as Record<
-        'bootstrap_token' | 'expires_at' | 'bind_url',
-        string
-      >;
+      const asked = api.broker.ask('POST', path, options.rotate ? { rotate: true } : {}).catch((error) => {
+        if (!(error instanceof RefusedByBroker && error.code === 'agent_has_key')) throw error;
+        throw new CommandFailed(
+          'This agent has its key already. Add --rotate for a token with which it replaces that key.',
+        );
+      });
+      const made = (await asked) as Record<'bootstrap_token' | 'expires_at' | 'bind_url', string>;
       const what = `Shown once, good until ${made.expires_at}${options.rotate ? '; the key that the agent has goes on until another is bound' : ''}.`;
       print(options, made, () => `${made.bootstrap_token}\n${what}\nExchanged at POST ${made.bind_url}.`);
     });

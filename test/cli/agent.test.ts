@@ -194,6 +194,9 @@ describe('agent create', () => {
 
   test('a bootstrap token and a secret are made for an agent by its name', async () => {
     expect((await run(['agent', 'create', 'by name'])).code).toBe(0);
+    const refused = await run(['agent', 'bootstrap', 'by name']);
+    expect([refused.code, refused.stdout]).toEqual([1, '']);
+    expect(refused.stderr).toContain('has its key already. Add --rotate');
     const made = await run(['agent', 'bootstrap', 'by name', '--rotate', '--json']);
     expect(made.code, made.stderr).toBe(0);
     expect(JSON.parse(made.stdout).bootstrap_token).toBeDefined();
