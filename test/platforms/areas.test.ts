@@ -1,9 +1,11 @@
 /** Which scope calls of model APIs, npm registries, clusters and object stores fall under, and which fall under none. */
 import { describe, expect, test } from 'vitest';
+import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import type { BuiltinName } from '../../broker/platforms/builtin-names.ts';
+import { compileManifest } from '../../broker/platforms/manifest.ts';
 import type { Method } from '../../broker/policy/facts.ts';
 import { classify } from '../../broker/policy/operation.ts';
-import { rulesOf } from './classified.ts';
+import { entryOf, rulesOf } from './classified.ts';
 
 const POD = '/api/v1/namespaces/shop/pods/web-1';
 
@@ -136,12 +138,29 @@ const NONE: [BuiltinName, string][] = [
   ['s3', 'GET /reports/?Session='],
   // Two that need two scopes.
   ['s3', 'PUT /reports/2026/11.json?acl&tagging'],
+  // What stores serve beside buckets, each with all methods.
+  ...[
+    '/admin',
+    '/admin/user?uid=root&format=json',
+    '/admin/user?key&uid=root&generate-key=true',
+    '/admin/metadata/user?key=root',
+    '/Admin/user',
+    '/minio/',
+    '/minio/admin/v3/export-iam',
+    '/minio/admin/v3/service?action=stop',
+    '/minio/kms/v1/key/create',
+    '/minio/v2/metrics/cluster',
+    '/rustfs/admin/v3/list-users',
+    '/_/backbeat/metadata/reports/2026',
+  ].flatMap((endpoint) =>
+    ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method): [BuiltinName, string] => ['s3', `${method} ${endpoint}`]),
+  ),
 ];
 
-function scopesOf(name: BuiltinName, operation: string): readonly string[] | 'none' {
+function scopesOf(name: BuiltinName, operation: string, rules = rulesOf(name)): readonly string[] | 'none' {
   const [method, endpoint = ''] = operation.split(' ') as [Method, string];
   const [path = '', query = ''] = endpoint.split('?');
-  const found = classify(rulesOf(name), { method, path, query, headers: {}, body: undefined });
+  const found = classify(rules, { method, path, query, headers: {}, body: undefined });
   return found.kind === 'classified' ? found.scopes : 'none';
 }
 
@@ -155,4 +174,14 @@ describe('in no scope', () => {
   test.each(NONE)('%s: %s', (name, operation) => {
     expect(scopesOf(name, operation)).toBe('none');
   });
+});
+
+test('an entry gives a bucket its scopes that has the name of what other stores serve', () => {
+  const entry = { ...entryOf('s3'), content_scopes: { 'GET /admin/**': [] } };
+  const parsed = parsePlatformEntry(entry);
+  if (!parsed.success) throw parsed.error;
+  const rules = compileManifest('s3', parsed.data);
+  expect(scopesOf('s3', 'GET /admin/logo.png', rules)).toEqual(['s3:objects.read']);
+  expect(scopesOf('s3', 'PUT /admin/logo.png', rules)).toBe('none');
+  expect(scopesOf('s3', 'GET /administration/logo.png')).toEqual(['s3:objects.read']);
 });

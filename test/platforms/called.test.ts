@@ -158,6 +158,10 @@ const CASES: Case[] = [
       { method: 'GET', endpoint: '/reports/?policy', scope: 's3:listing.read' },
       { method: 'GET', endpoint: '/reports?list-type=2&encryption', scope: 's3:listing.read' },
       { method: 'PUT', endpoint: '/reports', scope: 's3:buckets.write', data: {} },
+      // The store's own.
+      { method: 'GET', endpoint: '/admin/user?uid=root', scope: 's3:objects.read' },
+      { method: 'PUT', endpoint: '/minio/admin/v3/set-policy?name=consoleAdmin', scope: 's3:objects.write', data: {} },
+      { method: 'POST', endpoint: '/minio/admin/v3/service?action=stop', scope: 's3:uploads.write', data: {} },
     ],
   },
 ];

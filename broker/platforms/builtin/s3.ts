@@ -5,7 +5,7 @@
  * the object, and is under `s3:permissions.write` alone (`content_scopes`). A slash after the bucket is the AWS SDKs'. Of the
  * headers `x-…` agents send those that describe the object, ask for less, or make the call fail unless something holds; with any other
  * (copies, access, tags, locks, keys of encryption, who pays, those of MinIO) a call is refused. In no scope on purpose: HEAD, which calls do not have,
- * forms that browsers send, and S3 Control.
+ * forms that browsers send, S3 Control, and what stores serve beside buckets (`STORES_OWN`).
  */
 import type { ManifestInput } from '../manifest.ts';
 
@@ -16,6 +16,15 @@ const queried = (scope: string | null, names: string) =>
 const PERMISSIONS = 'abac acl policy policyStatus publicAccessBlock ownershipControls';
 const CONFIGURATION =
   'accelerate analytics cors encryption intelligent-tiering inventory lifecycle logging metadataAnnotationTable metadataConfiguration metadataInventoryTable metadataJournalTable metadataTable metrics notification object-lock replication requestPayment versioning website';
+
+/**
+ * The first segments under which stores have APIs of their own, for which the same key may sign: users and their keys, policies, stopping a
+ * server. MinIO (`minioReservedBucket`), RustFS, Ceph (Admin Ops API, `rgw_admin_entry`), CloudServer (`internalHandlers`).
+ */
+const STORES_OWN = ['minio', 'rustfs', 'admin', '_'];
+const storesOwn = STORES_OWN.flatMap((segment) =>
+  ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [`${method} /${segment}/**`, [{ scope: null }]]),
+);
 
 export const s3 = {
   kind: 'rest',
@@ -80,6 +89,7 @@ export const s3 = {
     's3:locks.write': [],
   },
   content_scopes: {
+    ...Object.fromEntries(storesOwn),
     'GET /*': [
       // Answers with a credential (CreateSession of directory buckets).
       ...queried(null, 'session'),
