@@ -9,6 +9,8 @@ import { evidenceOf, withoutCalls } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
 import { ALLOW_ALL } from '../world/world.ts';
 
+const SECRET = '/api/v1/namespaces/shop/secrets/db';
+
 /** Platform, operation, body, the scope of its endpoint, and the scope that it needs; null: it is in none. */
 const CASES: [BuiltinName, string, JsonObject, string, string | null][] = [
   ['stripe', 'POST /v1/customers', { balance: -5000 }, 'customers.write', 'customers.balance.write'],
@@ -110,6 +112,17 @@ const CASES: [BuiltinName, string, JsonObject, string, string | null][] = [
   ['google-calendar', 'PATCH /calendars/primary/events/e1', { status: 'cancelled' }, 'events.write', 'events.delete'],
   ['google-calendar', 'PUT /calendars/primary/events/e1', { status: 'confirmed' }, 'events.write', 'events.write'],
   ['google-calendar', 'PUT /calendars/primary/events/e1', { status: ['x'] }, 'events.write', 'events.delete'],
+  ['kubernetes', `DELETE ${SECRET}`, { propagationPolicy: 'Background' }, 'secrets.delete', 'secrets.delete'],
+  ['kubernetes', `DELETE ${SECRET}`, { propagationPolicy: 'Foreground' }, 'secrets.delete', 'secrets.deletecollection'],
+  ['kubernetes', `DELETE ${SECRET}`, { orphanDependents: true }, 'secrets.delete', 'secrets.deletecollection'],
+  ['kubernetes', `DELETE ${SECRET}`, { dryRun: ['All'] }, 'secrets.delete', 'secrets.deletecollection'],
+  [
+    'kubernetes',
+    `DELETE ${SECRET}?dryRun=All&propagationPolicy=Foreground`,
+    {},
+    'secrets.delete',
+    'secrets.deletecollection',
+  ],
 ];
 
 function formOf(data: JsonObject): string {

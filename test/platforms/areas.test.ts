@@ -59,6 +59,13 @@ const AREAS: [BuiltinName, string, string][] = [
   ['kubernetes', 'PATCH /api/v1/namespaces/shop/configmaps/web', 'config.write'],
   // The answer to a patch is the whole secret.
   ['kubernetes', 'PATCH /api/v1/namespaces/shop/secrets/db', 'secrets.patch'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets/db', 'secrets.delete'],
+  // The answer is the list of them, or the secret.
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets', 'secrets.deletecollection'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets?dryRun=All', 'secrets.deletecollection'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets/db?dryRun=All', 'secrets.deletecollection'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets/db?propagationPolicy=Orphan', 'secrets.deletecollection'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets/db?orphanDependents=true', 'secrets.deletecollection'],
   ['kubernetes', 'PATCH /apis/rbac.authorization.k8s.io/v1/clusterroles/admin', 'rbac.write'],
   ['kubernetes', 'POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings', 'rbac.write'],
   ['kubernetes', 'DELETE /api/v1/namespaces/shop', 'namespaces.delete'],

@@ -322,6 +322,7 @@ test.each<[BuiltinName, string, JsonObject | undefined, string]>([
     'change the node n1, unschedulable: true',
   ],
   ['kubernetes', 'PATCH /api/v1/namespaces/shop/secrets/db', {}, 'change and read the secret db in shop'],
+  ['kubernetes', 'DELETE /api/v1/namespaces/shop/secrets', undefined, 'delete and read all secrets in shop'],
   ['stripe', 'DELETE /v1/customers/cus_1', undefined, 'delete customer cus_1, with all subscriptions'],
   [
     'stripe',

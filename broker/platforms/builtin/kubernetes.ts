@@ -19,8 +19,10 @@ const placeOf = ({ base, plural, isCluster }: Kind): string =>
 const puts = (kind: Kind): string[] => [`POST ${placeOf(kind)}`, `PUT ${placeOf(kind)}/*`];
 const patches = (kind: Kind): string[] => [`PATCH ${placeOf(kind)}/*`];
 const writes = (kind: Kind): string[] => [...puts(kind), ...patches(kind)];
-/** One, or all of a namespace that a selector in the query leaves. */
-const deletes = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}/*`, `DELETE ${placeOf(kind)}`];
+const deletesOne = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}/*`];
+/** All of a namespace that a selector in the query leaves. */
+const deletesAll = (kind: Kind): string[] => [`DELETE ${placeOf(kind)}`];
+const deletes = (kind: Kind): string[] => [...deletesOne(kind), ...deletesAll(kind)];
 
 const area = (name: string) => kubernetesKinds.filter((kind) => kind.area === name);
 const SCALED = ['deployments', 'statefulsets', 'replicasets'].map((one) => `/apis/apps/v1/namespaces/*/${one}/*/scale`);
@@ -40,6 +42,16 @@ const watching = [
   'kubernetes:storage.read',
   'kubernetes:events.read',
 ];
+
+/**
+ * A secret is deleted immediately, and the answer says that it is; with these, which delete nothing yet or leave that to the garbage
+ * collector, the answer is the secret (apiserver, registry/generic/registry/store.go, `Delete`). So is that of one that has finalizers, which no request tells.
+ */
+const ANSWERS_WITH_OBJECT = [
+  { pointer: '/propagationPolicy', unless: ['Background'] },
+  { pointer: '/orphanDependents' },
+  { pointer: '/dryRun' },
+].map((rule) => ({ ...rule, scope: 'kubernetes:secrets.deletecollection' }));
 
 export const kubernetes = {
   kind: 'rest',
@@ -102,7 +114,9 @@ export const kubernetes = {
     'kubernetes:secrets.write': area('secrets').flatMap(puts),
     // The answer is the whole secret, also to a patch that changes nothing, so this reads it, too.
     'kubernetes:secrets.patch': area('secrets').flatMap(patches),
-    'kubernetes:secrets.delete': area('secrets').flatMap(deletes),
+    'kubernetes:secrets.delete': area('secrets').flatMap(deletesOne),
+    // The answer holds all secrets that are deleted, or in a dry run would be, so this reads them, too.
+    'kubernetes:secrets.deletecollection': area('secrets').flatMap(deletesAll),
     'kubernetes:events.read': area('events').flatMap(reads),
     'kubernetes:rbac.read': area('rbac').flatMap(reads),
     // Who may do what in the cluster.
@@ -113,6 +127,11 @@ export const kubernetes = {
       'POST /apis/authentication.k8s.io/v1/selfsubjectreviews',
     ],
   },
+  content_scopes: Object.fromEntries(
+    area('secrets')
+      .flatMap(deletesOne)
+      .map((operation) => [operation, ANSWERS_WITH_OBJECT]),
+  ),
   presets: {
     read: watching,
     operate: [

@@ -8,13 +8,14 @@ function ofKind({ base, plural, one, isCluster }: Kind): Record<string, string> 
   const at = isCluster ? `${base}/${plural}` : `${base}/namespaces/*/${plural}`;
   const named = isCluster ? '**{1}**' : '**{2}** in **{1}**';
   const where = isCluster ? '' : ' in **{1}**';
+  const reads = one === 'secret' ? ' and read' : '';
   return {
     [`POST ${at}`]: `create the ${one}[ **{/metadata/name}**| **{/metadata/generateName}**]${where}`,
     [`PUT ${at}/*`]: `replace the ${one} ${named}`,
-    // Of a secret, which `kubernetes:secrets.patch` covers, the answer is the whole.
-    [`PATCH ${at}/*`]: `change${one === 'secret' ? ' and read' : ''} the ${one} ${named}`,
+    // The answer is the whole secret: `kubernetes:secrets.patch`, and `…deletecollection`.
+    [`PATCH ${at}/*`]: `change${reads} the ${one} ${named}`,
     [`DELETE ${at}/*`]: `delete the ${one} ${named}`,
-    [`DELETE ${at}`]: `delete all ${plural}${where}[ with the labels **{?labelSelector}**]`,
+    [`DELETE ${at}`]: `delete${reads} all ${plural}${where}[ with the labels **{?labelSelector}**]`,
   };
 }
 
