@@ -1,6 +1,7 @@
 /**
- * Members by which one operation of Stripe does what another scope is kept for: names from the types of Stripe's own client. Bodies
- * are forms, in which `false` is a text, and an empty text takes a value away.
+ * Members by which one operation of Stripe does what another scope is kept for: names from the types of Stripe's own clients, earlier ones
+ * too, as agents choose the version (`Stripe-Version`), and each takes the names that it had. Bodies are forms, in which `false` is a
+ * text, and an empty text takes a value away.
  */
 const member = (name: string, scope: string | null, unless: string[] = []) => ({
   pointer: `/${name}`,
@@ -11,23 +12,38 @@ const member = (name: string, scope: string | null, unless: string[] = []) => ({
 const ofCustomer = [
   // The credit, or debt, of the next invoices.
   member('balance', 'stripe:customers.balance.write'),
+  member('account_balance', 'stripe:customers.balance.write'),
   member('cash_balance', 'stripe:customers.balance.write'),
   // A card or bank account.
-  member('source', 'stripe:sources.write'),
+  ...['source', 'card', 'bank_account'].map((name) => member(name, 'stripe:sources.write')),
+  // Subscribes the customer, too. No one scope is both.
+  member('plan', null),
 ];
+/** A card or bank account for the customer, too. */
+const ofSubscription = ['source', 'card'].map((name) => member(name, null));
 /** Finalised by Stripe after an hour. */
-const ofInvoice = [member('auto_advance', 'stripe:invoices.finalize', ['false'])];
-const ofSchedule = [member('end_behavior', 'stripe:subscriptions.cancel', ['release', 'none', 'renew'])];
+const ofInvoice = [
+  member('auto_advance', 'stripe:invoices.finalize', ['false']),
+  // Collected no more, or again; and given up.
+  member('closed', 'stripe:invoices.finalize'),
+  member('forgiven', 'stripe:invoices.finalize', ['false']),
+];
+/** `none` cancels the subscription, as `cancel` does. */
+const ofSchedule = ['end_behavior', 'renewal_behavior'].map((name) =>
+  member(name, 'stripe:subscriptions.cancel', ['release', 'renew']),
+);
 const confirmed = [member('confirm', 'stripe:payments.charge', ['false'])];
 /** Says to which bank account money goes, as what `stripeLeftOut` names does. */
-const ofAccount = [member('external_account', null)];
+const ofAccount = [member('external_account', null), member('bank_account', null)];
 
 export const stripeContentScopes = {
   'POST /v1/customers': ofCustomer,
   'POST /v1/customers/*': ofCustomer,
   'POST /v1/accounts': ofAccount,
   'POST /v1/accounts/*': ofAccount,
+  'POST /v1/subscriptions': ofSubscription,
   'POST /v1/subscriptions/*': [
+    ...ofSubscription,
     member('cancel_at_period_end', 'stripe:subscriptions.cancel', ['false']),
     member('cancel_at', 'stripe:subscriptions.cancel', ['']),
   ],
@@ -37,5 +53,8 @@ export const stripeContentScopes = {
   'POST /v1/setup_intents': confirmed,
   'POST /v1/invoices': ofInvoice,
   'POST /v1/invoices/*': ofInvoice,
-  'POST /v1/credit_notes': [member('refund_amount', 'stripe:refunds.write')],
+  'POST /v1/credit_notes': [
+    member('refund_amount', 'stripe:refunds.write', ['0']),
+    member('credit_amount', 'stripe:customers.balance.write', ['0']),
+  ],
 };
