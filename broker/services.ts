@@ -21,6 +21,7 @@ import { type LocalCredential, makeLocalCredential } from './auth/owner-session.
 import type { Broker } from './broker.ts';
 import { act } from './calls/act.ts';
 import { noteBreaker } from './calls/breakers.ts';
+import { familyOf } from './calls/call.ts';
 import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/credentials.ts';
 import { agentDeeds } from './calls/deeds.ts';
@@ -135,9 +136,10 @@ export function makeServices(broker: Broker): Services {
     activityStats: statsReader(broker),
     inbox: makeInboxFeed(broker, changes),
     gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run'), keptLimits(broker.config.gitMaxRequestBytes)),
-    replays: makeReplays(calls, (who, action, { raw, ...options }) =>
-      act(calls, who, action, { ...options, raw: raw && heldRaw(action, raw) }),
-    ),
+    replays: makeReplays(calls, async (who, action, { raw, ...options }) => {
+      const parsing = calls.longBodies.parsing(familyOf(who));
+      return await act(calls, who, action, { ...options, raw: raw && (await heldRaw(action, raw, parsing)) });
+    }),
     authenticateAgent,
     authenticateOwner: ownerAuthenticator(broker, provider),
     authenticatePipeline: pipelineAuthenticator(broker, verifyIssued),

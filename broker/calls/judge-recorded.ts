@@ -171,7 +171,7 @@ async function heldAsk(services: Services, row: CallRow, loaded: LoadedFacts) {
   if (!request) return undefined;
   const action = actionOf(request);
   const sealed = rawOf(request);
-  const raw = sealed && heldRaw(action, sealed);
+  const raw = sealed && (await heldRaw(action, sealed, inTurn));
   const read = await readCall(action, loaded, { isGit: false, raw, parsing: inTurn });
   if (!read.ok) return undefined;
   const caller = callerOf(request);

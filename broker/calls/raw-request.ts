@@ -1,6 +1,9 @@
 /** A request that is passed on as its client wrote it, as its door has read it: what is decided by, and what is sent. */
 import { type JsonObject, type Method, UnreadBody } from '../policy/facts.ts';
+import type { Parsing } from '../runtime/long-bodies.ts';
 import type { Action } from '../wire/action.ts';
+import { judgeInTurns } from './judge-body.ts';
+import { typeAsRead } from './method-search.ts';
 
 /** The body as it is sent. `whole`: read before it is decided on, so that it can be held. */
 export type RawBody =
@@ -72,18 +75,32 @@ export function rawAction(
 
 const isMembers = (judged: JsonObject | UnreadBody): judged is JsonObject => !(judged instanceof UnreadBody);
 
-/** A held one, as it was sealed: its bytes are sent as they were approved. */
-export function heldRaw(
+/** A held one, as it was sealed: its bytes are sent as they were approved, and what is known of them is read again. */
+export async function heldRaw(
   { data }: Action,
   held: { method: string; bodyHeaders: Readonly<Record<string, string>>; bytes: Buffer | undefined },
-): RawRequest {
-  const { bytes } = held;
+  parsing: Parsing,
+): Promise<RawRequest> {
+  const { method, bodyHeaders, bytes } = held;
   return {
-    method: held.method as RawRequest['method'],
-    bodyHeaders: held.bodyHeaders,
+    method: method as RawRequest['method'],
+    bodyHeaders,
     body: bytes === undefined ? { kind: 'none' } : { kind: 'whole', bytes },
-    judged: data === undefined ? bytes && UNSHOWN : (data as JsonObject),
+    judged:
+      data === undefined ? bytes && (await judgedAgain(method, bodyHeaders, bytes, parsing)) : (data as JsonObject),
   };
+}
+
+/** Of a body that is no object. What the door refuses of one was refused there, and was not held. */
+async function judgedAgain(
+  method: string,
+  bodyHeaders: Readonly<Record<string, string>>,
+  bytes: Buffer,
+  parsing: Parsing,
+): Promise<JsonObject | UnreadBody | undefined> {
+  const asRead = typeAsRead(method, bodyHeaders['content-type']);
+  const found = await judgeInTurns(bodyHeaders, bytes, parsing, { asRead, isStored: true });
+  return found.ok ? found.judged : UNSHOWN;
 }
 
 const UNSHOWN = new UnreadBody('a body of this media type is not read');

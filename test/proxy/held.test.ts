@@ -345,6 +345,30 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(answer.headers.get('content-security-policy')).toContain('sandbox');
   });
 
+  test.each([
+    ['a file', 'POST', '/repos/acme/app/releases/1/assets', 'application/octet-stream', 'bytes'],
+    ['a text of a type that has no members', 'POST', '/repos/acme/app/releases/1/assets', 'text/plain', 'a: b'],
+    ['a list', 'PUT', '/repos/acme/app/topics', 'application/json', '["a","b"]'],
+  ])(
+    '%s that may be sent under a grant with repos may so when it was approved',
+    async (_what, method, path, type, body) => {
+      const scopes = { 'codehost:any': [`${method} ${path}`] };
+      const bodies = { [`${method} ${path}`]: type === 'application/json' ? ['list'] : ['bytes', 'text'] };
+      const id = `codehost${calls++}`;
+      await organisation.platform({ id, manifest: { scopes, bodies } });
+      const constraints = JSON.stringify({ repos: ['acme/app'] });
+      const rules = [{ effect: 'require_approval' }];
+      const limited = await organisation.agent({
+        rules,
+        grants: { [id]: { scopeList: Object.keys(scopes), constraints } },
+      });
+      const headers = { 'x-svc-wait': '0', 'content-type': type };
+      const send = () => rawClient(() => limited)(method, `/proxy/${id}-main${path}`, { body, headers });
+      await approve(idOf(await send()));
+      expect(await send()).toMatchObject({ status: 200, body: { method, body } });
+    },
+  );
+
   test('what is too large to be kept cannot be held', async () => {
     const answer = await ask('POST', '/proxy/demo-main/items', { body: JSON.stringify({ a: 'x'.repeat(1_100_000) }) });
     expect(answer).toMatchObject({ status: 403, body: { error: 'approval_required_unsupported' } });
