@@ -3,7 +3,7 @@ import type { Outcome, UpstreamAnswer } from '../audit/outcome.ts';
 import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
-import { ENDED_HERE } from '../egress/unreachable.ts';
+import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/connection-facts.ts';
 import { keepWantedScopes } from '../oauth-client/wanted-scopes.ts';
@@ -33,8 +33,7 @@ const TOO_LITTLE = 'The platform refused the call: this person has consented to 
 const NO_FAILURES: ReadonlySet<string> = new Set([
   ...ENDED_HERE,
   'body_gone',
-  'form_names_method',
-  'form_names_refused',
+  ...BODY_CUT,
   'redirect_refused',
   'redirected_again',
 ]);

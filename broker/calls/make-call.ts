@@ -5,7 +5,7 @@ import { type CallRecord, mayBeSent, type Outcome } from '../audit/outcome.ts';
 import type { Claim, Companion, Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
 import { NothingLeft } from '../audit/superseded.ts';
-import { ENDED_HERE } from '../egress/unreachable.ts';
+import { BODY_CUT, ENDED_HERE } from '../egress/unreachable.ts';
 import type { LentCredential } from '../policy/access-ended.ts';
 import { deedsOf } from '../policy/deeds.ts';
 import type { Ask, Facts, Instant, StandingApproval, Verdict } from '../policy/facts.ts';
@@ -169,8 +169,7 @@ const OURS: ReadonlySet<string> = new Set([
   'address_refused',
   'busy',
   'body_gone',
-  'form_names_method',
-  'form_names_refused',
+  ...BODY_CUT,
 ]);
 
 /** Why an outcome is a failure of the platform, for the metrics; undefined: it is none. */

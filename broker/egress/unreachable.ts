@@ -34,12 +34,21 @@ const TEXTS = {
     'The body names a method in one of its fields, and was not sent to its end; the method of a call is that of its request.',
   form_names_refused:
     'The body names in one of its fields what this platform takes from no agent (refused_parameters), and was not sent to its end.',
+  body_holds_token:
+    'The body holds the token of the agent, and was not sent on from there: the token belongs into a header.',
 } as const;
 
 export type UnreachableCode = keyof typeof TEXTS;
 
 /** The client left, the broker stopped, or the agent lost its access: no failure of the platform. */
 export const ENDED_HERE = ['client_closed', 'closed', 'access_ended'] as const satisfies readonly UnreachableCode[];
+
+/** What the body held was none for the platform, and was found while it was sent: no failure of the platform. */
+export const BODY_CUT = [
+  'form_names_method',
+  'form_names_refused',
+  'body_holds_token',
+] as const satisfies readonly UnreachableCode[];
 
 export type Unreachable = {
   kind: 'unreachable';

@@ -14,6 +14,8 @@ import {
 } from '../calls/method-search.ts';
 import { bytesOf, isLong, type RawRequest } from '../calls/raw-request.ts';
 import type { CallLease } from '../egress/call-budget.ts';
+import type { FindForms } from '../egress/form-search.ts';
+import { rawSearch } from '../egress/raw-search.ts';
 import type { BodySigning } from '../egress/sign-request.ts';
 import { OutboundFault } from '../egress/unreachable.ts';
 import { isStored } from '../policy/body-kinds.ts';
@@ -105,7 +107,10 @@ export async function readRequest({
   if (isLong(body)) {
     const searched = whyUnsearchable(bodyHeaders, of) ?? (await searchedBody(body, of, parsing));
     if (typeof searched === 'string') return refuse(searched);
-    return ended({ ok: true, raw: { ...raw, body: searched, judged: whyUnread(bodyHeaders) ?? TOO_LONG } });
+    return ended({
+      ok: true,
+      raw: { ...raw, body: withoutToken(searched, token), judged: whyUnread(bodyHeaders) ?? TOO_LONG },
+    });
   }
   const judged = await judgeInTurns(bodyHeaders, body.bytes, parsing, of);
   return judged.ok ? ended({ ok: true, raw: { ...raw, judged: judged.judged } }) : refuse(judged.detail);
@@ -149,6 +154,30 @@ async function* searched(
     check(await parsing(async () => search.push(piece)));
     yield piece;
   }
+}
+
+/** A body that is passed on as it comes breaks off where the token begins. */
+function withoutToken(body: RawRequest['body'], token: string): RawRequest['body'] {
+  if (body.kind !== 'stream') return body;
+  const find = rawSearch([Buffer.from(token)]);
+  const open = () => {
+    const pieces = body.open();
+    return pieces && upTo(find, pieces);
+  };
+  return { ...body, open };
+}
+
+/** What may be the beginning of the token waits for the next piece. */
+async function* upTo(find: FindForms, pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let waiting: Uint8Array = Buffer.alloc(0);
+  for await (const piece of pieces) {
+    const bytes = Buffer.concat([waiting, piece]);
+    const { spans, free } = find(bytes, false);
+    if (spans.length > 0) throw new OutboundFault('body_holds_token');
+    if (free > 0) yield bytes.subarray(0, free);
+    waiting = bytes.subarray(free);
+  }
+  if (waiting.length > 0) yield waiting;
 }
 
 /** One value a name, as they were sent. Without the one that holds the token. */

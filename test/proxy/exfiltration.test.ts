@@ -165,4 +165,38 @@ describe('an agent that asks for more than it has', () => {
     else expect([row.result, row.reason]).toEqual([status === '403' ? 'denied' : 'errored', reason]);
     expect(JSON.stringify(row)).not.toContain(token);
   });
+
+  describe('its token in a body that is passed on as it comes', () => {
+    let writer: TestAgent;
+    beforeAll(async () => {
+      writer = await organisation.agent({ rules: ALLOW_ALL });
+    });
+    const LONG = 'x'.repeat(1024 * 1024);
+    const write = (body: string, token: string, type: string) =>
+      rawClient(() => writer)('POST', '/proxy/demo-main/items', {
+        body,
+        headers: { authorization: `Bearer ${token}`, 'content-type': type },
+      });
+
+    test.each([
+      ['within a text', 'text/plain', (token: string) => `${LONG} ${token} ${LONG}`],
+      ['at the end of a file', 'application/octet-stream', (token: string) => `${LONG}${token}`],
+      ['in JSON', 'application/json', (token: string) => JSON.stringify({ to: 'ann', a: LONG, token })],
+    ])('%s: it breaks off there', async (_, type, bodyOf) => {
+      const token = writer.token();
+      const before = world.upstream.seen.length;
+      const answer = await write(bodyOf(token), token, type);
+      expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('holds the token of the agent')]);
+      expect(world.upstream.seen.length).toBe(before);
+      const { row } = await evidenceOf(world, writer, answer.headers.get('x-svc-audit-id') ?? '');
+      expect([row.result, row.reason]).toEqual(['errored', 'upstream_unreachable']);
+    });
+
+    test('what only begins as it does, also at its end, is passed on whole', async () => {
+      const token = writer.token();
+      const body = `${token.slice(0, 60).repeat(30_000)}${token.slice(0, -1)}`;
+      expect((await write(body, token, 'text/plain')).status).toBe(200);
+      expect(world.upstream.seen.at(-1)!.body === body).toBe(true);
+    });
+  });
 });
