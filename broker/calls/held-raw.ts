@@ -7,6 +7,7 @@ import { sha256Hex } from '../crypto/canonical.ts';
 import type { Instant } from '../policy/facts.ts';
 import { endHeldJoin, type FoundJoin, findHeldJoins } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
+import { boundaryOf } from './parse-multipart.ts';
 import { bytesOf, type HeldJoin, isLong, type RawRequest } from './raw-request.ts';
 
 /**
@@ -47,7 +48,7 @@ export function joinOf(
     method,
     target,
     type.trim().toLowerCase(),
-    sha256Hex(withoutBoundary(bodyHeaders, bytes)),
+    bodyHash(bodyHeaders, bytes),
     ...(range === undefined ? [] : [range]),
   ];
   return {
@@ -65,11 +66,25 @@ export function joinOf(
 export const joinFor = (join: HeldJoin, person: string | undefined): HeldJoin =>
   person === undefined ? join : { ...join, key: sha256Hex(JSON.stringify([join.key, person])) };
 
-/** RFC 2046 section 5.1.1. */
-function withoutBoundary({ 'content-type': type = '' }: RawRequest['bodyHeaders'], bytes: Buffer): Buffer {
-  const boundary = /^multipart\/[^;]*;.*?\bboundary="?([^";]{1,70})"?/i.exec(type)?.[1];
-  if (boundary === undefined) return bytes;
-  return Buffer.from(bytes.toString('latin1').replaceAll(boundary, ''), 'latin1');
+/**
+ * The hash of a body. Of one in parts it is that of what stands between its delimiters (RFC 2046 section 5.1.1), where each is a line of its own,
+ * so that it cannot be taken for text of a part; elsewhere another boundary is another body.
+ */
+function bodyHash({ 'content-type': type = '' }: RawRequest['bodyHeaders'], bytes: Buffer): string {
+  if (!/^multipart\//i.test(type)) return sha256Hex(bytes);
+  const boundary = boundaryOf(type);
+  const pieces = boundary === undefined ? [] : bytes.toString('latin1').split(`--${boundary}`);
+  const [before = '', ...parts] = pieces;
+  const end = parts.pop();
+  const areLines =
+    end?.startsWith('--') &&
+    (before === '' || before.endsWith('\n')) &&
+    parts.every((part) => /^\r?\n/.test(part) && part.endsWith('\n'));
+  return sha256Hex(
+    JSON.stringify(
+      areLines ? pieces.map((piece) => sha256Hex(Buffer.from(piece, 'latin1'))) : [type, sha256Hex(bytes)],
+    ),
+  );
 }
 
 /** The approval that the same request joins; undefined: it is a call of its own. Forgets those that are over. */

@@ -269,6 +269,36 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     expect(world.upstream.seen).toHaveLength(before);
   });
 
+  describe('a body in parts whose text holds what another has between its parts', () => {
+    const part = (name: string, value: string) => `Content-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const send = (boundary: string, ...parts: string[]) =>
+      write(
+        { 'content-type': `multipart/form-data; boundary=${boundary}` },
+        `${parts.map((one) => `--${boundary}\r\n${one}`).join('')}--${boundary}--\r\n`,
+      );
+
+    test('does not join: a boundary that is text of a value, too', async () => {
+      const id = idOf(await send('0', part('amount', '1')));
+      expect(idOf(await send('0', part('amount', '1000')))).not.toBe(id);
+      expect(idOf(await send('1', part('amount', '1--0')))).toBe(idOf(await send('2', part('amount', '1--0'))));
+      expect(idOf(await send('0', part('amount', '1--0')))).not.toBe(idOf(await send('1', part('amount', '1--1'))));
+    });
+
+    test('does not join: one part that looks like two', async () => {
+      const [comment, amount] = [part('comment', 'hi'), part('amount', '1000')];
+      const one = idOf(await send('----one', `${comment}--\r\n${amount}`));
+      expect(idOf(await send('----two', comment, amount))).not.toBe(one);
+    });
+
+    test('joins where its lines end as those of Python do, and does not where readers may take another boundary', async () => {
+      const mail = (boundary: string, type = `multipart/related; boundary="${boundary}"`) =>
+        write({ 'content-type': type }, `--${boundary}\nMIME-Version: 1.0\n\nsame\n--${boundary}--`);
+      expect(idOf(await mail('==1=='))).toBe(idOf(await mail('==2==')));
+      const twice = (boundary: string) => mail(boundary, `multipart/related; boundary="${boundary}"; boundary=b`);
+      expect(idOf(await twice('==1=='))).not.toBe(idOf(await twice('==2==')));
+    });
+  });
+
   test('reads never join', async () => {
     const reader = await organisation.agent({ rules: [{ effect: 'require_approval' }] });
     const read = (method: string) =>
