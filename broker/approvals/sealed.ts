@@ -1,6 +1,8 @@
 /** Sealed request, sentence and result of a held call, bound to the approval's row. */
+import { memberTexts } from '../../json/member-texts.ts';
 import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
+import type { RawAnswer } from '../egress/answer.ts';
 import type { Basis, JsonObject } from '../policy/facts.ts';
 import { readStored, StoredObject } from '../store/stored-json.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
@@ -71,6 +73,14 @@ export const MAX_RESULT_BYTES = 256 * 1024;
 /** What an answer is unless it is said. */
 const JSON_TYPE = 'application/json';
 
+const RAW = '{"raw":';
+
+/** The result as an agent is shown it: without what is kept for the raw door, which comes first. */
+export function shownResult(result: string): string {
+  const raw = result.startsWith(RAW) ? memberTexts(result)?.get('raw') : undefined;
+  return raw === undefined ? result : `{${result.slice(RAW.length + raw.length + 1)}`;
+}
+
 /**
  * Seals the result of a replay: JSON text `{status, data, headers}`. Beyond MAX_RESULT_BYTES the data is truncated to the
  * beginning of its text, with `truncated` and the full size.
@@ -78,7 +88,7 @@ const JSON_TYPE = 'application/json';
 export function sealResult(
   { vault }: Pick<Broker, 'vault'>,
   ref: Ref,
-  { upstreamStatus, dataJson, encoding, headers, contentType }: UpstreamAnswer,
+  { upstreamStatus, dataJson, encoding, headers, contentType, raw }: UpstreamAnswer,
 ): Buffer {
   const text = Buffer.from(dataJson);
   const notes =
@@ -88,8 +98,12 @@ export function sealResult(
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(beginning(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
-  return vault.seal(placeOf(ref, 'result'), `{"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
+  const forDoor = raw ? `${RAW}${rawText(raw)},` : '{';
+  return vault.seal(placeOf(ref, 'result'), `${forDoor}"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
 }
+
+const rawText = ({ headers, isText, bytes }: RawAnswer): string =>
+  JSON.stringify({ headers, isText, bytes: bytes?.toString('base64') });
 
 /** Truncates UTF-8 without a partial character at the end. */
 function beginning(text: Buffer): string {

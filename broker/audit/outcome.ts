@@ -1,6 +1,6 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
 
-import type { BlockedCause } from '../egress/answer.ts';
+import type { BlockedCause, RawAnswer } from '../egress/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
@@ -92,6 +92,8 @@ export type UpstreamAnswer = {
   failed: boolean;
   /** It is of the address that the platform redirected to. */
   followed?: Followed | undefined;
+  /** Of an approved raw call. */
+  raw?: RawAnswer | undefined;
 };
 
 /**

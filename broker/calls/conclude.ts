@@ -127,7 +127,7 @@ async function concludeAnswer(
     trials,
     platform,
     connection,
-    forwarded: { status, read, lapsed, justIssued, followed, wantedScopes = [] },
+    forwarded: { status, read, raw, lapsed, justIssued, followed, wantedScopes = [] },
   }: Sent<Answered>,
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
@@ -168,9 +168,10 @@ async function concludeAnswer(
     encoding: read.encoding,
     location: read.location,
     headers: read.headers,
-    redacted: read.redacted,
+    redacted: read.redacted || raw?.redacted === true,
     masked: read.masked,
     followed,
+    raw,
   };
   return {
     kind: 'answered',

@@ -173,8 +173,8 @@ async function readRefusal({ body }: StreamedAnswer): Promise<Buffer | undefined
   }
 }
 
-/** `redacted`: some held the credential. */
-function passedOn(
+/** The headers of an answer that are passed on. `redacted`: some held the credential. */
+export function passedOn(
   headers: StreamedAnswer['headers'],
   patterns: CredentialPatterns,
 ): Pick<StreamedPart, 'headers'> & { redacted: boolean } {

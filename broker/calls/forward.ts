@@ -16,6 +16,7 @@ import type { Credential } from './credentials.ts';
 import { forwardStream, patienceOf } from './forward-stream.ts';
 import type { Forwarded } from './forwarded.ts';
 import type { GivenBody } from './given-body.ts';
+import { bodyToKeep, rawAnswer } from './raw-answer.ts';
 import { bytesOf, type RawRequest } from './raw-request.ts';
 
 /**
@@ -86,8 +87,11 @@ export async function forward(
   const way = followed && { followed };
   if (answer.kind === 'unreachable')
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent, ...way };
-  const read = await broker.outbound.read(answer, credential.patterns, family, call.mask);
-  return { kind: 'answer', status: answer.status, read, ...way };
+  const body = raw && bodyToKeep(answer);
+  const { patterns } = credential;
+  const read = await broker.outbound.read(answer, patterns, family, call.mask);
+  const kept = raw && read.kind === 'data' && { raw: rawAnswer(answer, body, read, { patterns, mask: call.mask }) };
+  return { kind: 'answer', status: answer.status, read, ...kept, ...way };
 }
 
 /** Of an answer that is kept whole, where its connection or platform says how long it may be silent: it may take as long in all. */

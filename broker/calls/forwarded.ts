@@ -1,6 +1,6 @@
 /** What became of a call that was sent, or was about to be. */
 import type { Decided, NotPassedOn } from '../audit/outcome.ts';
-import type { ReadAnswer } from '../egress/answer.ts';
+import type { RawAnswer, ReadAnswer } from '../egress/answer.ts';
 import type { Followed } from '../egress/redirect.ts';
 import type { Transferred } from '../egress/streamed-body.ts';
 import type { AccessEnded } from '../policy/access-ended.ts';
@@ -17,6 +17,8 @@ export type Forwarded =
       kind: 'answer';
       status: number;
       read: ReadAnswer<string | Buffer>;
+      /** Of a raw call whose answer is kept. */
+      raw?: RawAnswer;
       lapsed?: boolean;
       justIssued?: boolean;
       followed?: Followed;

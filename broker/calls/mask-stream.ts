@@ -1,6 +1,6 @@
 /** Streamed answers that rules mask: events and lines of JSON as they come, anything else as a whole. */
 import { createHash } from 'node:crypto';
-import type { ReadAnswer, Received } from '../egress/answer.ts';
+import { inUtf8, type ReadAnswer, type Received } from '../egress/answer.ts';
 import { maskedHeaders, maskingOf } from '../egress/mask-answer.ts';
 import { PieceMasker, piecesOf } from '../egress/mask-lines.ts';
 import { StreamBroken, type Transferred } from '../egress/streamed-body.ts';
@@ -51,7 +51,7 @@ export async function maskStream(
   const described = {
     ...kept,
     'content-length': String(bytes.length),
-    ...(/charset/i.test(type) && { 'content-type': type.replace(/;.*/s, '; charset=utf-8') }),
+    ...(type !== '' && { 'content-type': inUtf8(type) }),
   };
   return taken(described, once(bytes), { masked: () => masked, hasAny: masked > 0 });
 }

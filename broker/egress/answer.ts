@@ -14,7 +14,7 @@ export type ReadAnswer<Text = string> =
       /** JSON text: of a JSON answer the original, of any other text a JSON string, of bytes a base64 string, or `null`. */
       data: Text;
       encoding?: 'base64';
-      /** Of an answer that is masked: its body is text that is no JSON, and `data` a string with it. */
+      /** Its body is text that is no JSON, and `data` a string with it. */
       isText?: true;
       /** Whether the credential was found and replaced. Goes into `_meta` and the audit row. */
       redacted: boolean;
@@ -39,6 +39,18 @@ export type BlockedCause = 'credential_found' | 'not_masked';
 
 /** What is masked in an answer. `isToolResult`: it is the result of a tool of an MCP server. */
 export type AnswerMask = Omit<Mask, 'rules'> & { isToolResult?: boolean };
+
+/**
+ * What the raw door passes on of an answer that is kept for its client: these headers, and as the body `bytes`, or else what `readAnswer` gives:
+ * a text (`isText`), bytes in base64, or JSON.
+ */
+export type RawAnswer = {
+  headers: Readonly<Record<string, string | string[]>>;
+  isText?: true | undefined;
+  bytes?: Buffer | undefined;
+  /** Headers were left out that held the credential. */
+  redacted: boolean;
+};
 
 /** The part of a response that `readAnswer` reads. */
 export type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
@@ -95,7 +107,7 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
   return {
     ...shown,
     data: isJson ? text : JSON.stringify(text),
-    ...(masking && !isJson && { isText: true }),
+    ...(!isJson && { isText: true }),
     redacted: redacted || inHead,
     ...(count !== undefined && { masked: count }),
   };
@@ -141,6 +153,10 @@ function withoutCredential(text: string, patterns: CredentialPatterns): string |
   if (taken.kind === 'absent') return text;
   return taken.kind === 'blocked' ? undefined : taken.bytes.toString();
 }
+
+/** The `Content-Type` of a text that is UTF-8 now, whatever its charset was. */
+export const inUtf8 = (contentType: string): string =>
+  /charset/i.test(contentType) ? contentType.replace(/;.*/s, '; charset=utf-8') : contentType;
 
 function first(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;

@@ -65,7 +65,7 @@ export async function writeMade(
   const body = rewrite(stored.body);
   response.writeHead(status, {
     ...answeredHeaders(headers, place),
-    'Content-Length': body.length,
+    ...((body.length > 0 || headers['content-length'] === undefined) && { 'Content-Length': body.length }),
     'X-Svc-Approval-Id': approvalId,
     'X-Svc-Audit-Id': auditId ?? found.audit_id,
   });

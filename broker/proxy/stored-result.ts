@@ -1,26 +1,30 @@
 /** The stored answer to a held call, as the platform's own again. */
 import { memberTexts } from '../../json/member-texts.ts';
 
-export type StoredAnswer = { status: number; headers: Record<string, string>; body: Buffer };
+export type StoredAnswer = { status: number; headers: Record<string, string | string[]>; body: Buffer };
+
+/** As sealed. `raw`: how a raw call's was passed on; undefined: a release before kept it. */
+type Stored = {
+  status: number;
+  encoding?: string;
+  headers?: Record<string, string>;
+  content_type?: string;
+  truncated?: boolean;
+  raw?: { headers: Record<string, string | string[]>; isText?: true; bytes?: string };
+};
 
 /** @param result JSON text, as sealed. Undefined: only its beginning was kept. */
 export function storedAnswer(result: string): StoredAnswer | undefined {
-  const {
-    status,
-    encoding,
-    headers = {},
-    content_type,
-    truncated,
-  } = JSON.parse(result) as {
-    status: number;
-    encoding?: string;
-    headers?: Record<string, string>;
-    content_type?: string;
-    truncated?: boolean;
-  };
+  const { status, encoding, headers = {}, content_type, truncated, raw } = JSON.parse(result) as Stored;
+  if (raw?.bytes !== undefined) return { status, headers: raw.headers, body: Buffer.from(raw.bytes, 'base64') };
   if (truncated) return undefined;
   // The platform's own text, so that its numbers keep their digits.
   const data = memberTexts(result)?.get('data') ?? 'null';
+  const coding = encoding === 'base64' ? encoding : 'utf8';
+  if (raw) {
+    const isString = raw.isText || encoding === 'base64';
+    return { status, headers: raw.headers, body: Buffer.from(isString ? (JSON.parse(data) as string) : data, coding) };
+  }
   const body = bodyOf(data, encoding, content_type);
   const type = body.length > 0 && { 'content-type': content_type ?? 'application/json' };
   return { status, headers: { ...headers, ...type }, body };

@@ -1,8 +1,11 @@
 /** A held call over a client that knows nothing of approvals: it waits, is refused with the link, and joins when it is sent again. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { storedAnswer } from '../../broker/proxy/stored-result.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 import { rawClient } from './raw-client.ts';
 
 describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
@@ -402,6 +405,122 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
   test('what is too large to be kept cannot be held', async () => {
     const answer = await ask('POST', '/proxy/demo-main/items', { body: JSON.stringify({ a: 'x'.repeat(1_100_000) }) });
     expect(answer).toMatchObject({ status: 403, body: { error: 'approval_required_unsupported' } });
+  });
+
+  describe("the answer is the platform's own, as if the call had not been held", () => {
+    const JSON_TYPE = { 'content-type': 'application/json' };
+    afterEach(() => {
+      world.upstream.answer = undefined;
+    });
+    const answering = (status: number, headers: Record<string, string>, body: string | Buffer) => {
+      world.upstream.answer = (_request, response) => {
+        response.writeHead(status, headers);
+        response.end(body);
+      };
+    };
+    /** The bytes and headers of an answer to a call that was held, or, with other rules, was not. */
+    const answered = async (rules: readonly unknown[], isHeld: boolean) => {
+      const client = await organisation.agent({ rules });
+      const send = async () => {
+        const headers = { authorization: `Bearer ${client.token()}`, 'x-svc-wait': '0' };
+        const response = await fetch(`${client.baseUrl}/proxy/demo-main/items`, {
+          method: 'POST',
+          body: '{"n":1}',
+          redirect: 'manual',
+          headers: { ...headers, ...JSON_TYPE },
+        });
+        return { response, body: Buffer.from(await response.arrayBuffer()).toString('latin1') };
+      };
+      let got = await send();
+      const id = got.response.headers.get('x-svc-approval-id') ?? '';
+      if (isHeld) {
+        await approve(id);
+        got = await send();
+      }
+      const { response, body } = got;
+      const notItsOwn =
+        /^(?:x-svc-|x-correlation-id|ratelimit|date$|connection$|keep-alive$|content-length$|transfer-encoding$)/;
+      const headers = Object.fromEntries([...response.headers].filter(([name]) => !notItsOwn.test(name)));
+      const auditId = response.headers.get('x-svc-audit-id') ?? '';
+      return { client, id, auditId, got: { status: response.status, headers, body } };
+    };
+    const HOLD = [{ effect: 'require_approval' }];
+    const bothWays = async () => {
+      const held = await answered(HOLD, true);
+      expect(held.got).toEqual((await answered(ALLOW_ALL, false)).got);
+      return held;
+    };
+
+    test.each<[string, number, Record<string, string>, string | Buffer]>([
+      ['a text without a type', 200, {}, 'OK'],
+      ['what says that it is JSON, and is none', 200, JSON_TYPE, 'not json'],
+      ['lines of JSON', 200, JSON_TYPE, '{"a":1}\n{"a":2}\n'],
+      ['JSON, with its parameters', 200, { 'content-type': 'application/json; charset=utf-8' }, '{"a": 1.10}'],
+      ['null', 200, JSON_TYPE, 'null'],
+      ['a string of JSON', 200, JSON_TYPE, '"x"'],
+      [
+        'a text in another charset',
+        200,
+        { 'content-type': 'text/plain; charset=iso-8859-1' },
+        Buffer.from('gr\u00fcn', 'latin1'),
+      ],
+      ['a text that is no UTF-8', 200, { 'content-type': 'text/csv' }, Buffer.from('gr\u00fcn;1', 'latin1')],
+      ['a text with a byte order mark', 200, { 'content-type': 'text/csv' }, '\ufeffa;b'],
+      ['bytes', 200, { 'content-type': 'image/png' }, Buffer.from([0x89, 0, 0xff])],
+      ['nothing', 204, { 'x-kept': '1' }, ''],
+      [
+        'what was made',
+        201,
+        { ...JSON_TYPE, location: '/v1/items/7', etag: '"e"', 'x-amz-version-id': 'v7' },
+        '{"id":7}',
+      ],
+      ['a redirect', 303, { location: '/v1/items/7?page=2', 'set-cookie': 'a=b' }, ''],
+      ['what is compressed', 200, { ...JSON_TYPE, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')],
+    ])('%s', async (_what, status, headers, body) => {
+      answering(status, headers, body);
+      const { got } = await bothWays();
+      expect(got.status).toBe(status);
+    });
+
+    test('without the credential, in its body and in its headers', async () => {
+      const headers = { ...JSON_TYPE, 'x-clean': '1', 'x-echo': CANARY };
+      answering(200, headers, JSON.stringify({ echo: CANARY }));
+      const { got, client, auditId } = await answered(HOLD, true);
+      expect(got).toMatchObject({ status: 200, body: '{"echo":"[redacted]"}', headers: { 'x-clean': '1' } });
+      expect(JSON.stringify(got)).not.toContain(CANARY);
+      const { row } = await evidenceOf(world, client, auditId);
+      expect(JSON.parse(row.flags ?? '{}')).toMatchObject({ redacted: true });
+    });
+
+    test('and masked, without the headers that tell what was', async () => {
+      const mask = [...HOLD, { name: 'no-mail', effect: 'mask', mask: { members: ['email'] } }];
+      answering(200, { ...JSON_TYPE, etag: '"e"', 'x-kept': '1' }, '{"id":7,"email":"ann@acme.example"}');
+      const { got } = await answered(mask, true);
+      expect(got).toMatchObject({ status: 200, body: '{"id":7,"email":"[masked]"}', headers: { 'x-kept': '1' } });
+      expect(got.headers).not.toHaveProperty('etag');
+    });
+
+    test('and the API shows it as it does every result', async () => {
+      answering(201, { ...JSON_TYPE, location: '/v1/items/7', etag: '"e"' }, '{"id":7}');
+      const { client, id } = await answered(HOLD, true);
+      const { result } = (await client.get(`/v1/approvals/${id}`)).body;
+      expect(result).toEqual({ status: 201, data: { id: 7 }, headers: { etag: '"e"' } });
+    });
+
+    test('also one that a release before kept', () => {
+      const stored = (result: object) => {
+        const { status, headers, body } = storedAnswer(JSON.stringify(result)) ?? {};
+        return [status, headers, body?.toString()];
+      };
+      const headers = { etag: '"e"' };
+      expect(stored({ status: 200, data: { a: 1 }, headers })).toEqual([200, { ...headers, ...JSON_TYPE }, '{"a":1}']);
+      expect(stored({ status: 200, data: 'a;b', content_type: 'text/csv' })).toEqual([
+        200,
+        { 'content-type': 'text/csv' },
+        'a;b',
+      ]);
+      expect(stored({ status: 204, data: null })).toEqual([204, {}, '']);
+    });
   });
 
   test('a halted agent gets nothing that was approved before', async () => {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { sentenceOfHeld } from '../../approvals/held-sentence.ts';
 import { findOwnApproval, listOwnApprovals, readCorrected, readResult } from '../../approvals/own-approvals.ts';
+import { shownResult } from '../../approvals/sealed.ts';
 import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
 import { noteAnswerAgain } from '../../calls/answer-again.ts';
@@ -67,7 +68,8 @@ function shown(broker: Pick<Broker, 'baseUrl' | 'clock' | 'log' | 'vault'>, foun
   const text = JSON.stringify(result === 'unreadable' ? { ...facts, execution_error: UNREADABLE } : facts);
   return {
     status: 200,
-    body: result === undefined || result === 'unreadable' ? text : `${text.slice(0, -1)},"result":${result}}`,
+    body:
+      result === undefined || result === 'unreadable' ? text : `${text.slice(0, -1)},"result":${shownResult(result)}}`,
   };
 }
 
