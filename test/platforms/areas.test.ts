@@ -77,6 +77,7 @@ const AREAS: [BuiltinName, string, string][] = [
   ['s3', 'GET /reports/2026/11.json?acl', 'permissions.read'],
   ['s3', 'PUT /reports/2026/11.json?partNumber=1&uploadId=u', 'objects.write'],
   ['s3', 'PUT /reports/2026/11.json?acl', 'permissions.write'],
+  ['s3', 'PUT /reports/2026/11.json?encryption&versionId=1', 'config.write'],
   ['s3', 'PUT /reports?policy', 'permissions.write'],
   ['s3', 'DELETE /reports?publicAccessBlock', 'permissions.write'],
   ['s3', 'PUT /reports?lifecycle', 'config.write'],

@@ -115,6 +115,8 @@ export const s3 = {
       ...queried('s3:permissions.write', 'acl'),
       ...queried('s3:tags.write', 'tagging'),
       ...queried('s3:locks.write', 'retention legal-hold'),
+      // By which key it is encrypted.
+      ...queried('s3:config.write', 'encryption'),
     ],
     'DELETE /*/**': [...queried('s3:tags.write', 'tagging'), ...queried('s3:versions.delete', 'versionId')],
   },
