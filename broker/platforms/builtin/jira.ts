@@ -11,6 +11,9 @@ import { jiraNeeds } from './jira-needs.ts';
 import { jiraPresets } from './jira-presets.ts';
 import { jiraRecipients } from './jira-recipients.ts';
 
+/** Who may see a filter, and who may change it. */
+const SHARING = ['/sharePermissions', '/editPermissions'].map((pointer) => ({ pointer, scope: 'jira:filters.share' }));
+
 export const jira = {
   kind: 'rest',
   name: 'Jira',
@@ -230,6 +233,8 @@ export const jira = {
   content_scopes: {
     'PUT /rest/api/3/issue/*': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
     'POST /rest/api/3/issue/*/transitions': [{ pointer: '/update/comment/remove', scope: 'jira:comments.delete' }],
+    'POST /rest/api/3/filter': SHARING,
+    'PUT /rest/api/3/filter/*': SHARING,
   },
   needs: jiraNeeds,
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
