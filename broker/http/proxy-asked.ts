@@ -4,6 +4,7 @@ import { type RawToken, readRawToken } from '../auth/raw-token.ts';
 import { reloadPrincipal } from '../calls/reload.ts';
 import { type BodySigning, bodySigning } from '../egress/sign-request.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
+import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import { ALL_PLATFORMS } from '../policy/facts.ts';
 import type { Place } from '../proxy/links.ts';
 import { doorOf, type RawTarget, readRawTarget } from '../proxy/raw-target.ts';
@@ -58,14 +59,16 @@ export async function findAsked(context: Context<'raw'>): Promise<Asked | Missin
       'A static key as the access key id of a signature is taken by platforms of AWS Signature Version 4 only. Send it as "Authorization: Bearer <key>".',
     );
   const door = doorOf(services.broker.proxyUrl, target.connection);
-  const place = { platform: new URL(manifest?.base_url ?? 'https://invalid.invalid'), door };
-  const { platform_id: platform, connection_id: connectionId } = found;
+  const platform = new URL(manifest?.base_url ?? 'https://invalid.invalid');
+  const [path = '', query = ''] = target.endpoint.split(/\?(.*)/s, 2);
+  const place = { platform, door, asked: joinUpstreamUrl(platform.href, { path, query }) ?? platform };
+  const { platform_id: platformId, connection_id: connectionId } = found;
   const waitMs = waitOf(request.headers, found.connection_wait_ms);
   const rules = loaded.platform?.rules;
   const addresses = [manifest?.base_url, ...(rules?.baseUrls ?? []).map(({ baseUrl }) => baseUrl)];
   const isTls = addresses.every((address) => address?.startsWith('https:'));
   const signing = manifest ? bodySigning(manifest.auth, isTls) : 'none';
-  return { loaded, place, token, target, platform, connectionId, signing, waitMs };
+  return { loaded, place, token, target, platform: platformId, connectionId, signing, waitMs };
 }
 
 type Rows = AgentPrincipal['rows'];

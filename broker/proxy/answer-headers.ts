@@ -1,5 +1,5 @@
 /** Which headers of a platform's answer come back, and what is added, so that nothing of it can act on the console's origin. */
-import { rewriteLinks } from './links.ts';
+import { type Place, rewriteLinks } from './links.ts';
 
 /** What could act on the origin that a browser takes the answer to be of, or on what lies between; more by prefix below. */
 const TAKEN_OUT = new Set(
@@ -30,7 +30,7 @@ export const SANDBOX: Readonly<Record<string, string>> = {
  */
 export function answeredHeaders(
   headers: Readonly<Record<string, string | string[]>>,
-  place: { platform: URL; door: string },
+  place: Place,
 ): Record<string, string | string[]> {
   const kept: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(headers)) {

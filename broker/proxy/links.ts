@@ -1,8 +1,8 @@
 /** Addresses in the headers of an answer: those of the platform lead through the door again, others lose their query. */
 import { isBelow } from '../egress/redirect.ts';
 
-/** `platform`: its base URL. `door`: what stands for it here, without a slash at the end. */
-export type Place = { platform: URL; door: string };
+/** `platform`: its base URL. `door`: what stands for it here, without a slash at the end. `asked`: the address there that answers. */
+export type Place = { platform: URL; door: string; asked: URL };
 
 /** The value as it comes back; undefined: it is left out. Headers that hold no address stay as they are. */
 export function rewriteLinks(name: string, value: string, place: Place): string | undefined {
@@ -26,10 +26,10 @@ function rewriteLinkHeader(value: string, place: Place): string | undefined {
   return kept.length === 0 ? undefined : kept.join(', ');
 }
 
-/** A relative address is one of the platform, as is one with its origin below its base path. A signed address of another host is a
+/** A relative address is one of the platform, by the address that was asked (RFC 9110 section 10.2.2, RFC 8288 section 3.1), as is one with its origin below its base path. A signed address of another host is a
  * credential of the platform: it loses its query. */
-function rewriteOne(address: string, { platform, door }: Place): string {
-  const url = URL.parse(address, platform.href);
+function rewriteOne(address: string, { platform, door, asked }: Place): string {
+  const url = URL.parse(address, asked.href);
   if (url === null) return '';
   if (isBelow(url, platform))
     return `${door}${url.pathname.slice(platform.pathname.replace(/\/+$/, '').length)}${url.search}${url.hash}`;

@@ -18,7 +18,11 @@ const FORM = 'application/x-www-form-urlencoded';
 const judged = (type: string) => (text: string) => judgeBody({ 'content-type': type }, Buffer.from(text));
 const inMessage = (read: (raw: string) => unknown) => (text: string) => read(Buffer.from(text).toString('base64url'));
 const ALLOWED = Array.from({ length: 1_000 }, (_, i) => `a${i}@partner.example`);
-const PLACE = { platform: new URL('https://api.example/v1'), door: '/proxy/api' };
+const PLACE = {
+  platform: new URL('https://api.example/v1'),
+  door: '/proxy/api',
+  asked: new URL('https://api.example/v1/items'),
+};
 
 /** What is repeated, by who reads it; some with what stands before and behind it. */
 const WORST: Record<string, { read: (text: string) => unknown; kib?: number; texts: readonly (string | string[])[] }> =

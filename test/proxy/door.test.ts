@@ -314,6 +314,23 @@ describe.each(ONE_STORE)(`the raw door on %s${postgresNote}`, (store) => {
     });
   });
 
+  test.each([
+    ['link', '<?page=2>; rel="next"', '</items?page=2>; rel="next"'],
+    ['link', '<items?page=2>; rel="next"', '</items?page=2>; rel="next"'],
+    ['link', '</v1/items?page=2>; rel="next"', '</items?page=2>; rel="next"'],
+    ['location', 'items/7', '/items/7'],
+    ['content-location', '#a', '/items?page=1#a'],
+    // Above the base URL, and so none of the door.
+    ['location', '../other', undefined],
+  ])('a relative address of an answer is one by the address that was asked: %s: %s', async (name, value, expected) => {
+    world.upstream.answer = (_, response) => response.writeHead(200, { [name]: value }).end();
+    const answer = await ask('GET', '/proxy/demo-main/items?page=1');
+    world.upstream.answer = undefined;
+    const door = `${agent.baseUrl}/proxy/demo-main`;
+    const through = expected === undefined ? `${world.upstream.url}/other` : expected.replace(/^<?/, `$&${door}`);
+    expect(answer.headers.get(name)).toBe(through);
+  });
+
   test('nothing of an answer can act on the console’s origin', async () => {
     world.upstream.answer = (_, response) => {
       response.writeHead(200, {
