@@ -167,6 +167,8 @@ function dialTls(
   return tls.connect({
     ...to,
     ALPNProtocols: ['http/1.1'],
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says: the credential goes to nobody else.
+    rejectUnauthorized: true,
     // RFC 6066 §3: SNI carries a host name, never an address. Node sends none by default.
     ...(name === undefined ? {} : { servername: name }),
     ...(session === undefined ? {} : { session }),

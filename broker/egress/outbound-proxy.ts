@@ -37,7 +37,7 @@ export function openTunnel(proxy: OutboundProxy, target: Reached, done: (fault?:
   const { host, port, isTls } = proxy;
   const named = net.isIP(host) === 0 ? { servername: host } : {};
   const socket = isTls
-    ? tls.connect({ host, port, ...named, ALPNProtocols: ['http/1.1'] })
+    ? tls.connect({ host, port, ...named, ALPNProtocols: ['http/1.1'], rejectUnauthorized: true })
     : net.connect({ host, port });
   let head = Buffer.alloc(0);
   const end = (fault?: OutboundFault) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { peerRefusal } from '../../broker/egress/connector.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from './certificate.ts';
@@ -142,18 +142,23 @@ describe('TLS', () => {
     expect(upstream.received()).toContain(`host: up.test:${upstream.port}\r\n`);
   });
 
-  it.each([
-    ['a certificate that nobody trusts', 'up.test', undefined, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
-    ['a certificate for another name', 'other.test', certificate.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
-  ])('%s is refused before anything is sent', async (_, name, ca, cause) => {
-    await using upstream = await tlsUpstream(certificate);
-    const allowPrivate = [`${name}:${upstream.port}`];
-    await using outbound = outboundTo([], { lookup, allowPrivate, ...(ca ? { ca } : {}) });
-    const answer = await outbound.send(
-      get(new URL(`https://${name}:${upstream.port}/`), { headers: { authorization: 'x' } }),
-    );
-    expect(answer).toMatchObject({ code: 'tls_failed', sent: false, cause });
-    expect(upstream.received()).toBe('');
+  describe.each([undefined, '0'])('with NODE_TLS_REJECT_UNAUTHORIZED %s', (unverified) => {
+    beforeEach(() => vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', unverified));
+    afterEach(() => vi.unstubAllEnvs());
+
+    it.each([
+      ['a certificate that nobody trusts', 'up.test', undefined, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+      ['a certificate for another name', 'other.test', certificate.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ])('%s is refused before anything is sent', async (_, name, ca, cause) => {
+      await using upstream = await tlsUpstream(certificate);
+      const allowPrivate = [`${name}:${upstream.port}`];
+      await using outbound = outboundTo([], { lookup, allowPrivate, ...(ca ? { ca } : {}) });
+      const answer = await outbound.send(
+        get(new URL(`https://${name}:${upstream.port}/`), { headers: { authorization: 'x' } }),
+      );
+      expect(answer).toMatchObject({ code: 'tls_failed', sent: false, cause });
+      expect(upstream.received()).toBe('');
+    });
   });
 
   it('a server that speaks no TLS, or nothing at all', async () => {

@@ -2,7 +2,7 @@ import { createServer as createHttp, type IncomingMessage, type Server } from 'n
 import { createServer as createHttps } from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
 import { readOutboundProxy } from '../../broker/egress/outbound-proxy.ts';
 import { readConfig } from '../../broker/environment/config.ts';
@@ -75,14 +75,19 @@ describe('OUTBOUND_PROXY', () => {
     expect(await other.send(get(URL_OF_IT))).toMatchObject({ code: 'tls_failed', sent: false });
   });
 
-  it('is verified where its address begins with https', async () => {
-    await using upstream = await tlsUpstream(certificate);
-    const own = certificateFor('127.0.0.1');
-    const proxy = await startProxy(upstream.port, own);
-    // What Node trusts, and not what platforms are verified against.
-    expect(await outboundBy(proxy).send(get(URL_OF_IT))).toMatchObject({ code: 'proxy_unreachable', sent: false });
-    expect(proxy.heard).toEqual([]);
-  });
+  it.each([undefined, '0'])(
+    'is verified where its address begins with https, with NODE_TLS_REJECT_UNAUTHORIZED %s',
+    async (unverified) => {
+      vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', unverified);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      await using upstream = await tlsUpstream(certificate);
+      const own = certificateFor('127.0.0.1');
+      const proxy = await startProxy(upstream.port, own);
+      // What Node trusts, and not what platforms are verified against.
+      expect(await outboundBy(proxy).send(get(URL_OF_IT))).toMatchObject({ code: 'proxy_unreachable', sent: false });
+      expect(proxy.heard).toEqual([]);
+    },
+  );
 
   it('is not used for what the operator listed', async () => {
     await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
