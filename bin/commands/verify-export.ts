@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { createReadStream, readFileSync, statSync } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { filesIn } from '../evidence/save-log.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
@@ -30,16 +30,14 @@ export function addVerifyExport(verify: Command): void {
       const key = options.key ?? saved?.key;
       if (key === undefined) throw new WrongUsage('Say with --key which keys sign the log.');
       const receiptKeys = options.receiptKeys ?? saved?.receiptKeys;
+      const { linesOf } = await import('../../broker/console/static/verify/export-lines.js');
       const { verifyLogExport } = await import('../../broker/console/static/verify/log-export.js');
       const { readVerifierKeys } = await import('../../broker/console/static/verify/note.js');
       const keys = await readVerifierKeys(read(key)).catch((error: Error) => {
         throw new CommandFailed(`The keys in ${key} cannot be used. ${error.message}`);
       });
-      const lines = createInterface({
-        input: file === undefined ? process.stdin : createReadStream(file),
-        crlfDelay: Number.POSITIVE_INFINITY,
-      });
-      const verdict = await verifyLogExport(lines, {
+      const bytes = Readable.toWeb(file === undefined ? process.stdin : createReadStream(file));
+      const verdict = await verifyLogExport(linesOf(bytes.pipeThrough(new TextDecoderStream())), {
         keys,
         checkpoints: [...(saved?.checkpoint ?? []), ...(options.checkpoint ?? [])].map(read),
         ...(receiptKeys !== undefined && { receiptKeys: keySetIn(receiptKeys) }),

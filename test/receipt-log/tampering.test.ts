@@ -167,6 +167,31 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     expect(readFileSync(join(cwd, 'kept/log.key'), 'utf8'), 'what was saved stays').toContain(other);
   });
 
+  test('KEY-08 the command takes rows with other separators of lines than the line feed, from a file and from standard input', async () => {
+    const agent = await organisation.agent();
+    const { size } = (await organisation.ask('GET', '/owner/log')).body;
+    expect((await agent.act({ ...READ, reason: 'one\u2028two\u2029three\u0085\u000b' })).status).toBe(200);
+    await expect
+      .poll(async () => (await organisation.ask('GET', '/owner/log')).body.checkpoint.size, { timeout: 15_000 })
+      .toBeGreaterThan(size);
+    const exported = await fetched('/owner/log/export');
+    expect(exported).toContain('one\u2028two\u2029three');
+    const cwd = newFolder();
+    writeFileSync(join(cwd, 'log.jsonl'), exported);
+    writeFileSync(join(cwd, 'key'), keyLines);
+    for (const given of [{ file: ['log.jsonl'] }, { file: [], input: exported }]) {
+      const { code, stderr } = await runCommand(['verify', 'export', ...given.file, '--key', 'key'], { cwd, ...given });
+      expect([code, stderr]).toEqual([0, '']);
+    }
+    const by = { keys: keyLines, checkpoints: kept };
+    expect(await startVerifier().ask({ lines: exported.trim().split('\n'), ...by })).toEqual({
+      ok: true,
+      problems: [],
+    });
+    const absent = await runCommand(['verify', 'export', 'absent', '--key', 'key'], { cwd });
+    expect(absent.stderr).toContain('The export absent cannot be read (ENOENT).');
+  });
+
   test('KEY-08 the command, with an export, checkpoints and the key alone, names one of each kind', async () => {
     const random = makeRandom(SEED);
     for (const kind of KINDS) {

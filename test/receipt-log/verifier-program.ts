@@ -3,9 +3,10 @@
  * a check. Of each export first a line of JSON says by which variant and with what; an empty line ends it. A line answers each.
  */
 import { hash } from 'node:crypto';
-import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 
-const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const { linesOf } = await import(new URL('variants/whole/verify/export-lines.js', import.meta.url).href);
+const input = linesOf(Readable.toWeb(process.stdin).pipeThrough(new TextDecoderStream()));
 
 /** The lines up to the next empty one. */
 async function* lines(): AsyncGenerator<string> {
@@ -18,7 +19,7 @@ async function* lines(): AsyncGenerator<string> {
 
 for (;;) {
   const { value, done } = await input.next();
-  if (done) break;
+  if (done || value === '') break;
   const { variant, keys, ...by } = JSON.parse(value);
   const at = new URL(`variants/${variant}/verify/`, import.meta.url).href;
   const { verifyLogExport } = await import(`${at}log-export.js`);

@@ -1,24 +1,11 @@
 // The page where anybody checks an export of a receipt log. Nothing that is chosen here leaves the browser.
 import { byId, html, render, useState } from '/console/html.js';
 import { canVerify } from '../receipt/verify.js';
+import { linesOf } from './export-lines.js';
 import { verifyLogExport } from './log-export.js';
 import { readVerifierKeys } from './note.js';
 
 /** @typedef {import('./log-export.js').LogVerdict} LogVerdict */
-
-/** The lines of a file, read as a stream: exports are large. @param {File} file */
-async function* linesOf(file) {
-  let rest = '';
-  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value = '' } = await reader.read();
-    const lines = (rest + value).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-    if (done) break;
-  }
-  yield rest;
-}
 
 /** @param {HTMLFormElement} form @param {string} name @returns {File[]} those that were chosen */
 const filesIn = (form, name) =>
@@ -34,7 +21,8 @@ async function verifyForm(form) {
   const checkpoints = await Promise.all(filesIn(form, 'checkpoint').map((file) => file.text()));
   const set = receiptKeys && JSON.parse(await receiptKeys.text()).keys;
   if (receiptKeys && !Array.isArray(set)) throw new Error(`${receiptKeys.name} is no key set.`);
-  return await verifyLogExport(linesOf(log), { keys, checkpoints, ...(set && { receiptKeys: set }) });
+  const lines = linesOf(log.stream().pipeThrough(new TextDecoderStream()));
+  return await verifyLogExport(lines, { keys, checkpoints, ...(set && { receiptKeys: set }) });
 }
 
 function Verify() {
