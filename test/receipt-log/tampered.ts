@@ -145,6 +145,65 @@ export function tamper(whole: Export, kind: Kind, random: () => number, signer: 
   return { some, kind, rows, told: `${kind} at ${at}${isCareful ? ', careful' : ''}` };
 }
 
+/** What a member is made, besides what its value makes of itself. */
+const STRANGE = [undefined, null, true, -1, 0, 1, 1.5, 2 ** 53, '', '50\u200b', [], {}] as const;
+
+/** A tile that has `rows`, with those before it, as a log would have them there. */
+export function extraTile(rows: readonly Row[], level: number, index: number): string[] {
+  const placed = rows.map((row, at) => ({ ...row, index: index * 256 + at, row_hash: hashOf(row.row), receipt: null }));
+  const leaves = placed.map((row) => leafHash(Buffer.from(row.row_hash, 'hex')));
+  const tile = { type: 'tile', level, index, hashes: Buffer.concat(leaves).toString('base64') };
+  return [...(level === 0 ? placed : []), tile].map((one) => JSON.stringify(one));
+}
+
+/** Tampers with lines of the file, whatever they say, somewhere: who does that need not make anything fit. */
+export function tamperLines(whole: Export, random: () => number): { lines: string[]; told: string } {
+  const below = (most: number) => Math.floor(random() * most);
+  const oneOf = <T>(some: readonly T[]): T => some[below(some.length)]!;
+  const lines = linesOf(whole);
+  // Headers and tiles are few among the lines, and as many of what is tampered with.
+  const fewer = lines.flatMap((line, at) => (line.startsWith('{"type":"row"') ? [] : [at]));
+  const at = random() < 0.5 ? oneOf(fewer) : below(lines.length);
+  const line = lines[at]!;
+  const to = random() < 0.3 ? oneOf([0, lines.length]) : below(lines.length);
+  const how = oneOf(['moved', 'doubled', 'removed', 'a member of', 'a tile beside'] as const);
+  const told = `${how} line ${at} (${line.slice(0, 40)})`;
+  switch (how) {
+    case 'moved':
+      return { lines: lines.toSpliced(at, 1).toSpliced(to, 0, line), told: `${told}, to ${to}` };
+    case 'doubled':
+      return { lines: lines.toSpliced(to, 0, line), told: `${told}, at ${to}` };
+    case 'removed':
+      return { lines: lines.toSpliced(at, 1), told };
+    case 'a member of': {
+      const one = JSON.parse(line) as Record<string, unknown>;
+      const member = oneOf(Object.keys(one));
+      const value = one[member];
+      const made = typeof value === 'number' ? [value + 1, value + 256, value - 256, `${value}`] : [`${value}x`];
+      one[member] = oneOf<unknown>([...STRANGE, ...made, ...made]);
+      return { lines: lines.with(at, JSON.stringify(one)), told: `${told}: ${member} ${JSON.stringify(one[member])}` };
+    }
+    case 'a tile beside': {
+      const rows = Array.from({ length: 1 + below(3) }, () => {
+        const row = oneOf(whole.rows);
+        return { ...row, row: { ...row.row, detail: 'never was' } };
+      });
+      const [level, index] = [oneOf([0, 0, 0, 1, 2, -1]), oneOf([0, 1, 2, 3, 1000, -1])];
+      return {
+        lines: lines.toSpliced(to, 0, ...extraTile(rows, level, index)),
+        told: `${told}: ${level} ${index} at ${to}`,
+      };
+    }
+  }
+}
+
+/** What whoever reads a file takes from it: whose log of how many rows it is, and each row in its place. */
+export const readingOf = (lines: readonly string[]): unknown[] =>
+  lines.flatMap((line) => {
+    const { type, origin, first, size, index, row } = JSON.parse(line);
+    return type === 'tile' ? [] : [[type, origin, first, size, index, row]];
+  });
+
 type Problem = { kind: string; first?: number; last?: number };
 
 /** Whether what a verifier says names what was done. */

@@ -12,7 +12,22 @@ import { givenWorld, shared } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
 import { READ } from '../world/requests.ts';
 import { newFolder } from '../world/stores.ts';
-import { type Export, isNamed, KINDS, linesOf, parseExport, type Signer, tamper } from './tampered.ts';
+import {
+  copyOf,
+  type Export,
+  extraTile,
+  hashOf,
+  isNamed,
+  KINDS,
+  linesOf,
+  parseExport,
+  type Row,
+  readingOf,
+  resign,
+  type Signer,
+  tamper,
+  tamperLines,
+} from './tampered.ts';
 import { type Bench, CHECKS } from './verifier-checks.ts';
 import { startVerifier } from './verifier-process.ts';
 
@@ -232,6 +247,73 @@ describe(`tampering with exports (TAMPER_SEED=${SEED})`, () => {
     for (let round = 0; round < TAMPERINGS; round += 5)
       await Promise.all(Array.from({ length: 5 }, (_, at) => look(round + at)));
   }, 360_000);
+
+  test(`KEY-08 ${TAMPERINGS} tamperings with lines: what verifies reads as what was exported`, async () => {
+    const random = makeRandom(SEED);
+    const reading = JSON.stringify(readingOf(linesOf(whole)));
+    let refused = 0;
+    for (let round = 0; round < TAMPERINGS; round++) {
+      const { lines, told } = tamperLines(whole, random);
+      const { ok } = await verifyLogExport(lines, { keys, checkpoints: kept, digest });
+      if (ok) expect(JSON.stringify(readingOf(lines)) === reading, `round ${round}: ${told}`).toBe(true);
+      else refused++;
+    }
+    // The others are without a receipt or the header's keys, which nothing depends on, or changed nothing.
+    expect(refused).toBeGreaterThan(TAMPERINGS * 0.9);
+  }, 120_000);
+
+  test('KEY-08 a header that is not first, or without its size, is believed in nothing', async () => {
+    const rewritten = copyOf(whole);
+    const [row] = rewritten.rows;
+    row!.row = { ...row!.row, detail: 'rewritten' };
+    Object.assign(row!, { row_hash: hashOf(row!.row), receipt: null });
+    resign(rewritten, signer);
+    const [header, ...rest] = linesOf(rewritten);
+    const verify = async (lines: readonly string[]) =>
+      await verifyLogExport(lines, { keys, checkpoints: [kept[0]!], receiptKeys, digest });
+    expect((await verify([header!, ...rest])).problems.map(({ kind }) => kind)).toEqual(['forked']);
+    const nothing = { ok: false, origin: undefined, size: 0, rows: 0, problems: [{ kind: 'malformed' }] };
+    expect(await verify([...rest, header!])).toMatchObject(nothing);
+    for (const size of [undefined, null, '320', '50\u200b', -1, 1.5, 2 ** 53]) {
+      const forged = rewritten.rows.slice(0, 50);
+      const lines = [JSON.stringify({ ...rewritten.header, size, checkpoint: null }), ...extraTile(forged, 0, 0)];
+      expect(await verify(lines), String(size)).toMatchObject(nothing);
+    }
+    const cwd = newFolder();
+    writeFileSync(join(cwd, 'key'), keyLines);
+    writeFileSync(join(cwd, 'early'), kept[0]!);
+    writeFileSync(join(cwd, 'log.jsonl'), [...rest, header].join('\n'));
+    const told = await runCommand(['verify', 'export', 'log.jsonl', '--key', 'key', '--checkpoint', 'early'], { cwd });
+    expect([told.code, told.stdout]).toEqual([1, '']);
+    expect(told.stderr).toContain('malformed: The file does not begin as an export of a receipt log.');
+  });
+
+  test('KEY-08 rows in a tile behind the tree are inserted, and excuse none that is missing', async () => {
+    const verify = async (lines: readonly string[]) => {
+      const verdict = await verifyLogExport(lines, { keys, checkpoints: kept, receiptKeys, digest });
+      return [verdict.purged, ...verdict.problems.map(({ kind, first }) => `${kind} ${first ?? 'tile'}`)];
+    };
+    const [base] = whole.rows;
+    const never = { ...base!, row: { ...base!.row, detail: 'never was' } };
+    const low = linesOf(whole).findIndex((line) => line.startsWith('{"type":"tile","level":1'));
+    const behind = (some: Export, row: Row) =>
+      linesOf(some, 'index').toSpliced(low - (whole.rows.length - some.rows.length), 0, ...extraTile([row], 0, 1000));
+    expect(await verify(behind(whole, never))).toEqual([0, 'inserted tile', 'inserted 256000']);
+    const purge = {
+      ...base!,
+      row: {
+        ...base!.row,
+        kind: 'event',
+        reason: 'audit_purged',
+        flags: JSON.stringify({ change: { purged: { 0: Buffer.alloc(32, 255).toString('base64') } } }),
+      },
+    };
+    const removed = { ...whole, rows: whole.rows.filter(({ index }) => index !== 100) };
+    expect(await verify(behind(removed, purge))).toEqual([0, 'inserted tile', 'inserted 256000', 'missing 100']);
+    const empty = JSON.stringify({ ...whole.header, size: 0, checkpoint: null });
+    const { problems } = await verifyLogExport([empty, ...extraTile([never], 0, 0)], { keys, digest });
+    expect(problems.map(({ kind }) => kind)).toEqual(['inserted', 'inserted']);
+  });
 
   test('KEY-08 each check of the verifier is needed: without it a tampering passes that the verifier names', async () => {
     const random = makeRandom(SEED);

@@ -21,6 +21,7 @@ type Case = Partial<Given> & { lines: readonly string[]; names: string; at?: num
 type Check = { what: string; mutation: Mutation; tamper(bench: Bench): Case };
 
 const EXPORT = 'verify/log-export.js';
+const LINES = 'verify/export-lines.js';
 const without = (find: string, put: string, file = EXPORT): Mutation => ({ file, find, put });
 
 /** An export, with rows that one may change. */
@@ -103,7 +104,7 @@ function rowAndTile(bench: Bench): Case {
 export const CHECKS: readonly Check[] = [
   {
     what: 'an index is a whole number',
-    mutation: without('!Number.isSafeInteger(index) || index < 0', 'false'),
+    mutation: without('isIndex(index) && isObject(row)', 'isObject(row)', LINES),
     tamper: (bench) => {
       const some = open(bench);
       return { lines: withLine(some, isRow(some.at), foreign(some.row, some.at - 0.5)), names: 'malformed' };
@@ -146,7 +147,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: 'a receipt names its row',
-    mutation: without('if (payload?.jti !== id)', 'if (false)'),
+    mutation: without('if (payload?.jti !== row.id)', 'if (false)'),
     tamper: (bench) => {
       const some = open(bench);
       withReceipt(some, { jti: some.rows[some.at + 1]!.row.id });
@@ -164,7 +165,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: 'a row has a place in the tile behind it',
-    mutation: without('index < start || index >= start + declared.length', 'false'),
+    mutation: without('row < start || row >= start + width', 'false'),
     tamper: (bench) => {
       const some = open(bench);
       return { lines: withLine(some, isTile(0, 0), foreign(some.row, 999)), names: 'inserted', at: 999 };
@@ -181,12 +182,62 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: 'a tile is there once',
-    mutation: without('if (tiles.has(`', 'if (((_) => false)(`'),
+    mutation: without('level > last.level || (level === last.level && index > last.index)', 'true'),
     tamper: (bench) => {
       const some = open(bench);
       const tile = some.tiles.find(({ level, index }) => level === 0 && index === 0)!;
       return { lines: withLine(some, isRow(0), foreign(some.row, some.at), tile), names: 'malformed' };
     },
+  },
+  {
+    what: 'tiles stand in their order',
+    mutation: without('level > last.level || (level === last.level && index > last.index)', 'true'),
+    tamper: ({ whole }) => {
+      const lines = linesOf(whole);
+      const end = lines.findIndex(isTile(0, 0)) + 1;
+      const last = lines.findIndex(isTile(0, 1)) + 1;
+      const [first, second] = [lines.slice(1, end), lines.slice(end, last)];
+      return { lines: [...lines.slice(0, 1), ...second, ...first, ...lines.slice(last)], names: 'malformed' };
+    },
+  },
+  {
+    what: 'a tile has hashes of the tree alone',
+    mutation: without('if (width === 0 || hashes.length > width)', 'if (false)'),
+    tamper: (bench) => {
+      const some = open(bench);
+      const tile = some.tiles.find(({ level, index }) => level === 0 && index === 1)!;
+      tile.hashes = Buffer.concat([Buffer.from(tile.hashes, 'base64'), leafOf(some.row)]).toString('base64');
+      return { lines: linesOf(some), names: 'inserted' };
+    },
+  },
+  {
+    what: 'a row is in the tree',
+    mutation: without('row < start || row >= start + width', 'false'),
+    tamper: (bench) => {
+      const some = open(bench);
+      const size = some.rows.length;
+      some.rows.push(foreign(some.row, size));
+      return { lines: linesOf(some), names: 'inserted', at: size };
+    },
+  },
+  {
+    what: 'a line has one reading',
+    mutation: without(' || JSON.stringify(line) !== text.trim()', '', LINES),
+    tamper: (bench) => {
+      const some = open(bench);
+      const lines = linesOf(some);
+      const at = lines.findIndex(isRow(some.at));
+      return { lines: lines.with(at, lines[at]!.replace('"row":', '"row":{},"row":')), names: 'malformed' };
+    },
+  },
+  {
+    what: 'an empty log is of one of the keys',
+    mutation: without('if (size > 0 || !keys', 'if (size > 0 && !keys'),
+    tamper: ({ whole }) => ({
+      lines: [JSON.stringify({ ...whole.header, origin: 'other.test', size: 0, checkpoint: null })],
+      checkpoints: [],
+      names: 'unsigned',
+    }),
   },
   {
     what: 'each line is one of an export',
@@ -215,15 +266,13 @@ export const CHECKS: readonly Check[] = [
       const some = open(bench);
       change(some.row);
       some.header.first = 256;
-      return { lines: byIndex({ ...some, rows: some.rows.slice(256) }), names: 'missing', at: some.at };
+      const tiles = some.tiles.filter(({ level, index }) => level > 0 || index > 0);
+      return { lines: byIndex({ ...some, tiles, rows: some.rows.slice(256) }), names: 'missing', at: some.at };
     },
   },
   {
     what: 'the export begins in the log, with a tile',
-    mutation: without(
-      'if (!Number.isSafeInteger(header.first) || header.first < 0 || header.first % TILE_WIDTH !== 0)',
-      'if (false)',
-    ),
+    mutation: without('isIndex(first) &&', '', LINES),
     tamper: (bench) => {
       const some = open(bench);
       some.header.first = -256;
@@ -231,8 +280,8 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
-    what: 'no row is before the first one',
-    mutation: without('|| index < Number(header?.first)', ''),
+    what: 'nothing is before the first row',
+    mutation: without('level === 0 && index * TILE_WIDTH < first ? 0 :', ''),
     tamper: (bench) => {
       const some = open(bench);
       change(some.row);
@@ -266,7 +315,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: 'a checkpoint is of all rows',
-    mutation: without('if (header.size > 0) report', 'if (false) report'),
+    mutation: without('if (size > 0 || !keys', 'if (!keys'),
     tamper: (bench) => {
       const some = open(bench);
       some.rows.push(foreign(some.row, some.rows.length));
@@ -428,7 +477,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: 'the log goes on from a kept checkpoint',
-    mutation: without('!(await hasPrefix(tiles, head, digest))', 'false'),
+    mutation: without('else if (!same(size === 0', 'else if (false && !same(size === 0'),
     tamper: (bench) => {
       const some = open(bench);
       const at = bench.below(bench.earlySize);

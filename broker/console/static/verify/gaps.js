@@ -11,6 +11,7 @@ import { TILE_WIDTH } from './tile-tree.js';
  * @typedef {{ kind: ProblemKind, first?: number, last?: number, detail: string }} LogProblem
  */
 /** @typedef {(kind: ProblemKind, detail: string, first?: number, last?: number) => void} Report */
+/** @typedef {{ index: number, purged: Record<string, unknown> }} Purge */
 /** @typedef {Uint8Array} Bits of a tile: row `i` is bit `i % 8`, from the lowest, of byte `i / 8` */
 
 /** @param {Bits} bits @param {number} at */
@@ -24,21 +25,33 @@ const hasBit = (bits, at) => bits !== undefined && (Number(bits[at >> 3]) & (1 <
 export class Gaps {
   /** By tile. @type {Map<number, Bits>} */
   #absent = new Map();
-  /** By tile: what rows of `audit_purged` say, and where those stand. @type {Map<number, { bits: Bits, index: number }[]>} */
+  /** What rows of `audit_purged` say, by the tile in which those stand. @type {Map<number, Purge[]>} */
+  #said = new Map();
+  /** What of it is of the log, by the tile of which it is said. @type {Map<number, { bits: Bits, index: number }[]>} */
   #purges = new Map();
 
-  /** Takes down what a row says was deleted. @param {Record<string, unknown>} line @param {number} index where the row stands */
-  readPurge({ row }, index) {
-    const { kind, reason, flags } = /** @type {Record<string, unknown>} */ (row ?? {});
+  /** Takes down what a row says was deleted. It counts when the row turns out to be of the log. @param {{ index: number, row: Record<string, unknown> }} line */
+  readPurge({ index, row: { kind, reason, flags } }) {
     if (kind !== 'event' || reason !== 'audit_purged' || typeof flags !== 'string') return;
-    for (const [tile, text] of Object.entries(purgedIn(flags))) {
-      const bits = typeof text === 'string' && /^[A-Za-z0-9+/]{43}=$/.test(text) ? bytesOfBase64(text) : undefined;
-      const number = Number(tile);
-      if (!bits || !Number.isSafeInteger(number)) continue;
-      const known = this.#purges.get(number);
-      if (known) known.push({ bits, index });
-      else this.#purges.set(number, [{ bits, index }]);
-    }
+    listed(this.#said, Math.floor(index / TILE_WIDTH)).push({ index, purged: purgedIn(flags) });
+  }
+
+  /** A row is of the log. @param {number} index */
+  confirm(index) {
+    this.#confirm(Math.floor(index / TILE_WIDTH), (purge) => purge.index === index);
+  }
+
+  /** All rows of a tile that are there are of the log. @param {number} tile */
+  confirmTile(tile) {
+    this.#confirm(tile, () => true);
+  }
+
+  /** @param {number} tile @param {(purge: Purge) => boolean} isMeant */
+  #confirm(tile, isMeant) {
+    for (const { index, purged } of this.#said.get(tile)?.filter(isMeant) ?? [])
+      for (const [named, text] of Object.entries(purged))
+        if (typeof text === 'string' && /^[A-Za-z0-9+/]{43}=$/.test(text))
+          listed(this.#purges, Number(named)).push({ bits: bytesOfBase64(text), index });
   }
 
   /** A row is not there. @param {number} index */
@@ -57,22 +70,12 @@ export class Gaps {
     if (bits) this.#absent.set(tile, bits);
   }
 
-  /**
-   * Names the rows that are missing, and answers how many were deleted as the log says. A row that is not what was logged proves
-   * nothing, nor does one of before: what is deleted was there.
-   *
-   * @param {readonly LogProblem[]} problems so far @param {Report} report @returns {number}
-   */
-  name(problems, report) {
-    const spans = problems.flatMap(({ first, last = first }) =>
-      first === undefined ? [] : { first, last: Number(last) },
-    );
-    const isDoubtful = (/** @type {number} */ index) =>
-      spans.some(({ first, last }) => first <= index && index <= last);
+  /** Names the rows that are missing, and answers how many were deleted as the log says, later: what is deleted was there. @param {Report} report @returns {number} */
+  name(report) {
     let purged = 0;
     for (const [tile, bits] of [...this.#absent].sort(([a], [b]) => a - b)) {
       const end = (tile + 1) * TILE_WIDTH;
-      const proofs = (this.#purges.get(tile) ?? []).filter(({ index }) => !isDoubtful(index));
+      const proofs = this.#purges.get(tile) ?? [];
       for (let index = tile * TILE_WIDTH; index < end; index++) {
         const at = index % TILE_WIDTH;
         if (!hasBit(bits, at)) continue;
@@ -82,6 +85,13 @@ export class Gaps {
     }
     return purged;
   }
+}
+
+/** @template T @param {Map<number, T[]>} lists @param {number} key @returns {T[]} */
+function listed(lists, key) {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
 }
 
 /** @param {string} flags @returns {Record<string, unknown>} */

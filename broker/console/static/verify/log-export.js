@@ -1,6 +1,7 @@
 // Checks an export of a receipt log offline, in Node and in browsers, with the export, verifier keys and checkpoints alone: any row that was
 // changed, removed, inserted or moved since it was logged is named.
 import { verifyReceipt } from '../receipt/verify.js';
+import { lineIn, objectIn } from './export-lines.js';
 import { Gaps, setBit } from './gaps.js';
 import { bytesOfBase64, bytesOfHex, hexOf, readCheckpoint } from './note.js';
 import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-tree.js';
@@ -15,7 +16,9 @@ import { hashesIn, leafHash, rootOver, same, TILE_WIDTH, widthOf } from './tile-
 /** @typedef {import('./note.js').VerifierKey} VerifierKey */
 /** @typedef {import('./note.js').Checkpoint} Checkpoint */
 /** @typedef {import('./tile-tree.js').Digest} Digest */
-/** @typedef {{ origin: string, first: number, size: number, checkpoint: string | null }} Header */
+/** @typedef {import('./export-lines.js').Header} Header */
+/** @typedef {import('./export-lines.js').RowLine} RowLine */
+/** @typedef {import('./export-lines.js').TileLine} TileLine */
 /**
  * `derived`: of the rows in the file. `root`: of a whole tile whose rows, as far as they are there, are those of its hashes, which are not
  * kept then; `absent`: which are not, as bits.
@@ -71,80 +74,77 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
   const tiles = new Map();
   /** @type {Header | undefined} */
   let header;
-  /** The rows before the next tile: leaf hashes by index. @type {Map<number, Uint8Array>} */
+  /** The rows before the next tile, with their leaf hashes, by index. @type {Map<number, { line: RowLine, leaf: Uint8Array }>} */
   let rows = new Map();
+  /** The tile before. @type {{ level: number, index: number }} */
+  let last = { level: 0, index: -1 };
   /** @type {Checkpoint[]} */
   let heads = [];
   /** Tiles of level 0 in which one of their trees ends. @type {Set<number>} */
   let kept = new Set();
-  for await (const line of lines) {
-    if (line.trim() === '') continue;
-    const one = objectIn(line);
-    if (one?.type === 'log' && !header) {
-      header = /** @type {Header} */ (/** @type {unknown} */ (one));
-      const own = header.checkpoint === null ? [] : [header.checkpoint];
-      heads = await readHeads([...own, ...checkpoints], keys, report);
-      kept = new Set(heads.map(({ size }) => Math.floor(size / TILE_WIDTH)));
-    } else if (one?.type === 'row') {
-      const index = Number(one.index);
-      if (!Number.isSafeInteger(index) || index < 0) {
-        report('malformed', 'A row has no index.');
-        continue;
-      }
-      const hash = await rowHashOf(one, digest);
-      counts.rows++;
-      if (one.row_hash !== hash) report('hashes', `Row ${index} has another hash in the file.`, index);
-      if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
-      else {
-        rows.set(index, await leafHash(digest, bytesOfHex(hash)));
-        gaps.readPurge(one, index);
-      }
-      if (typeof one.receipt === 'string') {
-        counts.receipts++;
-        const problem = await receiptProblem(one, hash, receiptKeys);
-        if (problem !== undefined) report('receipt', `The receipt of row ${index} ${problem}.`, index);
-      }
-    } else if (one?.type === 'tile' && isTile(one)) {
-      const declared = hashesIn(bytesOfBase64(one.hashes));
-      /** @type {(Uint8Array | undefined)[]} */
-      let derived = [];
-      if (one.level === 0) {
-        const start = one.index * TILE_WIDTH;
-        derived = Array.from({ length: declared.length }, (_, at) => rows.get(start + at));
-        for (const index of rows.keys())
-          if (index < start || index >= start + declared.length || index < Number(header?.first))
-            report('inserted', `Row ${index} has no place here.`, index);
-        for (const index of outOfOrder([...rows.keys()]))
-          report('moved', `Row ${index} stands where another one should.`, index);
-        rows = new Map();
-      }
-      if (tiles.has(`${one.level} ${one.index}`))
-        report('malformed', `Tile ${one.index} of level ${one.level} is there twice.`);
-      else
-        tiles.set(
-          `${one.level} ${one.index}`,
-          await tileOf(declared, derived, one.level > 0 || kept.has(one.index), digest),
-        );
-    } else report('malformed', 'A line is none of an export.');
-  }
-  for (const index of rows.keys()) report('inserted', `Row ${index} stands behind the last tile.`, index);
-  const verdict = (/** @type {number} */ size) => ({
+  const verdict = () => ({
     ok: problems.length === 0,
     origin: header?.origin,
-    size,
+    size: header?.size ?? 0,
     ...counts,
     problems,
     more,
   });
+  for await (const text of lines) {
+    if (text.trim() === '') continue;
+    const one = lineIn(text);
+    if (header === undefined) {
+      // It says what every other line is compared with.
+      if (one?.type !== 'log') break;
+      header = one;
+      const own = header.checkpoint === null ? [] : [header.checkpoint];
+      heads = await readHeads([...own, ...checkpoints], keys, report);
+      kept = new Set(heads.map(({ size }) => Math.floor(size / TILE_WIDTH)));
+    } else if (one?.type === 'row') {
+      const { index } = one;
+      const hash = await rowHashOf(one, digest);
+      counts.rows++;
+      if (one.row_hash !== hash) report('hashes', `Row ${index} has another hash in the file.`, index);
+      if (rows.has(index)) report('inserted', `There is more than one row ${index}.`, index);
+      else rows.set(index, { line: one, leaf: await leafHash(digest, bytesOfHex(hash)) });
+      if (one.receipt !== null) {
+        counts.receipts++;
+        const problem = await receiptProblem(one, hash, receiptKeys);
+        if (problem !== undefined) report('receipt', `The receipt of row ${index} ${problem}.`, index);
+      }
+    } else if (one?.type === 'tile') {
+      const { level, index } = one;
+      const width = widthIn(header, one);
+      const hashes = hashesIn(bytesOfBase64(one.hashes));
+      if (width === 0 || hashes.length > width)
+        report('inserted', `Tile ${index} of level ${level} has hashes that have no place here.`);
+      const isInOrder = level > last.level || (level === last.level && index > last.index);
+      if (!isInOrder) report('malformed', `Tile ${index} of level ${level} is there twice, or not in its order.`);
+      last = one;
+      /** @type {(Uint8Array | undefined)[]} */
+      let derived = [];
+      if (level === 0) {
+        const start = index * TILE_WIDTH;
+        derived = Array.from({ length: width }, (_, at) => rows.get(start + at)?.leaf);
+        for (const [row, { line }] of rows) {
+          if (row < start || row >= start + width) report('inserted', `Row ${row} has no place here.`, row);
+          else if (isInOrder) gaps.readPurge(line);
+        }
+        for (const row of outOfOrder([...rows.keys()]))
+          report('moved', `Row ${row} stands where another one should.`, row);
+        rows = new Map();
+      }
+      const declared = hashes.slice(0, width);
+      if (isInOrder)
+        tiles.set(`${level} ${index}`, await tileOf(declared, derived, level > 0 || kept.has(index), digest));
+    } else report('malformed', 'A line is none of an export.');
+  }
+  for (const index of rows.keys()) report('inserted', `Row ${index} stands behind the last tile.`, index);
   if (header === undefined) {
     report('malformed', 'The file does not begin as an export of a receipt log.');
-    return verdict(0);
+    return verdict();
   }
   const { size, origin } = header;
-  if (!Number.isSafeInteger(header.first) || header.first < 0 || header.first % TILE_WIDTH !== 0) {
-    report('malformed', 'The export does not say from which row on it is.');
-    return verdict(0);
-  }
   // Whoever made the file could otherwise leave out what is not as it was.
   const begin = first - (first % TILE_WIDTH);
   if (header.first > begin)
@@ -167,28 +167,19 @@ export async function verifyLogExport(lines, { keys, checkpoints = [], receiptKe
       );
   }
   if (!own) {
-    if (header.size > 0) report('unsigned', `No checkpoint is of the ${header.size} rows of the export.`);
-    return verdict(header.size);
+    // An empty log has none; whose it is has to be known all the same.
+    if (size > 0 || !keys.some(({ name }) => name === origin))
+      report('unsigned', `No checkpoint is of the ${size} rows of the export.`);
+    return verdict();
   }
   await deriveAbove(tiles, header, digest);
   const isAuthentic = await authenticate(tiles, header, own, digest, { report, gaps });
-  counts.purged = gaps.name(problems, report);
-  if (isAuthentic) {
+  counts.purged = gaps.name(report);
+  if (isAuthentic)
     for (const head of heads)
-      if (
-        head !== own &&
-        head.origin === own.origin &&
-        head.size <= own.size &&
-        !(await hasPrefix(tiles, head, digest))
-      )
-        report(
-          'forked',
-          `The log of the checkpoint of ${head.size} rows is not the beginning of this one.`,
-          0,
-          head.size - 1,
-        );
-  }
-  return verdict(header.size);
+      if (head !== own && head.origin === own.origin && head.size <= own.size)
+        await comparePrefix(tiles, header.first, head, { digest, report });
+  return verdict();
 }
 
 /** The fewest numbers without which the others rise: those that are in no longest increasing subsequence. @param {readonly number[]} numbers */
@@ -209,6 +200,10 @@ function outOfOrder(numbers) {
   for (let at = ends.at(-1); at !== undefined; at = before[at]) rising.add(at);
   return numbers.filter((_, at) => !rising.has(at));
 }
+
+/** How many hashes a tile of an export may have. @param {Header} header @param {TileLine} line */
+const widthIn = ({ first, size }, { level, index }) =>
+  level === 0 && index * TILE_WIDTH < first ? 0 : widthOf(size, level, index);
 
 /** @param {readonly Uint8Array[]} declared @param {(Uint8Array | undefined)[]} derived @param {boolean} isKept @param {Digest} digest @returns {Promise<Tile>} */
 async function tileOf(declared, derived, isKept, digest) {
@@ -242,37 +237,15 @@ async function readHeads(notes, keys, report) {
   return heads;
 }
 
-/** @param {Record<string, unknown>} line @returns {line is { type: string, level: number, index: number, hashes: string }} */
-const isTile = (line) => {
-  const { level, index, hashes } = line;
-  return (
-    Number.isSafeInteger(level) &&
-    Number.isSafeInteger(index) &&
-    typeof hashes === 'string' &&
-    /^[A-Za-z0-9+/]*={0,2}$/.test(hashes)
-  );
-};
-
-/** @param {string} line @returns {Record<string, unknown> | undefined} */
-function objectIn(line) {
-  try {
-    const value = JSON.parse(line);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of the flat columns. @param {Record<string, unknown>} line @param {Digest} digest */
+/** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of the flat columns. @param {RowLine} line @param {Digest} digest */
 async function rowHashOf({ row }, digest) {
-  const columns = /** @type {Record<string, unknown>} */ (typeof row === 'object' && row !== null ? row : {});
-  const members = Object.keys(columns)
+  const members = Object.keys(row)
     .sort()
-    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(columns[name])}`);
+    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(row[name])}`);
   return hexOf(await digest(new TextEncoder().encode(`{${members.join(',')}}`)));
 }
 
-/** @param {Record<string, unknown>} line @param {string} hash @param {readonly import('../receipt/verify.js').Jwk[] | undefined} receiptKeys */
+/** @param {RowLine} line @param {string} hash @param {readonly import('../receipt/verify.js').Jwk[] | undefined} receiptKeys */
 async function receiptProblem({ row, receipt }, hash, receiptKeys) {
   const jws = String(receipt);
   let payload = objectIn(textOfBase64url(jws.split('.')[1] ?? ''));
@@ -281,8 +254,7 @@ async function receiptProblem({ row, receipt }, hash, receiptKeys) {
     if (!checked.ok) return `does not verify: ${checked.error}`;
     payload = checked.payload;
   }
-  const { id } = /** @type {{ id?: unknown }} */ (row ?? {});
-  if (payload?.jti !== id) return 'is of another row';
+  if (payload?.jti !== row.id) return 'is of another row';
   return payload?.row_hash === hash ? undefined : 'has another hash of the row';
 }
 
@@ -410,6 +382,7 @@ async function descend(tiles, { level, index, hashes }, by) {
       const derived = tile?.derived[at];
       if (derived === undefined) gaps.add(start + at);
       else if (!same(derived, hash)) report('changed', `Row ${start + at} is not what was logged.`, start + at);
+      else gaps.confirm(start + at);
     }
     return;
   }
@@ -420,6 +393,7 @@ async function descend(tiles, { level, index, hashes }, by) {
     if (begin + span <= first && level === 1) continue;
     if (same(child?.root, hash)) {
       gaps.addTile(below, child?.absent);
+      gaps.confirmTile(below);
       continue;
     }
     let right;
@@ -461,13 +435,23 @@ function nameDifferences(tiles, first, end, { report, gaps }) {
   }
 }
 
-/** Whether the tree of a checkpoint is the beginning of the one whose tiles are known. @param {Map<string, Tile>} tiles @param {Checkpoint} head @param {Digest} digest */
-async function hasPrefix(tiles, { size, root }, digest) {
-  if (size === 0) return same(await digest(new Uint8Array()), root);
-  const edge = edgeOf(size).map(({ level, index, width }) =>
+/**
+ * Whether the tree of a checkpoint is the beginning of the one whose tiles are known.
+ *
+ * @param {Map<string, Tile>} tiles @param {number} first @param {Checkpoint} head @param {{ digest: Digest, report: Report }} by
+ */
+async function comparePrefix(tiles, first, { size, root }, { digest, report }) {
+  const edge = edgeOf(size);
+  // Of an export that begins later the lowest tile is not there.
+  if (edge.some(({ level, index }) => level === 0 && index * TILE_WIDTH < first)) return;
+  const hashes = edge.map(({ level, index, width }) =>
     (tiles.get(`${level} ${index}`)?.declared ?? []).slice(0, width),
   );
-  // Of an export that begins later the lowest tile may not be there.
-  if (edge.some((hashes) => hashes.length === 0)) return true;
-  return same(await rootOfEdge(edge, digest), root);
+  if (hashes.some((one, at) => one.length < Number(edge[at]?.width)))
+    report(
+      'unknown',
+      `Whether the log of the checkpoint of ${size} rows is its beginning cannot be told: hashes are missing.`,
+    );
+  else if (!same(size === 0 ? await digest(new Uint8Array()) : await rootOfEdge(hashes, digest), root))
+    report('forked', `The log of the checkpoint of ${size} rows is not the beginning of this one.`, 0, size - 1);
 }
