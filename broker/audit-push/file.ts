@@ -1,12 +1,13 @@
 /**
  * Batches appended to a file of JSON lines: `AUDIT_FOLDER/<organisation id>/<name>.jsonl`. Before the cursor moves they are on the disk. What is
- * in the file already tells where to go on: rows are neither lost nor doubled by a crash, and a line that it cut off is taken away.
+ * in the file already tells where to go on: rows are neither lost nor doubled by a crash, and a line that it cut off is taken away. Rows that are
+ * asked for again come in another file: in one file the indexes rise.
  */
 import { mkdir, open, readdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingsOf } from '../config-file/audit-sinks.ts';
 import { syncFolderLater } from '../runtime/sync-file.ts';
-import type { Batch, Delivered, Delivering, Sink } from './sink.ts';
+import type { Batch, Delivered, Delivering, Line, Sink } from './sink.ts';
 
 type File = Delivering<SettingsOf<'file'>>;
 type Handle = Awaited<ReturnType<typeof open>>;
@@ -37,12 +38,18 @@ function rowIn(line: string): Written | undefined {
   }
 }
 
-async function tailOf(handle: Handle): Promise<Tail> {
+/** The last bytes of a file, and where they begin in it. */
+async function endOf(handle: Handle, length: number): Promise<{ bytes: Buffer; from: number }> {
   const { size } = await handle.stat();
+  const from = Math.max(0, size - length);
+  const bytes = Buffer.alloc(size - from);
+  await handle.read(bytes, 0, bytes.length, from);
+  return { bytes, from };
+}
+
+async function tailOf(handle: Handle): Promise<Tail> {
   for (let length = TAIL_BYTES; ; length *= 2) {
-    const from = Math.max(0, size - length);
-    const bytes = Buffer.alloc(size - from);
-    await handle.read(bytes, 0, bytes.length, from);
+    const { bytes, from } = await endOf(handle, length);
     const end = bytes.lastIndexOf(10);
     // The newline before the last line, or the beginning of the file.
     const begin = end <= 0 ? -1 : bytes.lastIndexOf(10, end - 1);
@@ -52,15 +59,35 @@ async function tailOf(handle: Handle): Promise<Tail> {
   }
 }
 
-/** The last row that a file holds; undefined: there is no such file, or no row in it. */
-async function lastIn(path: string): Promise<Written | undefined> {
+/** The indexes of the last rows that a file holds, from `first` on. */
+async function indexesFrom(path: string, first: number): Promise<Set<number>> {
+  return await reading(path, async (handle) => {
+    for (let length = TAIL_BYTES; ; length *= 2) {
+      const { bytes, from } = await endOf(handle, length);
+      // The first line may have been cut.
+      const lines = bytes
+        .toString('utf8')
+        .split('\n')
+        .slice(from > 0 ? 1 : 0);
+      const indexes = lines.flatMap((line) => rowIn(line)?.index ?? []);
+      const before = indexes.findLastIndex((index) => index < first);
+      if (from === 0 || before >= 0) return new Set(indexes.slice(before + 1));
+    }
+  });
+}
+
+async function reading<T>(path: string, read: (handle: Handle) => Promise<T>): Promise<T> {
   const handle = await open(path, 'r');
   try {
-    return (await tailOf(handle)).last;
+    return await read(handle);
   } finally {
     await handle.close();
   }
 }
+
+/** The last row that a file holds; undefined: there is none in it. */
+const lastIn = (path: string): Promise<Written | undefined> =>
+  reading(path, async (handle) => (await tailOf(handle)).last);
 
 /** The newest file that was renamed, which is named after the index of its last row. */
 async function newestRotated(folder: string, name: string): Promise<string | undefined> {
@@ -81,6 +108,19 @@ async function rotate(folder: string, name: string, last: number): Promise<void>
   }
 }
 
+/** The lines of a batch that a file does not have, which ends with row `last`; undefined: rows from before that one were asked for again. */
+async function remainderOf(
+  { first, end, lines }: Batch,
+  last: number,
+  path: string,
+): Promise<readonly Line[] | undefined> {
+  if (last < first) return lines;
+  if (last >= end) return undefined;
+  const written = await indexesFrom(path, first);
+  const isBegun = lines.every(({ index }) => index > last || written.has(index));
+  return isBegun ? lines.filter(({ index }) => index > last) : undefined;
+}
+
 async function append({ name, settings, now, idAt }: File, folder: string, batch: Batch): Promise<void> {
   const file = `${name}.jsonl`;
   const path = join(folder, file);
@@ -90,12 +130,14 @@ async function append({ name, settings, now, idAt }: File, folder: string, batch
     const { size, mtimeMs } = await handle.stat();
     if (size > tail.bytes) await handle.truncate(tail.bytes);
     const rotated = tail.last ? undefined : await newestRotated(folder, file);
-    const last = tail.last ?? (rotated === undefined ? undefined : await lastIn(join(folder, rotated)));
+    const newest = rotated === undefined ? path : join(folder, rotated);
+    const last = tail.last ?? (rotated === undefined ? undefined : await lastIn(newest));
     // After a restore of the store other rows have these indexes: then the file is of the time before the restore, and is renamed.
     const isOurs = last !== undefined && (await idAt(last.index)) === last.id;
-    const lines = batch.lines.filter(({ index }) => !isOurs || last.index < index);
+    const remainder = isOurs ? await remainderOf(batch, last.index, newest) : undefined;
+    const lines = remainder ?? batch.lines;
     const isFull = tail.bytes >= (settings.max_bytes ?? MOST_BYTES) || day(mtimeMs) !== day(now);
-    const isDue = tail.last !== undefined && (!isOurs || (isFull && lines.length > 0));
+    const isDue = tail.last !== undefined && (!remainder || (isFull && lines.length > 0));
     if (isDue && tail.last) {
       await handle.close();
       await rotate(folder, file, tail.last.index);

@@ -116,6 +116,24 @@ describe('a file', () => {
     expect(linesOf(join(own(), 'audit.jsonl.000000000005')).length).toBe(6);
   });
 
+  test.each([
+    ['beyond the batch', 20, 26, [20, 21, 22, 23, 24, 25]],
+    ['in the batch, of which the file does not have the first rows', 3, 5, [3, 4]],
+    ['in the batch, of which rows in between are missing', 0, 2, [0, 1, 8, 9]],
+  ])(
+    'rows that are asked for again are written to a file of their own: it ended %s',
+    async (_where, first, end, before) => {
+      await deliver(batchOf(first, end));
+      if (before.length > end - first) await deliver(batchOf(8, 10));
+      expect(indexes()).toEqual(before);
+      for (let twice = 0; twice < 2; twice++) expect(await deliver(batchOf(0, 12))).toEqual({ kind: 'arrived' });
+      await deliver(batchOf(12, 15));
+      expect(linesOf(live()).map((line) => JSON.parse(line).index)).toEqual(Array.from({ length: 15 }, (_, at) => at));
+      const renamed = readdirSync(own()).filter((name) => name !== 'audit.jsonl');
+      expect(renamed.map((name) => linesOf(join(own(), name)).length)).toEqual([before.length]);
+    },
+  );
+
   test('what cannot be written is a failure in words', async () => {
     expect(await deliver(batchOf(0, 1), { folder: undefined })).toMatchObject({
       kind: 'failed',
@@ -175,5 +193,33 @@ describe.each(ONE_STORE)('a sink of the kind file on %s', (store) => {
     }
     expect(readdirSync(folder)).toEqual([organisation.id]);
     expect(readdirSync(join(folder, organisation.id)).length).toBeGreaterThan(2);
+  });
+
+  test('has the rows from the beginning when it is told to begin there, after it began with those of now', async () => {
+    const organisation = await world.demoOrganisation();
+    const agent = await organisation.agent();
+    const size = async () => (await organisation.ask('GET', '/owner/log')).body.size;
+    for (let i = 0; i < 5; i++) await agent.act(READ);
+    await expect.poll(size, { timeout: 15_000 }).toBeGreaterThan(3);
+    const made = await organisation.ask('POST', '/owner/audit-sinks', {
+      name: 'trail',
+      kind: 'file',
+      format: 'json',
+      from: 'now',
+    });
+    const path = join(folder, organisation.id, 'trail.jsonl');
+    const indexes = (): number[] =>
+      existsSync(path)
+        ? readFileSync(path, 'utf8')
+            .split('\n')
+            .filter(Boolean)
+            .map((line) => JSON.parse(line).index)
+        : [];
+    await agent.act(READ);
+    await expect.poll(indexes, { timeout: 15_000 }).not.toEqual([]);
+    expect(indexes()).not.toContain(0);
+    const back = await organisation.ask('POST', `/owner/audit-sinks/${made.body.id}/settings`, { from: 'beginning' });
+    expect(back.status).toBe(200);
+    await expect.poll(() => indexes().slice(0, 5), { timeout: 15_000 }).toEqual([0, 1, 2, 3, 4]);
   });
 });
