@@ -95,6 +95,14 @@ export function addGauges(services: Services, listener: Pick<Listener, 'connecti
     },
   );
   gauge(
+    'log_oldest_unsigned_seconds',
+    'Of rows that no checkpoint of their receipt log covers: since when the first tile with one grows no more; 0 when all are covered.',
+    async () => {
+      const found = await numbers();
+      return found && (found.oldestUnsigned === undefined ? 0 : (found.now - found.oldestUnsigned) / 1000);
+    },
+  );
+  gauge(
     'last_backup_timestamp_seconds',
     'When `agent-broker backup` made the last backup of the store; NaN when it made none.',
     async () => {

@@ -6,7 +6,7 @@ import type { Broker } from '../broker.ts';
 import { type KeptLease, keepLease } from '../lease.ts';
 import { renewLease } from '../store/leases.ts';
 import { hasPending, type PendingRows, takePending } from '../store/log-pending.ts';
-import { findReceiptLog, listUnsigned, moveHead, putCheckpoint } from '../store/receipt-logs.ts';
+import { findReceiptLog, hasUnsigned, listDue, moveHead, putCheckpoint } from '../store/receipt-logs.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import type { ReceiptLogTable } from '../store/tables/receipt-log.ts';
@@ -131,24 +131,32 @@ export function startSequencer(
     return done.isFull;
   };
 
-  const isDue = ({ checkpoint_at }: ReceiptLogTable) =>
-    checkpoint_at === null || Math.abs(clock() - checkpoint_at) >= CHECKPOINT_MS;
-
-  const sign = async (fence: number): Promise<void> => {
-    if (!isOwed) return;
-    const behind = await listUnsigned(db, CHECKPOINTS_AT_ONCE);
-    isOwed = behind.length > 0;
-    const unsigned = behind.filter((head) => isDue(head) && !leftOut.has(head.organisation_id));
-    if (unsigned.length === 0) return;
+  /** Answers whether more logs may be due. */
+  const sign = async (fence: number): Promise<boolean> => {
+    if (!isOwed) return false;
+    const now = clock();
+    const due = await listDue(db, {
+      from: now - CHECKPOINT_MS,
+      until: now + CHECKPOINT_MS,
+      without: others(),
+      limit: CHECKPOINTS_AT_ONCE,
+    });
+    if (due.length === 0) {
+      isOwed = await hasUnsigned(db);
+      return false;
+    }
     refreshedAt = Number.NEGATIVE_INFINITY;
     const signer = await logSigner(broker);
-    for (const head of unsigned) {
+    for (const head of due) {
       const isSigned = await signOne(head, signer, fence).catch((error: unknown) => {
         if (!leaveOut(head.organisation_id, error)) throw error;
         return true;
       });
-      if (!isSigned) return lease.lose();
+      if (isSigned) continue;
+      lease.lose();
+      return false;
     }
+    return due.length === CHECKPOINTS_AT_ONCE;
   };
 
   /** False: another process holds the lease. */
@@ -168,21 +176,26 @@ export function startSequencer(
     return isSigned;
   };
 
-  const work = async (): Promise<void> => {
-    for (let more = true; more; ) {
-      const fence = lease.fence();
-      if (fence === undefined || stopped) return;
-      more = await sequence(fence);
-    }
+  /** In turns, so that neither rows that keep coming nor many logs keep the other from being done. Answers whether there may be more. */
+  const work = async (): Promise<boolean> => {
     const fence = lease.fence();
-    if (fence !== undefined) await sign(fence);
+    if (fence === undefined || stopped) return false;
+    const hasRows = await sequence(fence);
+    const hasLogs = await sign(fence);
+    return hasRows || hasLogs;
   };
 
-  const round = async (): Promise<void> => {
-    await work();
+  const refresh = async (): Promise<void> => {
     if (performance.now() - refreshedAt < REFRESH_MS) return;
     refreshedAt = performance.now();
     await heads.refresh();
+  };
+
+  const round = async (): Promise<void> => {
+    for (let more = true; more; ) {
+      more = await work();
+      await refresh();
+    }
   };
 
   const tick = () => {

@@ -18,6 +18,8 @@ export type OperatorNumbers = {
   unlogged: number;
   /** When the call of the first of them ended; undefined: there is none. */
   oldestUnlogged: Instant | undefined;
+  /** When the last row of the first tile ended that has rows which no checkpoint covers; undefined: all are covered. */
+  oldestUnsigned: Instant | undefined;
   /** Undefined: `agent-broker backup` made none. */
   lastBackup: Instant | undefined;
 };
@@ -25,7 +27,15 @@ export type OperatorNumbers = {
 /** There may be millions after an upgrade, and SQLite counts them while everything else waits. */
 const MOST_UNLOGGED = 10_000;
 
-type Column = 'pending' | 'oldest' | 'breakers' | 'stalled' | 'notices' | 'unlogged' | 'unlogged_since';
+type Column =
+  | 'pending'
+  | 'oldest'
+  | 'breakers'
+  | 'stalled'
+  | 'notices'
+  | 'unlogged'
+  | 'unlogged_since'
+  | 'unsigned_since';
 
 /** Counts by indexes, in one statement beside a look at the last backup. `stalledBefore`: intents of calls that began earlier are counted. */
 export async function operatorNumbers(
@@ -45,7 +55,10 @@ export async function operatorNumbers(
         select min(finished_at) as since from (select finished_at from log_pending limit ${MOST_UNLOGGED}) as some_rows
         union all
         select min(first_at) from (select first_at from log_batches limit ${MOST_UNLOGGED}) as some_batches
-      ) as waiting) as unlogged_since`.execute(db);
+      ) as waiting) as unlogged_since,
+      (select min(last_at) from receipt_logs join log_entries on log_entries.organisation_id = receipt_logs.organisation_id
+        and tile_index = coalesce(checkpoint_size, 0) / 256
+        where size > coalesce(checkpoint_size, 0)) as unsigned_since`.execute(db);
   const [row] = rows;
   const number = (value: number | string | null | undefined): number => Number(value ?? 0);
   return {
@@ -56,6 +69,7 @@ export async function operatorNumbers(
     notices: number(row?.notices),
     unlogged: number(row?.unlogged),
     oldestUnlogged: row?.unlogged_since == null ? undefined : number(row.unlogged_since),
+    oldestUnsigned: row?.unsigned_since == null ? undefined : number(row.unsigned_since),
     lastBackup,
   };
 }

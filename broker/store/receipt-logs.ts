@@ -1,5 +1,6 @@
 /** The receipt log of each organisation (migration 0041): entries, tiles, heads and checkpoints. */
 import { sql } from 'kysely';
+import type { Instant } from '../policy/facts.ts';
 import type { Db } from './store.ts';
 import type { LogCheckpointTable, LogEntriesTable, LogTileTable, ReceiptLogTable } from './tables/receipt-log.ts';
 
@@ -12,12 +13,31 @@ export async function findReceiptLog(db: Db, organisationId: string): Promise<Re
     .executeTakeFirst();
 }
 
-/** Logs whose newest rows no checkpoint covers. */
-export async function listUnsigned(db: Db, limit: number): Promise<ReceiptLogTable[]> {
+const isUnsigned = sql<boolean>`size > coalesce(checkpoint_size, 0)`;
+
+/** Whether there is a log whose newest rows no checkpoint covers. */
+export async function hasUnsigned(db: Db): Promise<boolean> {
+  const log = await db.selectFrom('receipt_logs').select('size').where(isUnsigned).limit(1).executeTakeFirst();
+  return log !== undefined;
+}
+
+/**
+ * Logs whose newest rows no checkpoint covers, and whose newest checkpoint was made before `from` or after `until` (by a clock that was ahead):
+ * those first that wait longest. `without`: organisations whose logs are left out.
+ */
+export async function listDue(
+  db: Db,
+  { from, until, without, limit }: { from: Instant; until: Instant; without: readonly string[]; limit: number },
+): Promise<ReceiptLogTable[]> {
   return await db
     .selectFrom('receipt_logs')
     .selectAll()
-    .where((eb) => eb.or([eb('checkpoint_size', 'is', null), eb('checkpoint_size', '<', eb.ref('size'))]))
+    .where(isUnsigned)
+    .where((eb) =>
+      eb.or([eb('checkpoint_at', 'is', null), eb('checkpoint_at', '<=', from), eb('checkpoint_at', '>=', until)]),
+    )
+    .$if(without.length > 0, (query) => query.where('organisation_id', 'not in', without))
+    .orderBy('checkpoint_at', (by) => by.asc().nullsFirst())
     .limit(limit)
     .execute();
 }
