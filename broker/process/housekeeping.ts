@@ -22,12 +22,12 @@ import { purgeObtainedTokens, purgePeople } from '../store/people.ts';
 import { purgePersonConsents } from '../store/person-consents.ts';
 import { purgePersonSessions } from '../store/person-sessions.ts';
 import { purgeRateCounts } from '../store/rate-counts.ts';
-import { thinCheckpoints } from '../store/receipt-logs.ts';
 import { purgeRefusalCounts } from '../store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from '../store/registrations.ts';
 import { purgeSecretAuthorizations } from '../store/secret-authorizations.ts';
 import { purgeStandingApprovals } from '../store/standing-approvals.ts';
 import { purgeStaticKeys } from '../store/static-keys.ts';
+import { thinCheckpoints } from '../store/thin-checkpoints.ts';
 import { purgeUpstreamTokens } from '../store/upstream-tokens.ts';
 import { purgeUsedChallenges } from '../store/used-challenges.ts';
 
@@ -90,8 +90,7 @@ export function startHousekeeping(
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
     'forgetting notices that were sent': (now) => purgeDeliveries(db, now - 40 * DAY_MS),
-    // The days before are looked through again, for a broker that did not run.
-    'thinning checkpoints': (now) => thinCheckpoints(db, { from: now - 9 * DAY_MS, until: now - 7 * DAY_MS }),
+    'thinning checkpoints': (now) => thinCheckpoints(db, now - 7 * DAY_MS),
     'forgetting reports': (now) => purgeDiagnostics(db, now - 30 * DAY_MS),
     ...more,
   };

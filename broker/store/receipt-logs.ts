@@ -197,30 +197,6 @@ export async function findCheckpointFrom(
     .executeTakeFirst();
 }
 
-/**
- * Deletes checkpoints made from `from` until `until` that the same log has another one after in the same hour. Proofs need one that
- * covers their row, any one: tiles prove consistency with those that somebody kept.
- */
-export async function thinCheckpoints(db: Db, { from, until }: { from: number; until: number }): Promise<void> {
-  const hour = (at: string) => sql`${sql.ref(at)} - ${sql.ref(at)} % ${sql.lit(3_600_000)}`;
-  await db
-    .deleteFrom('log_checkpoints')
-    .where('at', '>=', from)
-    .where('at', '<', until)
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('log_checkpoints as later')
-          .select('later.size')
-          .whereRef('later.organisation_id', '=', 'log_checkpoints.organisation_id')
-          .whereRef('later.size', '>', 'log_checkpoints.size')
-          .where('later.at', '>=', from)
-          .where(sql<boolean>`${hour('later.at')} = ${hour('log_checkpoints.at')}`),
-      ),
-    )
-    .execute();
-}
-
 /** The newest checkpoint, or undefined. */
 export async function findNewestCheckpoint(db: Db, organisationId: string): Promise<LogCheckpointTable | undefined> {
   return await db

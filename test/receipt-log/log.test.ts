@@ -3,9 +3,10 @@ import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { rotateLogKey } from '../../broker/receipt-log/log-keys.ts';
-import { thinCheckpoints } from '../../broker/store/receipt-logs.ts';
+import { thinCheckpoints } from '../../broker/store/thin-checkpoints.ts';
 import { send } from '../world/agent.ts';
 import { fresh, givenWorld } from '../world/given.ts';
+import { longestTurn } from '../world/longest-turn.ts';
 import { READ, WRITE } from '../world/requests.ts';
 import { leafOf, mth, sha256 } from '../world/rfc9162.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -178,12 +179,54 @@ describe.each(STORES)(`the receipt log on %s${postgresNote}`, (store) => {
           .orderBy('at')
           .execute()
       ).map((one) => (Number(one.at) - hour * 1_000) / hour);
-    await thinCheckpoints(db, { from: hour * 1_000, until: hour * 1_001 });
+    // As in a store of before.
+    await db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
+    await thinCheckpoints(db, hour * 1_001.5);
     expect(await left()).toEqual([2 / hour, 1, 1 + 1 / hour, 3, 4 - 1 / hour, 4]);
-    await thinCheckpoints(db, { from: hour * 1_000, until: hour * 2_000 });
+    await thinCheckpoints(db, hour * 2_000);
     expect(await left()).toEqual([2 / hour, 1 + 1 / hour, 4 - 1 / hour, 4]);
     expect((await status()).checkpoint.size).toBe(signed);
   });
+
+  test('of the checkpoints of a busy week those of an hour are looked at, and of a broker that was off all of it', async () => {
+    const { db } = world.running.broker.store;
+    const hour = 3_600_000;
+    const now = Date.now();
+    const first = now - (now % hour) - 200 * hour;
+    // One each 5 s.
+    const made = Array.from({ length: 200 * 720 }, (_, at) => ({
+      organisation_id: organisation.id,
+      size: 1_000_000 + at,
+      root: 'root',
+      at: first + at * 5_000,
+      signature: 'none',
+      cosignatures: null,
+    }));
+    for (let at = 0; at < made.length; at += 2_000)
+      await db
+        .insertInto('log_checkpoints')
+        .values(made.slice(at, at + 2_000))
+        .execute();
+    const left = async (until: number) =>
+      await db
+        .selectFrom('log_checkpoints')
+        .select('at')
+        .where('organisation_id', '=', organisation.id)
+        .where('at', '<', until)
+        .execute();
+    await db.deleteFrom('meta').where('name', '=', 'checkpoints_thinned_until').execute();
+    // Rounds while it goes on, of a day each.
+    const turn = await longestTurn(async () => {
+      await thinCheckpoints(db, first + 30 * hour);
+      await thinCheckpoints(db, first + 30 * hour);
+      await thinCheckpoints(db, first + 31 * hour);
+    });
+    expect(await left(first + 31 * hour)).toHaveLength(31);
+    expect(await left(first + 32 * hour)).toHaveLength(31 + 720);
+    // Each hour is read once, and no other with it.
+    expect(turn).toBeLessThan(300);
+    await db.deleteFrom('log_checkpoints').where('signature', '=', 'none').execute();
+  }, 60_000);
 
   test('who asks for what is not there, or not theirs, gets 404', async () => {
     await agent.act(READ);
