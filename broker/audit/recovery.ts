@@ -7,6 +7,7 @@ import type { KeysToRelease } from '../store/keys-to-release.ts';
 import { endRefreshClaims } from '../store/oauth-tokens.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
+import { findRestored } from '../store/restored.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import { AuditUnavailable } from './audit-unavailable.ts';
 import type { ApprovalChanges } from './changes.ts';
@@ -182,6 +183,9 @@ async function closeReads(broker: Pick<Broker, 'config' | 'log' | 'store'>, reco
       let closed = 0;
       for (const row of left.rows) {
         if (await findAuditRow(store.db, row.organisation_id, row.id)) continue;
+        // What is missing because the store is of before may have been finished, and its receipt handed out.
+        const restored = await findRestored(store.db, row.organisation_id);
+        if (restored && row.created_at < restored.at) continue;
         if (await closeUnknown(recorder, row, 'It was a read.')) closed++;
         else kept = true;
       }

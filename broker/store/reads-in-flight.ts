@@ -37,7 +37,7 @@ export type ReadsInFlight = {
    * Synchronous while the disk is fast, a promise while it is slow, so that other requests do not wait for the write.
    */
   note(row: AuditRow): Undo | Promise<Undo>;
-  /** Truncates the file if all entries were removed. To be called periodically. */
+  /** Takes removed entries out of the file: until then they are still in it. To be called periodically. */
   tidy(): void;
   /** Closes the file, and deletes it unless `keep`: then recovery reads it at the next start. */
   close(options: { keep: boolean }): void;
@@ -83,6 +83,8 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
   let underWay = 0;
   let end = (): void => {};
   const free: number[] = [];
+  /** Of each slot, whether an entry is in it, removed or not. */
+  const filled: boolean[] = [];
   let last = 0;
   let closed = false;
   return {
@@ -91,6 +93,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
       // The file descriptor may have been reused after closing.
       if (closed) throw new Error('The broker is stopping.');
       const slot = free.pop() ?? ++last;
+      filled[slot] = true;
       const release = (): void => void free.push(slot);
       const text = `${JSON.stringify(AUDIT_COLUMNS.map((column) => row[column]))}\n`;
       if (Buffer.byteLength(text) > SLOT_BYTES) {
@@ -110,10 +113,21 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
       return release;
     },
     tidy: () => {
-      if (closed || last === 0 || free.length < last) return;
-      ftruncateSync(file, SLOT_BYTES);
-      free.length = 0;
-      last = 0;
+      if (closed || last === 0) return;
+      if (free.length === last) {
+        ftruncateSync(file, SLOT_BYTES);
+        free.length = 0;
+        filled.length = 0;
+        last = 0;
+        return;
+      }
+      // Beside the calls: a write for each would be one more on their way.
+      for (const slot of free) {
+        if (lastMs > SLOW_WRITE_MS) return;
+        if (!filled[slot]) continue;
+        write('\n', slot);
+        filled[slot] = false;
+      }
     },
     close: ({ keep }) => {
       if (closed) return;

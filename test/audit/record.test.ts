@@ -317,6 +317,30 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('notes of reads that are finished are taken out while others are in flight, and a slot is used again', async () => {
+    const { recorder, left } = recorderWith();
+    const read = () => ownRow({ method: 'GET', scope: 'demo:read', path: '/items/3' });
+    const [long, again] = [read(), read()];
+    await recorder.intend(long, async () => {
+      await Promise.all(
+        Array.from({ length: 5 }, async () => {
+          const row = read();
+          await recorder.intend(row, () => finish(recorder, row, true));
+        }),
+      );
+      await recorder.retryLate();
+      await recorder.intend(again, async () => {
+        await recorder.retryLate();
+        await recorder.close();
+        const [found] = left();
+        expect(found!.rows.map(({ id }) => id).toSorted()).toEqual([long.id, again.id].toSorted());
+        found!.remove();
+        return await finish(recorder, again, true);
+      });
+      return await finish(recorder, long, true);
+    });
+  });
+
   test('a read that is too large for a note has an intent row', async () => {
     const { recorder, writes } = recorderWith();
     const row = auditRow({ method: 'GET', decision: JSON.stringify({ matched: 'x'.repeat(9_000) }) });

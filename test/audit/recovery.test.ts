@@ -1,8 +1,10 @@
 /** Two brokers on one PostgreSQL: whose calls are whose to close. */
+import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readsFolder } from '../../broker/audit/read-notes.ts';
 import { canonicalJson, sha256Hex } from '../../broker/crypto/canonical.ts';
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import { readConfig } from '../../broker/environment/config.ts';
@@ -10,10 +12,12 @@ import { type Running, serve } from '../../broker/process/main.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { claimIdempotencyKey } from '../../broker/store/idempotency.ts';
 import { listInstances } from '../../broker/store/instances.ts';
+import { noteReads } from '../../broker/store/reads-in-flight.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
@@ -224,4 +228,49 @@ describe.each(STORES)(`a process that is taken off the list of processes on %s${
     // Of the read there may be a note, which becomes a row of its own.
     expect(closed.toSorted()).toEqual(['/items/dead allowed', '/items/read allowed', 'null errored']);
   });
+});
+
+describe.each(STORES)(`notes of reads that a dead process left on %s${postgresNote}`, (store) => {
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+
+  test('are put on record, but for those from before the store was restored', async () => {
+    const { store, config } = world.running.broker;
+    const agent = await organisation.agent();
+    await agent.act(READ);
+    const [finished] = await listAuditRows(store.db, organisation.id, { limit: 1 });
+    const leave = async (createdAt: number): Promise<string> => {
+      const [folder, id] = [readsFolder(config.dataFolder), uuidv4()];
+      const row: AuditRow = {
+        ...finished!,
+        id: uuidv7(createdAt),
+        created_at: createdAt,
+        state: 'intent',
+        result: null,
+      };
+      const reads = noteReads(folder, id);
+      await reads.note(row);
+      reads.close({ keep: true });
+      await vi.waitUntil(() => !existsSync(join(folder, id)), { timeout: 15_000 });
+      return row.id;
+    };
+    const restoredAt = Date.now();
+    const ended = {
+      approvals: 0,
+      access_requests: 0,
+      registrations: 0,
+      consents: 0,
+      invites: 0,
+      standing_approvals: 0,
+    };
+    const restored = { at: restoredAt, madeAt: null, ended, noted: true };
+    await store.db
+      .updateTable('organisations')
+      .set({ restored: JSON.stringify(restored) })
+      .where('id', '=', organisation.id)
+      .execute();
+    const [before, after] = [await leave(restoredAt - 1_000), await leave(restoredAt + 1)];
+    expect(await findAuditRow(store.db, organisation.id, before)).toBeUndefined();
+    expect(await findAuditRow(store.db, organisation.id, after)).toMatchObject({ reason: 'outcome_unknown' });
+  }, 60_000);
 });
