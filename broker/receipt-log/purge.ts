@@ -1,11 +1,11 @@
 /**
  * Deletes audit rows that their organisation keeps no longer, oldest first, in small steps beside the calls. Their hashes stay in the
- * receipt log. An event says which rows go, and they go when a checkpoint covers it, so that a verifier can always tell them from rows that
+ * receipt log. An event says which rows go, and they go when a checkpoint covers it and no export is under way that ends before it, so that a verifier can always tell them from rows that
  * somebody removed.
  */
 
 import { byBroker, type Changing, recordChange } from '../audit/record-change.ts';
-import type { Broker } from '../broker.ts';
+import type { Broker, Uses } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { PURGED, RETAINED_KINDS, type RetainedKind, Retention } from '../policy/retention.ts';
 import { pause } from '../runtime/waits.ts';
@@ -19,6 +19,7 @@ import {
   moveDeleted,
 } from '../store/audit-purges.ts';
 import { pushedTo } from '../store/audit-sinks.ts';
+import { isHeld } from '../store/log-holds.ts';
 import { findReceiptLog, listEntriesSince } from '../store/receipt-logs.ts';
 import type { Db } from '../store/store.ts';
 import { readStored } from '../store/stored-json.ts';
@@ -39,8 +40,10 @@ const ROUND_MS = 10_000;
 /** `isAnnouncing`: what was announced before this round is deleted; what is announced in it is deleted in the next one. */
 type Owed = { organisationId: string; kind: RetainedKind; before: Instant; isAnnouncing: boolean };
 
+type Purging = Changing & Uses<'storeClock'>;
+
 /** One round of the chore. */
-export async function purgeAudit(services: Changing, now: Instant): Promise<void> {
+export async function purgeAudit(services: Purging, now: Instant): Promise<void> {
   const { db } = services.broker.store;
   const until = performance.now() + ROUND_MS;
   const owed = (await listRetentions(db)).flatMap(({ id, retention }) => {
@@ -65,19 +68,22 @@ export async function purgeAudit(services: Changing, now: Instant): Promise<void
 }
 
 /** Deletes some of what was announced and is proved by a checkpoint; when all of it is gone, announces more. Undefined: nothing is left to do in this round. */
-async function purgeStep(services: Changing, owed: Owed): Promise<Owed | undefined> {
+async function purgeStep(services: Purging, owed: Owed): Promise<Owed | undefined> {
   const { organisationId, kind, isAnnouncing } = owed;
   const purge = await findPurge(services.broker.store.db, organisationId, kind);
   if (!isAnnouncing && purge.next_index < purge.announced_index) {
-    if (!(await isProved(services.broker, purge))) return undefined;
+    if (!(await mayGo(services.broker, purge))) return undefined;
     return (await deleteAnnounced(services.broker, purge)) ? owed : undefined;
   }
   return (await announce(services, purge, owed.before)) ? { ...owed, isAnnouncing: true } : undefined;
 }
 
-/** Whether a checkpoint covers the events: until then an export could not tell that rows were deleted for their time. */
-async function isProved(
-  broker: Pick<Broker, 'store'>,
+/**
+ * Whether a checkpoint covers the events, and no export is under way whose checkpoint does not: it could not tell that rows were deleted for
+ * their time.
+ */
+async function mayGo(
+  broker: Pick<Broker, 'store' | 'storeClock'>,
   { organisation_id, event_id }: AuditPurgeTable,
 ): Promise<boolean> {
   const { db } = broker.store;
@@ -85,7 +91,10 @@ async function isProved(
   if (event_id === null) return true;
   const event = await findAuditRow(db, organisation_id, event_id);
   const index = event && (await findIndex(broker, event));
-  return index !== undefined && index < ((await findReceiptLog(db, organisation_id))?.checkpoint_size ?? 0);
+  if (index === undefined) return false;
+  const isCovered = index < ((await findReceiptLog(db, organisation_id))?.checkpoint_size ?? 0);
+  // In this order: an export that begins in between has the checkpoint.
+  return isCovered && !(await isHeld(db, organisation_id, index, broker.storeClock.now()));
 }
 
 async function deleteAnnounced({ store: { db } }: Pick<Broker, 'store'>, purge: AuditPurgeTable): Promise<boolean> {

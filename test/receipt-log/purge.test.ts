@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { verifyLogExport } from '../../broker/console/static/verify/log-export.js';
 import { readVerifierKeys } from '../../broker/console/static/verify/note.js';
+import { exportLog } from '../../broker/receipt-log/export-log.ts';
 import { purgeAudit } from '../../broker/receipt-log/purge.ts';
 import { fresh, givenWorld } from '../world/given.ts';
 import { makeRandom } from '../world/random.ts';
@@ -150,6 +151,42 @@ describe.each(ONE_STORE)(`retention on %s (TAMPER_SEED=${SEED})${postgresNote}`,
     await settled(size + events.length + 1);
     expect(await verify(await exported(), [early])).toMatchObject({ ok: true, problems: [] });
   }, 180_000);
+
+  test('rows whose time ends while an export is under way stay until it ends, and the export verifies', async () => {
+    await keep({ reads_days: 31 });
+    for (let at = 0; at < 300; at += 20) await Promise.all(Array.from({ length: 20 }, () => agent.act(READ)));
+    await settled(301);
+    const lines: string[] = [];
+    const under = exportLog(world.running.broker, organisation.id, 0);
+    const take = async (): Promise<boolean> => {
+      const { value, done } = await under.next();
+      if (!done) lines.push(...value.map((line) => JSON.stringify(line)));
+      return !done;
+    };
+    // The header and the first tile: whoever reads is slow.
+    for (let group = 0; group < 2; group++) await take();
+    const { size } = (await organisation.ask('GET', '/owner/log')).body;
+    await purge(40);
+    await settled(size + 1);
+    await purge(40);
+    // One that begins now knows what goes, and holds nothing back.
+    const later = exportLog(world.running.broker, organisation.id, 0);
+    await later.next();
+    while (await take());
+    const whole = await verify(lines);
+    expect(whole.problems).toEqual([]);
+    expect(whole).toMatchObject({ ok: true, purged: 0, rows: whole.size });
+    await purge(40);
+    expect(await verify(await exported())).toMatchObject({ ok: true, purged: 300 });
+    await later.return(undefined);
+    // One whose reader is gone holds nothing either.
+    const leases = await world.running.broker.store.db
+      .selectFrom('leases')
+      .select('name')
+      .where('name', 'like', 'log export %')
+      .execute();
+    expect(leases).toEqual([]);
+  }, 90_000);
 
   test('what was announced is deleted, also when there is nothing of the kind in what follows it', async () => {
     await keep({ reads_days: 31 });

@@ -1,0 +1,52 @@
+/**
+ * Exports of receipt logs that are under way, as leases: until one ends, rows stay whose deletion its checkpoint does not prove. `fence` is the
+ * size of that checkpoint.
+ */
+import type { Instant } from '../policy/facts.ts';
+import type { Db } from './store.ts';
+
+/** `id`: of the export. */
+export type LogHold = { organisationId: string; id: string };
+
+const PREFIX = 'log export ';
+const nameOf = ({ organisationId, id }: LogHold): string => `${PREFIX}${organisationId} ${id}`;
+
+/** Holds all rows of a log until then, by the store's clock. */
+export async function putHold(db: Db, hold: LogHold, until: Instant): Promise<void> {
+  await db
+    .insertInto('leases')
+    .values({ name: nameOf(hold), holder: hold.id, until, fence: 0 })
+    .execute();
+}
+
+/** Goes on holding those whose deletion is announced at index `size` or later. False: its time was over, and it was forgotten. */
+export async function renewHold(
+  db: Db,
+  hold: LogHold,
+  { size, until }: { size: number; until: Instant },
+): Promise<boolean> {
+  const renewed = await db
+    .updateTable('leases')
+    .set({ until, fence: size })
+    .where('name', '=', nameOf(hold))
+    .returning('name')
+    .executeTakeFirst();
+  return renewed !== undefined;
+}
+
+export async function dropHold(db: Db, hold: LogHold): Promise<void> {
+  await db.deleteFrom('leases').where('name', '=', nameOf(hold)).execute();
+}
+
+/** Whether an export holds rows whose deletion is announced at this index. Holds whose time is over are forgotten first. */
+export async function isHeld(db: Db, organisationId: string, index: number, now: Instant): Promise<boolean> {
+  await db.deleteFrom('leases').where('name', 'like', `${PREFIX}%`).where('until', '<=', now).execute();
+  const held = await db
+    .selectFrom('leases')
+    .select('name')
+    .where('name', 'like', `${nameOf({ organisationId, id: '' })}%`)
+    .where('fence', '<=', index)
+    .limit(1)
+    .executeTakeFirst();
+  return held !== undefined;
+}
