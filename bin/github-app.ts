@@ -1,6 +1,6 @@
 /** Makes a GitHub App in a browser, or takes one that is there, and says what to write into the governance file. */
 
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,6 +18,7 @@ import {
 } from './github-api.ts';
 import { openManifestPage } from './github-app-page.ts';
 import { type GitHubAppResult, installationUrl, resultOf } from './github-app-result.ts';
+import { readText } from './read-text.ts';
 
 export type GitHubAppOptions = {
   appId?: string;
@@ -116,13 +117,7 @@ function reserve(keyFile: string): void {
 }
 
 function keyIn(file: string) {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    throw new CommandFailed(`The file ${file} cannot be read.`);
-  }
-  const read = readRsaKey(text, APP_KEY);
+  const read = readRsaKey(readText(file, `The file ${file}`), APP_KEY);
   if (!read.ok) throw new CommandFailed(`What ${file} holds ${read.problem}.`);
   return read.key;
 }

@@ -1,10 +1,10 @@
 /** Reads a governance file on the command line: parsed, with the secrets that it references resolved locally. */
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Governance } from '../broker/config-file/governance.ts';
 import type { Problem } from '../broker/config-file/problems.ts';
 import type { Resolved } from '../broker/config-file/secrets.ts';
 import { CommandFailed } from './failure.ts';
+import { readText } from './read-text.ts';
 
 export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
 
@@ -12,12 +12,7 @@ export type GovernanceFile = { text: string; governance: Governance; values: Res
 export async function readGovernanceFile(file: string, options: { secrets?: boolean } = {}): Promise<GovernanceFile> {
   const { parseGovernance } = await import('../broker/config-file/parse.ts');
   const { resolveReferences } = await import('../broker/config-file/secrets.ts');
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    throw new CommandFailed(`The governance file ${file} cannot be read.`);
-  }
+  const text = readText(file, `The governance file ${file}`);
   const parsed = parseGovernance(text, file);
   if (!parsed.ok) return await refuse(parsed.problems);
   const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env, options);

@@ -1,6 +1,7 @@
 /** A secret that a command is given: from standard input, a variable of the environment, or a terminal; never from its arguments. */
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { CommandFailed, WrongUsage } from './failure.ts';
+import { textOfBytes } from './read-text.ts';
 import { askSecret, canAsk } from './terminal/prompt.ts';
 
 /** `stdin`: read it to its end. `env`: the name of a variable. */
@@ -25,8 +26,9 @@ export async function readSecret(
     return value;
   }
   if (stdin && !process.stdin.isTTY) {
-    const piped = (await text(process.stdin)).replace(/\r?\n$/, '');
-    if (piped === '') throw new CommandFailed(`Standard input, where ${what} should be, is empty.`);
+    const called = `Standard input, where ${what} should be,`;
+    const piped = textOfBytes(await buffer(process.stdin), called).replace(/\r?\n$/, '');
+    if (piped === '') throw new CommandFailed(`${called} is empty.`);
     return piped;
   }
   if (!canAsk()) throw new WrongUsage(`Say where ${what} is: ${flags}. It is never taken from the command itself.`);

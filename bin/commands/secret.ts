@@ -1,12 +1,13 @@
 /** Sealed secrets: an owner authorises one, and whoever has it sends it encrypted, without any other access. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectAsNobody, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
+import { readText, textOfBytes } from '../read-text.ts';
 import { commandLine } from '../server-entry.ts';
 
 type AuthorizeOptions = ConnectionOptions & { scopes?: string; label?: string; out?: string; json?: boolean };
@@ -128,18 +129,11 @@ function readAuthorization(path: string): Authorization {
 
 /** Never from arguments, which other processes and the shell's history can see. Strips one trailing newline. */
 async function readSecret(from: string | undefined): Promise<string> {
-  let secret: string;
-  if (from === undefined) {
-    if (process.stdin.isTTY)
-      throw new WrongUsage(
-        'Send the secret to standard input (< FILE, or through a pipe), or name a file with --from.',
-      );
-    secret = await text(process.stdin);
-  } else
-    try {
-      secret = readFileSync(from, 'utf8');
-    } catch {
-      throw new CommandFailed(`The file ${from} cannot be read.`);
-    }
+  if (from === undefined && process.stdin.isTTY)
+    throw new WrongUsage('Send the secret to standard input (< FILE, or through a pipe), or name a file with --from.');
+  const secret =
+    from === undefined
+      ? textOfBytes(await buffer(process.stdin), 'The secret on standard input')
+      : readText(from, `The file ${from}`);
   return secret.replace(/\r?\n$/, '');
 }

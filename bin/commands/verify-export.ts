@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
-import { createReadStream, readFileSync, statSync } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { filesIn } from '../evidence/save-log.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { readText } from '../read-text.ts';
 
 /** Adds `verify export` to `verify`. */
 export function addVerifyExport(verify: Command): void {
@@ -72,13 +73,7 @@ function indexIn(first = '0'): number {
   return Number(first);
 }
 
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    throw new CommandFailed(`${file} cannot be read.`);
-  }
-}
+const read = (file: string): string => readText(file, file);
 
 function keySetIn(file: string): { kid?: string }[] {
   try {

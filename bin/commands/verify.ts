@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { JsonObject } from '../../broker/policy/facts.ts';
 import { CommandFailed } from '../failure.ts';
+import { readText } from '../read-text.ts';
 import { addVerifyExport } from './verify-export.ts';
 import { addVerifySave } from './verify-save.ts';
 
@@ -39,10 +39,5 @@ function whatOf({ agent, method, platform, path, scope, organisation, change }: 
   return parts.length > 0 ? parts.join(' ') : `organisation ${organisation}`;
 }
 
-function read(file: string | 0, what: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    throw new CommandFailed(`The ${what} ${file === 0 ? 'on standard input' : file} cannot be read.`);
-  }
-}
+const read = (file: string | 0, what: string): string =>
+  readText(file, `The ${what} ${file === 0 ? 'on standard input' : file}`);

@@ -379,6 +379,14 @@ describe('secret authorize and secret send', () => {
     const { authorization } = JSON.parse(readFileSync(path, 'utf8'));
     expect(made.stdout).not.toContain(authorization);
     const nothing = { AGENT_BROKER_DATA: join(elsewhere, 'none') };
+    // With replacement characters it would be another secret, and used up.
+    const latin1 = join(elsewhere, 'latin1');
+    writeFileSync(latin1, Buffer.from('g\xfcltig\n', 'latin1'));
+    const refused = await run(['secret', 'send', path, '--from', latin1], nothing);
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      `The file ${latin1} is not text in UTF-8, from its line 1 on; save it in UTF-8.\n`,
+    ]);
     const sent = await run(['secret', 'send', path], nothing, `${OWN}\n`);
     expect(sent.code, sent.stderr).toBe(0);
     expect(sent.stdout + sent.stderr).not.toContain(OWN);

@@ -322,6 +322,24 @@ agents:
     expect(stderr).toMatch(/governance\.yaml:8:\d+: connections\.crm-main\.secret: .*CRM_TOKEN/);
   });
 
+  test.each([
+    ['in Latin-1', 'latin1', 'is not text in UTF-8, from its line 2 on; save it in UTF-8.'],
+    ['in UTF-16', 'utf16le', 'is text in UTF-16; save it in UTF-8.'],
+  ] as const)('a file %s is refused, and one in UTF-8 with a byte order mark is not', async (_name, encoding, why) => {
+    const other = join(folder, 'other.yaml');
+    const text = `guardrails:\n  - { name: no-cafe, effect: deny, when: "request.body.team == 'café'" }\n`;
+    writeFileSync(other, Buffer.from(encoding === 'latin1' ? text : `\ufeff${text}`, encoding));
+    for (const command of ['plan', 'apply'])
+      expect(await run([command, other])).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `The governance file ${other} ${why}\n`,
+      });
+    writeFileSync(other, `\ufeff${text}`);
+    const planned = await run(['plan', other]);
+    expect(planned.stdout, planned.stderr).toMatch(/^\+ guardrails guardrails$[\s\S]*== 'café'/m);
+  });
+
   test('plan --without-secrets needs none, as a viewer too, and says that they were not compared', async () => {
     expect((await run(['owner', 'add', 'plans@acme.example', '--role', 'viewer'])).code).toBe(0);
     const planned = await run(['plan', file, '--without-secrets', '--email', 'plans@acme.example']);

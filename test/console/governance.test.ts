@@ -160,6 +160,37 @@ describe.skipIf(withoutChromium)(
       await expectAccessible(page, 'a file that is none');
     });
 
+    test('a file that is no text in UTF-8 is not taken, neither as the governance file nor as a value', async () => {
+      const page = await open();
+      const choose = (field: string, bytes: Buffer) =>
+        page.value(`((field) => {
+          const files = new DataTransfer();
+          files.items.add(new File([Uint8Array.fromBase64('${bytes.toString('base64')}')], 'chosen.yaml'));
+          field.files = files.files;
+          field.dispatchEvent(new Event('change', { bubbles: true }));
+        })(document.querySelector('${field}'))`);
+      const rule = `guardrails:\n  - { name: no-cafe, effect: deny, when: "request.body.team == 'café'" }\n`;
+      await write(page, 'policies: {}\n');
+      await choose('#governance-file', Buffer.from(rule, 'latin1'));
+      await has(page, '#governance-form [role="alert"]', 'chosen.yaml is not text in UTF-8, from its line 2 on');
+      expect(await page.value(`document.querySelector('#governance-text').value`)).toBe('policies: {}\n');
+      await expectAccessible(page, 'a file that is no text');
+      await choose('#governance-file', Buffer.from(`\ufeff${rule}`, 'utf16le'));
+      await has(page, '#governance-form [role="alert"]', 'chosen.yaml is text in UTF-16; save it in UTF-8.');
+      await choose('#governance-file', Buffer.from(`\ufeff${rule}`));
+      await page.until(`document.querySelector('#governance-text').value === ${JSON.stringify(rule)}`);
+      expect(await page.value(`document.querySelector('#governance-form [role="alert"]')`)).toBe(null);
+
+      await write(page, FILE.replace('env: CRM_TOKEN', 'file: crm.token'));
+      await page.click('#show-plan');
+      await has(page, '#plan', 'To apply it, give these values above and look again: file:crm.token');
+      await choose('[data-value="file:crm.token"]', Buffer.from(SECRET));
+      await choose('[data-value="file:crm.token"]', Buffer.from('g\xfcltig', 'latin1'));
+      await has(page, '#values [role="alert"]', 'chosen.yaml is not text in UTF-8, from its line 1 on');
+      await page.click('#show-plan');
+      await has(page, '#plan', 'To apply it, give these values above and look again: file:crm.token');
+    });
+
     test('a viewer looks at what a file would change, is asked for no secret, and cannot apply it', async () => {
       const page = await open(await organisation.addOwner('viewer'));
       await write(page, `${FILE}guardrails: [{ name: freeze, effect: deny }]\n`);

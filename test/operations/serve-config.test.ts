@@ -217,6 +217,10 @@ describe('serve --config', { timeout: 270_000 }, () => {
       // The next start finds the master key that this one made, and says nothing of it.
       /^serve ended with 1: A new master key is in \S+\. Keep a copy of it.*\n.*agents\.b\.public_key: this is the key of the agent "a"/,
     );
+    writeFileSync(join(folder, 'governance.yaml'), Buffer.from('organisation: caf\xe9\n', 'latin1'));
+    await expect(serve(folder, ['--config', 'governance.yaml'])).rejects.toThrow(
+      'The governance file governance.yaml is not text in UTF-8, from its line 1 on; save it in UTF-8.',
+    );
   });
 });
 

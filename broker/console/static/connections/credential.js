@@ -3,6 +3,7 @@
 /** @typedef {import('/console/connections/steps.js').Secret} Secret */
 import { html, useId } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
+import { FileInput } from '/console/shell/file-input.js';
 
 /** Values by part; of a secret that is one text under ''. @typedef {Readonly<Record<string, string>>} Written */
 
@@ -48,10 +49,8 @@ export function Field({ words, name = '', optional = false, open = false, hint, 
 /** A secret that comes as a file: it is read in the page, and not shown. @param {{ words: string, accept: string, optional?: boolean, read: (text: string) => void }} props */
 export function FileField({ words, accept, optional = false, read }) {
   const id = useId();
-  const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
-    read((await currentTarget.files?.[0]?.text()) ?? '');
   return html`<div class="field">
     <label for=${id}>${words}${optional && html` <span class="quiet">(optional)</span>`}</label>
-    <input id=${id} data-part="file" type="file" required=${!optional} accept=${accept} onChange=${chosen} />
+    <${FileInput} id=${id} data-part="file" required=${!optional} accept=${accept} read=${read} />
   </div>`;
 }

@@ -9,6 +9,7 @@ import { html, useId, useState } from '/console/html.js';
 import { Id } from '/console/shell/copy.js';
 import { useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { textOf } from '/console/utf8.js';
 
 /** @typedef {{ kind: Kind, own: Own, change: (to: Partial<Own>) => void }} Props */
 
@@ -81,7 +82,8 @@ export function FromOpenApi({ change }) {
   const read = (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
     run(async () => {
       setFound(0);
-      const { operations, ...to } = await readOpenApi((await currentTarget.files?.[0]?.text()) ?? '');
+      const file = currentTarget.files?.[0];
+      const { operations, ...to } = await readOpenApi(file ? await textOf(file) : '');
       change(to);
       setFound(operations);
     });

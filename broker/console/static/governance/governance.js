@@ -15,6 +15,7 @@ import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Unseen } from '/console/policy/unseen.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
+import { FileInput } from '/console/shell/file-input.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
@@ -142,13 +143,10 @@ function Present({ take }) {
 
 /** @param {{ text: string, file: string, take: (text: string, file: string) => void, isWrong: boolean }} props */
 function FileText({ text, file, take, isWrong }) {
-  const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) => {
-    const [one] = currentTarget.files ?? [];
-    if (one) take(await one.text(), one.name);
-  };
+  const hear = (/** @type {string} */ written, /** @type {string | undefined} */ name) => name && take(written, name);
   return html`
     <div class="field"><label for="governance-file">Choose a file</label>
-      <input id="governance-file" type="file" accept=".yaml,.yml,application/yaml" onChange=${chosen} /></div>
+      <${FileInput} id="governance-file" accept=".yaml,.yml,application/yaml" read=${hear} /></div>
     <div class="field"><label for="governance-text">Or write or paste it here</label>
       <textarea id="governance-text" class="mono" rows="16" spellcheck=${false} autocapitalize="off" aria-describedby="governance-hint" aria-invalid=${isWrong ? true : null}
         value=${text} onInput=${(/** @type {{ currentTarget: HTMLTextAreaElement }} */ { currentTarget }) => take(currentTarget.value, file)}></textarea>

@@ -3,6 +3,7 @@
 import { withoutLastBreak } from '/console/governance/references.js';
 import { html, useId } from '/console/html.js';
 import { valueTo } from '/console/shell/fields.js';
+import { FileInput } from '/console/shell/file-input.js';
 import { visibleLine } from '/console/visible.js';
 
 /** By key. @typedef {Readonly<Record<string, string>>} Values */
@@ -20,13 +21,11 @@ export function ValueFields({ references, needs, values, write }) {
 function ValueField({ name, stays, value, hear }) {
   const id = useId();
   const [kind, where] = [name.slice(0, name.indexOf(':')), name.slice(name.indexOf(':') + 1)];
-  const chosen = async (/** @type {{ currentTarget: HTMLInputElement }} */ { currentTarget }) =>
-    hear(withoutLastBreak((await currentTarget.files?.[0]?.text()) ?? ''));
   return html`<div class="field">
     <label for=${id}>${kind === 'file' ? 'The file ' : ''}<code class="theirs">${visibleLine(where)}</code>${stays && html` <span class="quiet">is stored, and stays</span>`}</label>
     ${
       kind === 'file'
-        ? html`<input id=${id} data-value=${name} type="file" onChange=${chosen} />`
+        ? html`<${FileInput} id=${id} data-value=${name} read=${(/** @type {string} */ text) => hear(withoutLastBreak(text))} />`
         : html`<input id=${id} data-value=${name} type="password" autocomplete="new-password" autocapitalize="none" spellcheck=${false} value=${value} onInput=${valueTo(hear)} />`
     }
   </div>`;

@@ -1,6 +1,7 @@
 // The page where anybody checks an export of a receipt log. Nothing that is chosen here leaves the browser.
 import { byId, html, render, useState } from '/console/html.js';
 import { canVerify } from '../receipt/verify.js';
+import { textOf } from '../utf8.js';
 import { linesOf } from './export-lines.js';
 import { verifyLogExport } from './log-export.js';
 import { readVerifierKeys } from './note.js';
@@ -17,9 +18,9 @@ async function verifyForm(form) {
   const [key] = filesIn(form, 'key');
   const [receiptKeys] = filesIn(form, 'receipt-keys');
   if (!log || !key) throw new Error('Choose the export and the verifier keys.');
-  const keys = await readVerifierKeys(await key.text());
-  const checkpoints = await Promise.all(filesIn(form, 'checkpoint').map((file) => file.text()));
-  const set = receiptKeys && JSON.parse(await receiptKeys.text()).keys;
+  const keys = await readVerifierKeys(await textOf(key));
+  const checkpoints = await Promise.all(filesIn(form, 'checkpoint').map(textOf));
+  const set = receiptKeys && JSON.parse(await textOf(receiptKeys)).keys;
   if (receiptKeys && !Array.isArray(set)) throw new Error(`${receiptKeys.name} is no key set.`);
   const lines = linesOf(log.stream().pipeThrough(new TextDecoderStream()));
   return await verifyLogExport(lines, { keys, checkpoints, ...(set && { receiptKeys: set }) });
