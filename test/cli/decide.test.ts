@@ -38,6 +38,12 @@ describe('approve', () => {
     const wrongs: [string[], number, string][] = [
       [[], 2, '--body, or --endpoint'],
       [['--body', '[1]'], 2, 'takes a JSON object'],
+      [
+        ['--body', '{"order": 98765432109876543210}'],
+        2,
+        '/order: the number 98765432109876543210 would be sent as another',
+      ],
+      [['--body', '{"title": "One", "title": "Two"}'], 2, '/title: this member name is there twice'],
       [['--body', '@nowhere.json'], 1, 'cannot be read'],
       [['--body', '{"title": "One cup"}'], 1, 'already'],
       [['--endpoint', '/user/keys'], 1, 'would be refused'],

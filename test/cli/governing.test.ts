@@ -164,6 +164,7 @@ describe('policy', () => {
   test.each([
     ['a body that is no JSON', ['--body', '{'], /^2 .*--body takes a JSON object/],
     ['a body that is a list', ['--body', '[]'], /^2 /],
+    ['a body with a member twice', ['--body', '{"a":1,"a":2}'], /^2 .*--body cannot be sent .*: \/a: .* there twice/],
     ['a file that is not there', ['--body', '@nowhere.json'], /^1 nowhere.json cannot be read/],
     ['a method that there is not, once', ['--method', 'FOO'], /^1 method: "FOO" is not allowed; [^\n]*\n?$/],
   ])('%s is refused', async (_what, words, message) => {

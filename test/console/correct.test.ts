@@ -33,6 +33,8 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
     for (const [text, words] of [
       ['{"amount": 50', 'JSON'],
       ['[1]', 'The body is an object'],
+      ['{"order": 98765432109876543210}', 'would be sent as another number'],
+      ['{"amount": 1, "amount": 1000}', '/data/amount: this member name is there twice'],
     ] as const) {
       await fill('#corrected-body', text);
       await use('#save-correction');

@@ -308,6 +308,12 @@ describe.skipIf(withoutChromium)(
       await page.click('#try-one');
       await there('#one-result');
       await expectAccessible(page, 'a try');
+      // What has two readings is not tried as one of them.
+      await mouse(page).fill('#try-body', '{"a": 1, "a": 2}');
+      await page.click('#try-one');
+      await page.until(
+        `document.querySelector('.part-like [role="alert"]')?.innerText.includes('/data/a: this member')`,
+      );
       await page.click('#save');
       await there('#last-try');
       await expectAccessible(page, 'the question before saving', 'dialog');

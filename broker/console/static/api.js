@@ -34,24 +34,25 @@ export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error
 
 /**
  * Answers the JSON. Throws Refused or Unreachable, whose messages are for a person. Without a session, leads to the
- * sign-in page, which leads back; `signIn: false` leaves that to the caller.
+ * sign-in page, which leads back; `signIn: false` leaves that to the caller. `written`: further members of the body, each as JSON that
+ * somebody wrote; it is sent as it is, because the broker refuses what parsing it here would change.
  *
  * @template {Method} M
  * @template {import('../answers.ts').Path<M>} P
  * @param {M} method
  * @param {P} path
  * @param {import('../answers.ts').Body<M, P>} [body]
- * @param {{ signIn?: boolean }} [options]
+ * @param {{ signIn?: boolean, written?: Readonly<Record<string, string>> }} [options]
  * @returns {Promise<import('../answers.ts').Answer<M, P>>}
  */
-export async function ask(method, path, body, { signIn = true } = {}) {
+export async function ask(method, path, body, { signIn = true, written = {} } = {}) {
   // The header makes this a request that no other site's form or link can send.
   const headers = { 'X-Svc-Csrf': '1', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
   const response = await fetch(path, {
     method,
     headers,
     cache: 'no-store',
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(body !== undefined && { body: jsonWith(body, written) }),
   }).catch(() => {
     throw new Unreachable();
   });
@@ -63,4 +64,11 @@ export async function ask(method, path, body, { signIn = true } = {}) {
   }
   if (!response.ok) throw new Refused(response.status, answer);
   return answer;
+}
+
+/** @param {unknown} body @param {Readonly<Record<string, string>>} written */
+function jsonWith(body, written) {
+  const members = Object.entries(written).map(([name, json]) => `${JSON.stringify(name)}:${json}`);
+  const rest = JSON.stringify(body).slice(1, -1);
+  return `{${(rest === '' ? members : [rest, ...members]).join(',')}}`;
 }

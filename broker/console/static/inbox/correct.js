@@ -23,12 +23,11 @@ export function Correct({ held, done }) {
   `;
 }
 
-/** The body as an object; throws what is wrong with the text. @param {string} text */
-function bodyIn(text) {
+/** Throws where a text is no object of JSON. @param {string} text */
+function expectObject(text) {
   const value = JSON.parse(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new Error('The body is an object: {"name": "value"}.');
-  return value;
 }
 
 /** @param {{ id: string, hash: string, request: NonNullable<HeldCall['request']>, onClose: () => void, onCorrected: () => void }} props */
@@ -43,12 +42,14 @@ function CorrectDialog({ id, hash, request, onClose, onCorrected }) {
     setProblem('');
     setBusy(true);
     try {
-      const data = body === written ? undefined : bodyIn(body);
-      const change = { ...(endpoint !== request.endpoint && { endpoint }), ...(data && { data }) };
-      await ask('POST', /** @type {'/owner/approvals/x/correct'} */ (`/owner/approvals/${id}/correct`), {
-        request_hash: hash,
-        ...change,
-      });
+      const isCorrected = body !== written;
+      if (isCorrected) expectObject(body);
+      await ask(
+        'POST',
+        /** @type {'/owner/approvals/x/correct'} */ (`/owner/approvals/${id}/correct`),
+        { request_hash: hash, ...(endpoint !== request.endpoint && { endpoint }) },
+        { written: isCorrected ? { data: body } : {} },
+      );
       onCorrected();
     } catch (thrown) {
       setProblem(visible(asError(thrown).message));

@@ -63,12 +63,13 @@ export function TryOne({ subject, rules, known, disabled, refused }) {
         ...rest,
         method: /** @type {'GET'} */ (method),
         agent_id: agent.agent_id,
-        ...(body.trim() !== '' && { data: dataIn(body) }),
       };
+      if (body.trim() !== '') expectJson(body);
+      const options = { written: body.trim() === '' ? {} : { data: body } };
       try {
         const [before, after] = await Promise.all([
-          ask('POST', '/owner/simulate', asked),
-          ask('POST', '/owner/simulate', { ...asked, ...proposed(subject, rules) }),
+          ask('POST', '/owner/simulate', asked, options),
+          ask('POST', '/owner/simulate', { ...asked, ...proposed(subject, rules) }, options),
         ]);
         setResults({ before, after });
       } catch (thrown) {
@@ -114,9 +115,9 @@ export function TryOne({ subject, rules, known, disabled, refused }) {
 const exampleOf = (path) => path.replaceAll('**', '1').replaceAll('*', '1');
 
 /** @param {string} text */
-function dataIn(text) {
+function expectJson(text) {
   try {
-    return JSON.parse(text);
+    JSON.parse(text);
   } catch (error) {
     throw new Error(`The body is no JSON: ${error instanceof Error ? error.message : error}`);
   }
