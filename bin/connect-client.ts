@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileNameOf } from '../broker/console/static/new-agent/lines.js';
+import type { PlatformPermissions } from '../mcp/client/permissions.ts';
 import { readProfile } from '../mcp/profile.ts';
 import { configFile, serverEntry } from './client-config.ts';
 import { readClientFile, refuseUnwritable, writeClientFile } from './client-file.ts';
@@ -12,7 +13,7 @@ import { connectAsOwner, dataFolder } from './connection.ts';
 import { editClient, entryLines } from './edit-client.ts';
 import type { Edited } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { grantsInWords, type ShownGrant } from './grants-in-words.ts';
+import { grantsInWords, type ShownGrant, shortOf } from './grants-in-words.ts';
 import { lookUpTerms, type MakeOptions, makeAgent, placeOfKey, saysTerms } from './make-agent.ts';
 import { PROGRAM } from './program-name.ts';
 import { commandLine, ownLauncher } from './server-entry.ts';
@@ -37,8 +38,10 @@ export type Connected = {
   profile?: string;
   agent?: 'made' | 'there already';
   agent_id?: string;
-  /** What a new agent may do. */
+  /** What a new agent is granted; undefined of an invited one, whose grants whoever invited it said. */
   grants?: ShownGrant[];
+  /** What an invited agent may do now; undefined where nobody tells. */
+  permissions?: PlatformPermissions[];
   dry_run: boolean;
 };
 
@@ -73,6 +76,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   if (edited.change !== 'none') refuseUnwritable(config);
   let agent_id: string | undefined;
   let grants: ShownGrant[] = [];
+  let permissions: PlatformPermissions[] | undefined;
   const name = agentName(client, options);
   if (there) agent_id = readProfile({}, profile).agentId;
   else if (!dry_run) ({ agent_id, grants } = await makeAgent(name, options, profile));
@@ -90,6 +94,8 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     );
   }
   const agent = there ? 'there already' : 'made';
+  const isInvited = options.invite !== undefined;
+  if (isInvited && !dry_run) permissions = await permissionsOf(profile);
   return {
     client,
     config,
@@ -98,9 +104,17 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     profile,
     agent,
     ...(agent_id !== undefined && { agent_id }),
-    grants,
+    ...(!isInvited && { grants }),
+    ...(permissions && { permissions }),
     dry_run,
   };
+}
+
+/** What the agent of a profile may do now; undefined where the broker does not tell. */
+async function permissionsOf(profile: string): Promise<PlatformPermissions[] | undefined> {
+  const { connectAgent } = await import('../mcp/client/connect-agent.ts');
+  const told = await connectAgent(readProfile({}, profile)).permissions();
+  return told.ok ? told.value.permissions.platforms : undefined;
 }
 
 /** Whether connecting would make an agent. */
@@ -135,7 +149,7 @@ const DONE: Record<Edited['change'], [did: string, would: string]> = {
 };
 
 export function inWords(done: Connected): string {
-  const { client, config, change, lines, profile, agent, agent_id, grants = [], dry_run } = done;
+  const { client, config, change, lines, profile, agent, agent_id, dry_run } = done;
   const { title, afterwards } = clientNamed(client);
   const key =
     agent === 'made' && profile !== undefined
@@ -143,24 +157,31 @@ export function inWords(done: Connected): string {
         ? `An agent would be made, with its key in ${profile}.`
         : `Made the agent ${agent_id}. ${placeOfKey(profile)}`
       : `Uses the agent ${agent_id} of ${profile}.`;
-  const granted =
-    agent !== 'made'
-      ? []
-      : grants.length === 0
-        ? [
-            'It is granted nothing yet: it asks for what it needs, and you find that in the console. Or say it here: --grant.',
-          ]
-        : grantsInWords(grants);
   const undone =
     change === 'removed' && !dry_run
       ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: ${PROGRAM} agent revoke AGENT_ID.`
       : undefined;
   return [
-    ...(profile === undefined ? [] : [key, ...granted]),
+    ...(profile === undefined ? [] : [key, ...(agent === 'made' ? mayInWords(done) : [])]),
     `${DONE[change][dry_run ? 1 : 0]} ${title}’s configuration, ${config}${lines.length > 0 ? ':' : '.'}`,
     ...(lines.length > 0 ? ['', ...lines.map((line) => `  ${line}`), ''] : []),
     ...(change === 'none' || change === 'removed' || dry_run ? [] : [afterwards]),
     ...(undone === undefined ? [] : [undone]),
     ...(dry_run ? ['Nothing was done.'] : []),
   ].join('\n');
+}
+
+/** What a new agent may do. */
+function mayInWords({ grants, permissions }: Connected): string[] {
+  if (grants?.length === 0)
+    return [
+      'It is granted nothing yet: it asks for what it needs, and you find that in the console. Or say it here: --grant.',
+    ];
+  if (permissions?.length === 0) return ['It may do nothing yet: it asks its owner for what it needs.'];
+  return [
+    ...grantsInWords(grants ?? []),
+    ...(permissions ?? []).map(
+      ({ platformId, scopes }) => `On ${platformId} it may: ${scopes.map(shortOf).join(', ')}`,
+    ),
+  ];
 }

@@ -153,6 +153,25 @@ describe('connect', () => {
     expect(none.stdout).toContain('It is granted nothing yet');
   });
 
+  test('by an invite says what the invite grants, and nothing of grants that cannot be named with it', async () => {
+    const invite = async (name: string, ...terms: string[]) =>
+      /inv_[\w-]+/.exec((await run(['agent', 'invite', name, ...terms])).stdout)![0];
+    const connect = async (name: string, token: string, ...more: string[]) => {
+      const connected = ['connect', 'cursor', '--name', name, '--url', served.url, '--invite', token, ...more];
+      const { code, stdout, stderr } = await run(connected);
+      expect(code, stderr).toBe(0);
+      expect(stdout).not.toMatch(/granted nothing|--grant/);
+      return stdout;
+    };
+    const granting = await invite('invited', '--grant', 'sandbox=issues.read');
+    expect(await connect('invited', granting, '--dry-run')).not.toContain('it may');
+    expect(await connect('invited', granting)).toContain('\nOn sandbox it may: issues.read\n');
+    expect(await connect('bare', await invite('bare'))).toContain('\nIt may do nothing yet: ');
+    const json = JSON.parse(await connect('third', await invite('third', '--grant', 'sandbox=issues.read'), '--json'));
+    expect(json).toMatchObject({ permissions: [{ platformId: 'sandbox', scopes: ['sandbox:issues.read'] }] });
+    expect(json.grants).toBeUndefined();
+  });
+
   test('a file that is read-only is left as it is, before an agent is made; by --undo and through a link, too', async () => {
     const before = '{"mcpServers":{"agent-broker":{"command":"x"},"other":{"env":{"API_KEY":"CANARY"}}}}';
     const kept = join(folder, 'dotfiles.json');
