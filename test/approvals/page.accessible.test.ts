@@ -65,7 +65,7 @@ describe.skipIf(withoutChromium)(
       })()`);
       const found = (await axeFindings(page)).map((one) => one.split(':')[0]);
       expect(found).toEqual(expect.arrayContaining(['button-name', 'color-contrast', 'heading-order']));
-      expect((await overflowing(page))[0]).toMatch(/^page \d+ > 360$/);
+      expect((await overflowing(page))[0]).toMatch(/^html \d+ > 360$/);
     });
 
     test('the sign-in page: a passkey first; and a link that was used', async () => {

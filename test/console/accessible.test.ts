@@ -16,7 +16,8 @@ const CAREFUL = [
   { name: 'changes', effect: 'require_approval', methods: ['POST'] },
   { name: 'never', effect: 'deny', methods: ['DELETE'] },
 ];
-const LONG = 'support-triage-of-a-long-name-without-any-space-in-it';
+/** As long as a stranger may call itself; a hyphen would be a place to break. */
+const LONG = `support_triage_${'of_a_long_name_without_any_space_'.repeat(3)}`.slice(0, 100);
 
 describe.skipIf(withoutChromium)(
   `accessible pages of the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
@@ -88,6 +89,38 @@ describe.skipIf(withoutChromium)(
       await page.until(has('dialog .several'));
       await expectAccessible(page, 'the question whether to deny several', 'dialog');
       await page.press('Escape');
+    });
+
+    test('every question about an agent, whose name has no place to break', async () => {
+      await go(`/console/agents/${agent.agentId}`, has('#add-grant'));
+      // Those that stop it, and those beside what they change.
+      const questions = await page.value<string[]>(
+        `[...document.querySelectorAll('main [data-verb], main button[id]')].map((one) => one.id ? '#' + one.id : '[data-verb="' + one.dataset.verb + '"]')`,
+      );
+      expect(questions).toEqual(
+        expect.arrayContaining(['[data-verb="suspend"]', '[data-verb="revoke"]', '#add-grant']),
+      );
+      expect(questions).toEqual(expect.arrayContaining(['#change-policy', '#change-labels', '#new-key']));
+      for (const question of new Set(questions)) {
+        await page.click(`main ${question}`);
+        await page.until(has('dialog'));
+        await expectAccessible(page, question, 'dialog');
+        await page.press('Escape');
+        await page.until(`!${has('dialog')}`);
+      }
+      await page.click('[data-verb="suspend"]');
+      await page.screenshot('long-name-suspend.png');
+      await page.press('Escape');
+    });
+
+    test('an agent that is invited under such a name', async () => {
+      await go('/console/agents/new', has('#agent-name'));
+      await page.click('#agent-name');
+      await page.type(LONG.slice(0, 64).replaceAll('_', 'x'));
+      await page.click('#invite');
+      await page.until(has('#invited .command'));
+      await expectAccessible(page, 'an invited agent');
+      await page.screenshot('long-name-invited.png');
     });
 
     test('the tabs: the one that is open is in the window', async () => {

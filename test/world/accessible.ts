@@ -26,14 +26,15 @@ export async function axeFindings(page: Page, within = ':root'): Promise<string[
   );
 }
 
-/** Elements that stick out of the window at its right, the page's own scroll width first. */
+/** Elements that stick out of the window at its right, or out of a question that is open, its own scroll width first. */
 export const overflowing = (page: Page): Promise<string[]> =>
-  page.value(`(() => {
-    const { scrollWidth, clientWidth } = document.documentElement;
+  page.value(`[document.documentElement, ...document.querySelectorAll('dialog:modal')].flatMap((around) => {
+    const { scrollWidth, clientWidth, clientLeft, tagName } = around;
     if (scrollWidth <= clientWidth) return [];
-    const out = [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > clientWidth + 0.5);
-    return ['page ' + scrollWidth + ' > ' + clientWidth, ...out.slice(0, 5).map((one) => one.tagName + '.' + one.className)];
-  })()`);
+    const edge = around.getBoundingClientRect().left + clientLeft + clientWidth;
+    const out = [...around.querySelectorAll('*')].filter((one) => one.getBoundingClientRect().right > edge + 0.5);
+    return [tagName.toLowerCase() + ' ' + scrollWidth + ' > ' + clientWidth, ...out.slice(0, 5).map((one) => one.tagName + '.' + one.className)];
+  })`);
 
 /**
  * Text that nobody can read: cut off at an edge without a mark (a scroll bar or an ellipsis), or on top of other text. What is placed over a
