@@ -1,7 +1,8 @@
 /** Whether the console hears what happens, and what it does while it does not. */
 import { describe, expect, test } from 'vitest';
+import { expectAccessible, overflowing, unreadable } from '../world/accessible.ts';
 import { startBrowser, withoutChromium } from '../world/chromium.ts';
-import { approve, card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { approve, card, DESKTOP, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
 import { givenWorld, shared } from '../world/given.ts';
 
 describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
@@ -28,6 +29,13 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     await page.until(`document.querySelector('#liveness').dataset.live === 'false'`);
     expect(await page.value(`document.querySelector('#liveness').innerText`)).toContain('Not live');
     await page.until(`document.querySelector('main').innerText.includes('The broker does not answer')`);
+    await expectAccessible(page, 'a console that is not live');
+    for (const width of [360, 390, 430]) {
+      await page.resize({ width, height: 740 }, 'phone');
+      expect([...(await overflowing(page)), ...(await unreadable(page))], String(width)).toEqual([]);
+    }
+    await page.resize(DESKTOP);
+    expect(await page.value(`document.querySelector('#liveness').innerText`)).toContain('asking every 5 s');
     await world.restart();
     const id = await hold();
     await page.until(`document.querySelector('${card(id)}') !== null`);
