@@ -89,6 +89,37 @@ describe.each(STORES)(`agents a page at a time on %s${postgresNote}`, (store) =>
     expect((await list('q=zeta')).agents[0]?.activity?.last_call_at).toBeNull();
   });
 
+  test('a call that was held and then made, or refused by then, counts once, as it does in the numbers of all', async () => {
+    const agent = await organisation.agent({ name: 'approved' });
+    const approve = async () => {
+      const { approval_id: id } = (await agent.act(WRITE)).body;
+      const { request_hash } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+      return async () => {
+        const decided = await organisation.ask('POST', `/owner/approvals/${id}/approve`, { request_hash });
+        expect(decided.status, decided.text).toBe(200);
+      };
+    };
+    const [made, refused] = [await approve(), await approve()];
+    await made();
+    await organisation.ask('DELETE', `/owner/agents/${agent.agentId}/grants/demo`);
+    await refused();
+    expect((await agent.act(READ)).status).toBe(403);
+    const rows = (await organisation.ask('GET', `/owner/audit?agent=${agent.agentId}&kind=action`)).body.rows;
+    expect(rows.map(({ result }: { result: string }) => result).sort()).toEqual(
+      ['allowed', 'denied', 'denied', 'held', 'held'].sort(),
+    );
+    const [one] = (await list('q=approved')).agents;
+    expect(one?.activity).toMatchObject({ calls: 3, refused: 1, held: 2 });
+    const { agents } = (await organisation.ask('GET', '/owner/stats?range=day')).body;
+    expect(agents.find(({ agent_id }: { agent_id: string }) => agent_id === agent.agentId)).toMatchObject({
+      calls: 3,
+      refused: 1,
+      held: 2,
+    });
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/delete`, {});
+  });
+
   test('one agent is read by either id, with owner, policy and the age of its key; its children by their parent', async () => {
     const parent = await organisation.agent({ name: 'planner' });
     const child = await childOf(world, organisation, parent, { name: 'reader' });
