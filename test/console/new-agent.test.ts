@@ -73,6 +73,22 @@ describe.skipIf(withoutChromium)(
       expect(page.complaints).toEqual([]);
     });
 
+    test('a name that is there already is refused, until another one is written', async () => {
+      const organisation = await world.organisation();
+      await organisation.agent({ name: 'triage' });
+      const page = await openConsole(world, browser, organisation.owner);
+      await page.open(`${world.running.baseUrl}/console/agents/new`);
+      await page.click('#agent-name');
+      await page.type('triage');
+      await page.click('#invite');
+      await has(page, '#invite-form [role="alert"]', 'triage');
+      await page.click('#agent-name');
+      await page.type('-2');
+      await page.until(`document.querySelector('#invite-form [role="alert"]') === null`);
+      await page.click('#invite');
+      await has(page, '#invited', 'triage-2');
+    });
+
     test('who is no admin reads why not', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, await organisation.addOwner('viewer'));

@@ -70,7 +70,13 @@ describe.skipIf(withoutChromium)(
       expect(await text()).toBe('rules:\n  - effect: allow\n    methods: [GET\n');
       await write('rules:\n  - effect: allow\n    methods: GET\n');
       await page.until(`document.querySelector('#text-problem')?.innerText.includes('rules[0].methods')`);
+      await write('rules:\n  - { effect: allow, methds: [GET] }\n');
+      await page.click('#save');
+      await page.click('#save-now');
+      await page.until(`document.querySelector('#rules-text ~ .wrong')?.innerText.includes('methds')`);
+      // What was refused is another text now.
       await write('rules:\n  - effect: allow # all\n    methods: [GET]\n  - { effect: deny, metods: [PUT] }\n');
+      await page.until(`document.querySelector('#rules-text ~ .wrong') === null`);
       await page.click('input[value="cards"]');
       await page.until(`document.querySelectorAll('.rule-card').length === 2`);
       await page.click('#save');

@@ -35,13 +35,14 @@ export function GovernancePage() {
   const [applied, setApplied] = useState(/** @type {GovernanceApplied | undefined} */ (undefined));
   const [asking, setAsking] = useState(false);
   const [made, setMade] = useState(0);
-  const { busy, problem, run } = useDoing();
+  const { busy, problem, run, clear } = useDoing();
   const take = (/** @type {string} */ to, /** @type {string} */ from) => {
     setText(to);
     setFile(from);
     setReferences([]);
     setPlan(undefined);
     setApplied(undefined);
+    clear();
   };
   const given = (/** @type {readonly Reference[]} */ of) =>
     Object.fromEntries(of.flatMap(({ key }) => (values[key] ? [[key, values[key]]] : [])));

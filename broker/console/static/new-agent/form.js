@@ -22,7 +22,7 @@ export function Form({ invited }) {
   const [policy, setPolicy] = useState('');
   const [next, setNext] = useState('');
   const [grants, setGrants] = useState(/** @type {readonly Granting[]} */ ([]));
-  const { busy, problem, run } = useDoing();
+  const { busy, problem, run, clear } = useDoing();
   const left = (platforms ?? []).filter(({ platform_id }) => !grants.some(({ platform }) => platform === platform_id));
   // Not by choosing alone: the arrows would add every platform that they come over.
   const add = () => {
@@ -43,7 +43,7 @@ export function Form({ invited }) {
       );
     });
   };
-  return html`<form class="sheet part-like stack" id="invite-form" onSubmit=${invite}>
+  return html`<form class="sheet part-like stack" id="invite-form" onInput=${clear} onSubmit=${invite}>
     <div class="field">
       <label for="agent-name">Name</label>
       <input id="agent-name" required maxlength="100" autocomplete="off" placeholder="triage" value=${name} onInput=${valueTo(setName)} />

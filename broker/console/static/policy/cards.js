@@ -31,7 +31,7 @@ export function Cards({ kind, cards, known, problems, change }) {
     if (problems.of.size === 0) return;
     unseen.current = true;
     setOpen((before) => new Set([...before, ...problems.of.keys()]));
-  }, [problems]);
+  }, [problems.of]);
   useLayoutEffect(() => {
     const first = unseen.current && document.querySelector('.rule-card [aria-invalid], .rule-card .wrong');
     if (!first) return;

@@ -34,9 +34,14 @@ export function Editor({ inForce, reload, back, onSaved }) {
   const may = mayChange(owner);
   const announce = useAnnounce();
   const known = useKnown();
-  const { draft, change, forget, restart, restored } = useDraft(inForce);
-  const { problem: textProblem, write, turn } = useForms(draft, change);
+  const { draft, change: changeDraft, forget, restart, restored } = useDraft(inForce);
   const [problems, setProblems] = useState(/** @type {Problems} */ (NONE));
+  // The cards tell by themselves which of their fields are as they were refused.
+  const change = (/** @type {Parameters<typeof changeDraft>[0]} */ to) => {
+    setProblems((before) => (before.all.length === 0 ? before : { ...before, rest: [], all: [] }));
+    changeDraft(to);
+  };
+  const { problem: textProblem, write, turn } = useForms(draft, change);
   const [asking, setAsking] = useState(false);
   const [leaving, setLeaving] = useState(/** @type {{ go: () => void } | undefined} */ (undefined));
   const [busy, setBusy] = useState(false);
@@ -77,6 +82,10 @@ export function Editor({ inForce, reload, back, onSaved }) {
       if (conflicts) await reload();
     }
     setBusy(false);
+  };
+  const ask = () => {
+    setProblem(undefined);
+    setAsking(true);
   };
   const dropAnd = (/** @type {() => void} */ go) => () => {
     forget();
@@ -125,7 +134,7 @@ export function Editor({ inForce, reload, back, onSaved }) {
       <div class="save-bar">
         ${why && html`<p class="small quiet" id="why-not">${why}</p>`}
         <button type="button" id="leave-editor" onClick=${() => (changed ? setLeaving({ go: leave }) : drop())}>Cancel</button>
-        <button type="button" class="primary" id="save" disabled=${why !== undefined || (!changed && !fresh)} onClick=${() => setAsking(true)}>Save…</button>
+        <button type="button" class="primary" id="save" disabled=${why !== undefined || (!changed && !fresh)} onClick=${ask}>Save…</button>
       </div>
       ${asking && html`<${SaveDialog} subject=${inForce} draft=${draft} busy=${busy} problem=${problem} tried=${html`<${LastTry} trying=${trying} possible=${triable} />`} onClose=${() => setAsking(false)} save=${store} />`}
       ${leaving && html`<${LeaveDialog} stay=${() => setLeaving(undefined)} keep=${leaving.go} drop=${dropAnd(leaving.go)} />`}

@@ -27,10 +27,11 @@ export function TryOne({ subject, rules, known, disabled, refused }) {
   const [results, setResults] = useState(
     /** @type {{ before: Simulation, after: Simulation } | undefined} */ (undefined),
   );
-  const { busy, problem, run } = useDoing();
+  const { busy, problem, run, clear } = useDoing();
   const set = (/** @type {Partial<Call>} */ to) => {
     setCall((before) => ({ ...before, ...to }));
     setResults(undefined);
+    clear();
   };
   const scopes = known.find(({ id }) => id === call.platform)?.scopes ?? [];
   const toScope = (/** @type {Known[number]['scopes']} */ some, /** @type {string} */ scope) => {

@@ -2,9 +2,10 @@ import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 
 /**
- * For what a person does by a button: one at a time, and what went wrong is shown until the next try. `run` answers whether it was done.
+ * For what a person does by a button: one at a time, and what went wrong is shown until the next try, or until `clear`: what was refused is
+ * written anew. `run` answers whether it was done.
  *
- * @returns {{ busy: boolean, problem: Error | undefined, run: (work: () => Promise<void>) => Promise<boolean> }}
+ * @returns {{ busy: boolean, problem: Error | undefined, run: (work: () => Promise<void>) => Promise<boolean>, clear: () => void }}
  */
 export function useDoing() {
   const [busy, setBusy] = useState(false);
@@ -23,7 +24,8 @@ export function useDoing() {
       setBusy(false);
     }
   };
-  return { busy, problem, run };
+  const clear = () => setProblem(undefined);
+  return { busy, problem, run, clear };
 }
 
 /** @param {{ problem: Error | undefined }} props */
