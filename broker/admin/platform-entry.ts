@@ -1,4 +1,5 @@
 /** What an owner writes of a platform: an entry as under `platforms` of a governance file, and the values that its `auth` references. */
+import { schemaProblem } from '../../json/schema-problem.ts';
 import { platformReferences } from '../config-file/secrets.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
@@ -26,7 +27,7 @@ export function readPlatformEntry(entry: Readonly<Record<string, unknown>>): Man
   const parsed = parsePlatformEntry(entry);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(
-    ({ path, message }) => `entry${path.map((part) => `.${String(part)}`).join('')}: ${message}.`,
+    (issue) => `entry${issue.path.map((part) => `.${String(part)}`).join('')}: ${schemaProblem(issue)}.`,
   );
   throw rulesRefused('invalid_request', problems);
 }

@@ -129,12 +129,14 @@ describe.each(ONE_STORE)(`making platforms on %s${postgresNote}`, (store) => {
     for (const [entry, says] of [
       [{ use: 'gitlab' }, 'entry.use:'],
       [{ use: 'jira' }, 'entry.base_url:'],
+      [{ kind: 'rest', auth: { type: 'bearer' }, scopes: {} }, 'entry.base_url: is missing: send a string.'],
       [{ use: 'github', base_url: 'http://github.example' }, 'entry.base_url: must begin with "https://"'],
       [{}, 'entry.kind:'],
     ] as const) {
       const refused = await ask('POST', '/owner/platforms', { platform: 'none', entry });
       expectEnvelope(refused, 400, 'invalid_request');
-      expect(refused.body.detail).toContain(says);
+      expect([refused.body.detail, ...refused.body.problems].join('\n')).toContain(says);
+      expect(refused.text).not.toContain('Invalid input');
     }
     expectEnvelope(await ask('POST', '/owner/platforms', { platform: '../x', entry: entry() }), 400, 'invalid_request');
     expectEnvelope(await ask('GET', '/owner/platforms/none'), 404, 'not_found');
