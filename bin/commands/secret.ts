@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectAsNobody, connectAsOwner, print, withConnection } from '../connection.ts';
-import { CommandFailed, WrongUsage } from '../failure.ts';
+import { CommandFailed, WrongUsage, whereMissing } from '../failure.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { PROGRAM } from '../program-name.ts';
 import { readText, textOfBytes } from '../read-text.ts';
@@ -43,7 +43,11 @@ export function addSecretCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (id: string, options: ConnectionOptions & { json?: boolean }) => {
       const broker = await connectAsOwner(options);
-      const gone = await broker.ask('DELETE', `/owner/secret-authorizations/${encodeURIComponent(id)}`);
+      const gone = await broker
+        .ask('DELETE', `/owner/secret-authorizations/${encodeURIComponent(id)}`)
+        .catch(
+          whereMissing(`There is no authorisation ${id} that waits for a secret. All of them: ${PROGRAM} secret list`),
+        );
       print(options, gone, () => `${id} is revoked.`);
     });
 

@@ -3,11 +3,12 @@ import type { Answer, Body } from '../../broker/console/answers.ts';
 import type { RuleSource } from '../../broker/policy/facts.ts';
 import { ruleInWords } from '../../broker/policy/rule-words.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { CommandFailed } from '../failure.ts';
+import { CommandFailed, whereMissing } from '../failure.ts';
 import { findAgent } from '../find-agent.ts';
 import { fact } from '../inbox/sheet.ts';
 import { readJsonObject } from '../json-option.ts';
 import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { PROGRAM } from '../program-name.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
 import { table } from '../terminal/table.ts';
@@ -36,7 +37,10 @@ export async function listPolicies(options: Options): Promise<void> {
 }
 
 export async function showPolicy(name: string, options: Options): Promise<void> {
-  const policy = await (await openOwnerApi(options)).ask('GET', `/owner/policies/${encodeURIComponent(name)}`);
+  const api = await openOwnerApi(options);
+  const policy = await api
+    .ask('GET', `/owner/policies/${encodeURIComponent(name)}`)
+    .catch(whereMissing(`There is no policy ${name}. All of them: ${PROGRAM} policy list`));
   printResult(options, policy, () => [
     line`${styled('bold', policy.name)}, version ${policy.version}, of ${policy.agents} agents`,
     ...rulesOf(policy).map((rule, i) => line`  ${rule.name ?? `rule ${i + 1}`}: ${ruleInWords(rule)}`),

@@ -406,6 +406,8 @@ describe('secret authorize and secret send', () => {
     const lines = (await run(['secret', 'list'])).stdout.split('\n');
     expect(lines.find((line) => line.startsWith(id))).toMatch(/ open .* taken-back on sandbox, .*, until 20/);
     expect((await run(['secret', 'revoke', id])).code).toBe(0);
+    const again = await run(['secret', 'revoke', id]);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(/All of them: .* secret list\n$/)]);
     expect((await run(['secret', 'list'])).stdout).not.toContain(id);
     const sent = await run(['secret', 'send', path], {}, OWN);
     expect([sent.code, sent.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);

@@ -146,6 +146,9 @@ describe('policy', () => {
   });
 
   test('list and show', async () => {
+    expect(await bad('policy', 'show', 'nothing')).toMatch(
+      /^1 There is no policy nothing\. All of them: .* policy list/,
+    );
     expect(await good('policy', 'list')).toMatch(/^NAME +VERSION +AGENTS\n(.*\n)*careful +1 +\d/);
     const shown = await good('policy', 'show', 'careful');
     expect(shown).toContain('POST, PUT, PATCH wait');
