@@ -24,6 +24,12 @@ describe.skipIf(withoutChromium)(`corrections${withoutChromium ? ` (skipped: ${w
     await page.until(`document.querySelector('${card(id)}') !== null`);
     await use(`${card(id)} .opener`);
     await page.until(`document.querySelector('${card(id)} .decide') !== null`);
+    expect(
+      await page.value(
+        `document.querySelector('.correct button').getBoundingClientRect().left - document.querySelector('${card(id)}').getBoundingClientRect().left`,
+      ),
+      'room to the edge',
+    ).toBeGreaterThan(8);
     await use('.correct button');
     expect(await page.value(`document.querySelector('#corrected-body').value`)).toBe(
       JSON.stringify(data, undefined, 2),
