@@ -1,7 +1,15 @@
 /** `agent-broker add`: a built-in platform with a connection that was tried, and kept only if the platform takes it. */
 import { randomBytes } from 'node:crypto';
 import type { BuiltinName } from '../broker/platforms/builtin-names.ts';
-import { credentialOf, defaultId, type Place, WAYS, type Way, waysOf } from '../broker/platforms/connect-ways.ts';
+import {
+  credentialOf,
+  defaultId,
+  madeInWords,
+  type Place,
+  WAYS,
+  type Way,
+  waysOf,
+} from '../broker/platforms/connect-ways.ts';
 import { placeOf } from './add-entry.ts';
 import { type NewAuth, newAuth, untilConnected, type WayOptions } from './add-ways.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner } from './connection.ts';
@@ -80,7 +88,7 @@ export async function addPlatform(
   if (!test.ok) {
     const { what, made } = credentialOf(builtin, place.site);
     throw new CommandFailed(
-      `${test.detail}\nNothing was kept. Make ${what} at ${made}, then try again. (Address: ${known?.base_url ?? place.baseUrl})`,
+      `${test.detail}\nNothing was kept. Make ${what} ${madeInWords(made)}, then try again. (Address: ${known?.base_url ?? place.baseUrl})`,
     );
   }
   const { presets, base_url } = await readPlatform(broker, platformId);
@@ -176,7 +184,7 @@ async function wayOf(builtin: BuiltinName, known: WholePlatform | undefined, opt
 
 async function tokenFor(builtin: BuiltinName, { site }: Place, options: AddOptions): Promise<string> {
   const { what, made } = credentialOf(builtin, site);
-  return await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, what, FLAGS, made);
+  return await readSecret({ stdin: options.tokenStdin, env: options.tokenEnv }, what, FLAGS, madeInWords(made));
 }
 
 /** Of an App that is there, each connection is another installation. */

@@ -8,8 +8,8 @@ import { askSecret, canAsk } from './terminal/prompt.ts';
 export type SecretFrom = { stdin?: boolean | undefined; env?: string | undefined };
 
 /**
- * The secret, without the newline at its end. `what`: as "the token". `flags`: how to give it without a terminal. `made`: where a person
- * makes it, shown to those who are asked.
+ * The secret, without the newline at its end. `what`: as "the token". `flags`: how to give it without a terminal. `made`: where or with what a
+ * person makes it, shown to those who are asked.
  *
  * @throws WrongUsage when it was not said where it is and nobody can be asked; CommandFailed when there is none
  */
@@ -32,6 +32,6 @@ export async function readSecret(
     return piped;
   }
   if (!canAsk()) throw new WrongUsage(`Say where ${what} is: ${flags}. It is never taken from the command itself.`);
-  const hint = made === undefined ? '' : `Make ${what} at ${made}\n`;
+  const hint = made === undefined ? '' : `Make ${what} ${made}\n`;
   return await askSecret(`${hint}Paste ${what} (it is not shown): `);
 }

@@ -13,7 +13,7 @@ export const WAYS: Readonly<Record<Way, string>> = {
   app: 'an App: the broker gets tokens for each call, limited to what it needs',
 };
 
-/** What a credential is called there, and where it is made. */
+/** What a credential is called there, and where it is made, or by which command: a heading of docs/platforms.md says how then. */
 const CREDENTIALS: Record<BuiltinName, { what: string; made: string }> = {
   github: { what: 'a personal access token', made: 'https://github.com/settings/personal-access-tokens/new' },
   slack: { what: 'a bot or user token', made: 'https://api.slack.com/apps' },
@@ -26,7 +26,7 @@ const CREDENTIALS: Record<BuiltinName, { what: string; made: string }> = {
   openai: { what: 'an API key', made: 'https://platform.openai.com/api-keys' },
   anthropic: { what: 'an API key', made: 'https://console.anthropic.com/settings/keys' },
   npm: { what: 'an access token', made: 'https://www.npmjs.com/settings/~/tokens' },
-  kubernetes: { what: 'a token of a service account', made: 'kubectl create token NAME (docs/platforms.md)' },
+  kubernetes: { what: 'a token of a service account', made: 'kubectl create token NAME' },
   s3: {
     what: 'an access key as {"access_key_id": "…", "secret_access_key": "…"}',
     made: 'https://console.aws.amazon.com/iam',
@@ -46,6 +46,10 @@ const REGISTERED: Partial<Record<BuiltinName, string>> = {
 
 /** The page at which the broker is registered there as a client; undefined: it takes no OAuth. */
 export const registrationOf = (name: BuiltinName): string | undefined => REGISTERED[name];
+
+/** Where a credential is made, as the end of a sentence. */
+export const madeInWords = (made: string): string =>
+  made.startsWith('https:') ? `at ${made}` : `with ${made} (docs/platforms.md)`;
 
 /** `site`: of a GitHub that is not github.com. */
 export function credentialOf(name: BuiltinName, site?: GitHubSite | undefined): { what: string; made: string } {

@@ -167,6 +167,10 @@ describe.skipIf(withoutChromium)(
     test('OAuth: where to register, and the way to the page of consent; another account on what is there', async () => {
       const organisation = await world.organisation();
       const page = await openConsole(world, browser, organisation.owner);
+      // What is made by a command is said with the guide.
+      await page.open(`${world.running.baseUrl}/console/connections/new?platform=kubernetes`);
+      await page.until(`document.querySelector('main a[href="/docs/platforms#kubernetes"]') !== null`);
+      await has(page, 'main', 'Make a token of a service account with kubectl create token NAME (how), with no more');
       await page.open(`${world.running.baseUrl}/console/connections/new?platform=github`);
       await page.click('input[value="oauth"]');
       await has(page, '#connect-form', `${world.running.baseUrl}/console/connections/callback`);

@@ -21,8 +21,8 @@ import { useOwner } from '/console/shell/owner.js';
 export const WayFields = (props) => html`<${FIELDS[props.way]} ...${props} />`;
 
 /** @param {Props} props */
-const Token = ({ builtIn: { credential }, parts, written, write }) => html`
-  <p>Make ${credential.what} at ${/^https:/.test(credential.made) ? html`<a href=${credential.made} target="_blank" rel="noreferrer">${credential.made}</a>` : html`<code>${credential.made}</code>`},
+const Token = ({ builtIn: { builtin, credential }, parts, written, write }) => html`
+  <p>Make ${credential.what} ${/^https:/.test(credential.made) ? html`at <a href=${credential.made} target="_blank" rel="noreferrer">${credential.made}</a>` : html`with <code>${credential.made}</code> (<a href=${`/docs/platforms#${builtin}`} target="_blank" rel="noreferrer">how</a>)`},
     with no more than your agents need. It is sealed here; no agent sees it, and nobody can read it again.</p>
   <${CredentialFields} parts=${parts} what=${credential.what} written=${written} write=${write} />
 `;

@@ -36,7 +36,7 @@ const BuiltInPlatform = z
     ways: z.array(z.object({ way: WAY, what: z.string() })).describe('by which it is connected, in words'),
     credential: z.object({
       what: z.string(),
-      made: z.string().describe('where it is made: an address, or how in words'),
+      made: z.string().describe('where it is made: an address, or the command that makes it'),
       parts: SecretParts,
     }),
     registered: z.url().nullable().describe('where a client for OAuth is registered'),
