@@ -129,7 +129,6 @@ export function earlierCalls(
     },
     whileRead: (facts, ask, auditId) => {
       const of = ask.call?.kinds ?? [];
-      if (of.length === 0) return () => {};
       const again = () =>
         void put(facts, rowsOf(facts, of, { auditId, now: clock() })).catch((error: unknown) =>
           log.error({ err: error, auditId }, 'a call that rules look back at could not be noted again'),

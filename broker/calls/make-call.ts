@@ -80,7 +80,8 @@ export async function makeCall(
   const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
     if (noted) earlierCalls.noted(facts, ask, made);
     const allowed = { ...connected, verdict, ask, isApproved: replay !== undefined, standing };
-    const endNoting = earlierCalls.whileRead(facts, ask, made.auditId);
+    const isLookedBackAt = (ask.call?.kinds?.length ?? 0) > 0;
+    const endNoting = isLookedBackAt ? earlierCalls.whileRead(facts, ask, made.auditId) : undefined;
     const sending = { ...call, makeDurable, mask: verdict.mask, standing: given, ...(beforeEnd && { beforeEnd }) };
     const {
       forwarded: sent,
