@@ -122,6 +122,10 @@ describe('policy', () => {
     expect(held).toMatch(/Rules +policy .*POST, PUT, PATCH wait/);
     expect(held).toMatch(/Policy +careful, version 1/);
     expect(await tried('--endpoint', '/repos/acme/shop/issues')).toMatch(/^It would be made\./);
+    await daily.agent('looker', '--grant', 'codehost=codehost:metadata.read');
+    const look = ['--agent', 'looker', '--platform', 'codehost', '--endpoint', '/repos/acme/shop'];
+    const masked = await good('policy', 'try', ...look);
+    expect(masked).toMatch(/Masked +temp_clone_token, in what it is answered\n/);
     const refused = await tried(
       '--method',
       'DELETE',

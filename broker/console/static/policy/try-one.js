@@ -7,7 +7,7 @@
 /** @typedef {{ platform: string, scope: string, method: string, endpoint: string, body: string }} Call */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
-import { effectOf } from '/console/policies/effects.js';
+import { effectOf, maskOf } from '/console/policies/effects.js';
 import { AgentPick } from '/console/policy/agent-pick.js';
 import { endpointOptions, operationsOf } from '/console/policy/known.js';
 import { OptionList, useOptions } from '/console/policy/options.js';
@@ -125,7 +125,7 @@ function expectJson(text) {
 }
 
 /** @param {{ title: string, result: Simulation }} props */
-function Verdict({ title, result: { decision, detail, matched } }) {
+function Verdict({ title, result: { decision, detail, matched, mask } }) {
   return html`
     <div class="verdict" data-decision=${decision}>
       <p class="small quiet">${title}</p>
@@ -137,6 +137,7 @@ function Verdict({ title, result: { decision, detail, matched } }) {
           ${matched.map((rule, at) => html`<li key=${at} class="theirs">${effectOf(rule.effect).words}: ${rule.source} <strong>${visibleLine(rule.name)}</strong>${rule.error && html` <span class="wrong">${visibleLine(rule.error)}</span>`}</li>`)}
         </ul>`
       }
+      ${mask && html`<p class="small theirs">Masked in its answer: ${visibleLine(maskOf(mask))}</p>`}
     </div>
   `;
 }
