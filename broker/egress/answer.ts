@@ -96,6 +96,10 @@ export function readAnswer(answer: Received, patterns: CredentialPatterns, mask?
     if (patterns.isIn(body)) return { kind: 'blocked', cause: 'credential_found', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: inHead };
   }
+  // Read as UTF-16 what is none hides all that is in it, and can be undone.
+  const isWide = masking?.isStrict && decoderOf(header)?.encoding.startsWith('utf-16');
+  if (isWide && maskValues(body.toString('latin1'), masking.values).count > 0)
+    return { kind: 'blocked', cause: 'not_masked', ...facts };
   const read = readText(body, header, patterns);
   if (read === undefined) return { kind: 'blocked', cause: 'credential_found', ...facts };
   const { redacted } = read;

@@ -77,10 +77,10 @@ export class PieceMasker {
     const lines = this.#lines.splice(0);
     this.#linesLength = 0;
     const data = lines.filter(isData);
-    if (data.length === 0) return lines.map((line) => this.#values(line)).join('');
+    if (data.length === 0) return lines.map((line) => this.#field(line)).join('');
     const text = data.map((line) => line.replace(/^data:? ?/, '').replace(/[\r\n]+$/, '')).join('\n');
     const masked = this.#payload(text);
-    if (masked === text) return lines.map((line) => (isData(line) ? line : this.#values(line))).join('');
+    if (masked === text) return lines.map((line) => (isData(line) ? line : this.#field(line))).join('');
     // What comes last may have no end.
     const [last = ''] = /[\r\n]*$/.exec(data.at(-1) ?? '') ?? [];
     const written = `${masked
@@ -88,7 +88,7 @@ export class PieceMasker {
       .map((line) => `data: ${line}`)
       .join(last || '\n')}${last}`;
     const first = lines.findIndex(isData);
-    return lines.flatMap((line, i) => (i === first ? written : isData(line) ? [] : [this.#values(line)])).join('');
+    return lines.flatMap((line, i) => (i === first ? written : isData(line) ? [] : [this.#field(line)])).join('');
   }
 
   #payload(text: string): string {
@@ -104,6 +104,17 @@ export class PieceMasker {
     return members && isStrict ? { text: MASKED, count: 1 } : maskValues(text, values);
   }
 
+  /** A line without data. What is no field of an event, as of a document that is said to be events, becomes an empty comment; so does a comment. */
+  #field(line: string): string {
+    const { members, isStrict } = this.#masking;
+    const [, name] = FIELD.exec(line) ?? [];
+    if (!members || !isStrict || (name !== undefined && !members.masks([name]))) return this.#values(line);
+    const [ending = ''] = /[\r\n]*$/.exec(line) ?? [];
+    const isEmpty = line.length === ending.length;
+    if (!isEmpty && !line.startsWith(':')) this.count++;
+    return isEmpty ? line : `:${ending}`;
+  }
+
   #values(line: string): string {
     const { text, count } = maskValues(line, this.#masking.values);
     this.count += count;
@@ -111,6 +122,7 @@ export class PieceMasker {
   }
 }
 
+const FIELD = /^(event|id|retry)(?::|[\r\n]|$)/;
 const isData = (line: string): boolean => /^data(?::|[\r\n]|$)/.test(line);
 
 /** Where a line ends, and the next one begins; -1: that has not come yet. */

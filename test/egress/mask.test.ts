@@ -226,10 +226,27 @@ describe('whole answers', () => {
     ['<a>ann@x.example</a>', 'text/html'],
     ['a,email', 'text/csv'],
     ['{"email":"a"', 'application/json'],
-    ['{"email":"a"}', 'text/plain'],
-    [`${'['.repeat(300)}${']'.repeat(300)}`, 'application/json'],
   ])('%j as %s is withheld where members are masked', (body, type) => {
     expect(read(body, type, MEMBERS)).toMatchObject({ kind: 'blocked', cause: 'not_masked' });
+  });
+
+  test('JSON is masked whatever its type says, and what is said to be events, lines or UTF-16 and is not hides nothing', () => {
+    const pretty = JSON.stringify({ email: 'ann@x.example', n: 1 }, null, 2);
+    for (const type of ['text/plain', 'text/event-stream', 'application/x-ndjson'])
+      expect(read(pretty, type, MEMBERS)).toMatchObject({ masked: 1, isText: true });
+    const yaml = 'email: ann@x.example\nid: 7\nevent: x\n: email ann\n\nemail: bob\n';
+    expect(read(yaml, 'text/event-stream', MEMBERS)).toMatchObject({
+      data: JSON.stringify(':\nid: 7\nevent: x\n:\n\n:\n'),
+      masked: 2,
+    });
+    const named = { ...MEMBERS, members: ['id'] };
+    expect(read(yaml, 'text/event-stream', named)).toMatchObject({ data: expect.not.stringContaining('7') });
+    expect(read('{"a":"ann\\u0040x.example"}', 'text/plain', VALUES)).toMatchObject({ masked: 1 });
+    for (const mask of [MEMBERS, VALUES])
+      expect(read(pretty, 'text/plain; charset=utf-16le', mask)).toMatchObject({
+        kind: 'blocked',
+        cause: 'not_masked',
+      });
   });
 
   test('bytes, and a part of a whole, are withheld', () => {
@@ -300,7 +317,7 @@ describe('events and lines', () => {
   const EVENTS =
     ': hello ann@x.example\r\nevent: change\r\ndata: {"email":"a","n":1}\r\n\r\ndata:{"n":\ndata:2,"email":"b"}\nid: 7\n\ndata: [DONE]\n\ndata\n\ndata: ann@x.example\rid: 8\r\rretry: 5\n\ndata: {"email":"c"}';
   const MASKED =
-    ': hello [masked]\r\nevent: change\r\ndata: {"email":"[masked]","n":1}\r\n\r\ndata: {"n":\ndata: 2,"email":"[masked]"}\nid: 7\n\ndata: [DONE]\n\ndata\n\ndata: [masked]\rid: 8\r\rretry: 5\n\ndata: {"email":"[masked]"}';
+    ':\r\nevent: change\r\ndata: {"email":"[masked]","n":1}\r\n\r\ndata: {"n":\ndata: 2,"email":"[masked]"}\nid: 7\n\ndata: [DONE]\n\ndata\n\ndata: [masked]\rid: 8\r\rretry: 5\n\ndata: {"email":"[masked]"}';
 
   test('the data of events is masked, each as soon as it is whole', () => {
     expect(inPieces('events', EVENTS, ['email'], ['email'], [])).toBe(MASKED);
