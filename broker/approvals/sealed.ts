@@ -102,8 +102,8 @@ export function sealResult(
   return vault.seal(placeOf(ref, 'result'), `${forDoor}"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
 }
 
-const rawText = ({ headers, isText, bytes }: RawAnswer): string =>
-  JSON.stringify({ headers, isText, bytes: bytes?.toString('base64') });
+const rawText = ({ headers, isText, bytes, maskedBy }: RawAnswer): string =>
+  JSON.stringify({ headers, isText, bytes: bytes?.toString('base64'), masked_by: maskedBy });
 
 /** Truncates UTF-8 without a partial character at the end. */
 function beginning(text: Buffer): string {

@@ -20,9 +20,10 @@ export function rawAnswer(
   received: Pick<Received, 'headers'>,
   body: Buffer | undefined,
   read: Extract<ReadAnswer<string | Buffer>, { kind: 'data' }>,
-  { patterns, mask }: { patterns: CredentialPatterns; mask: Pick<Mask, 'values'> | undefined },
+  { patterns, mask }: { patterns: CredentialPatterns; mask: Mask | undefined },
 ): RawAnswer {
   const { headers, redacted } = passedOn(received.headers, patterns);
+  const maskedBy = read.masked ? mask?.rules : undefined;
   const shown = mask ? maskedHeaders(headers, mask) : headers;
   const { 'content-encoding': coding, 'content-length': length, ...others } = shown;
   // The length of what a HEAD does not have.
@@ -30,12 +31,13 @@ export function rawAnswer(
   if (read.encoding !== undefined) return { headers: others, redacted };
   const { isText, data } = read;
   const text = Buffer.from(isText ? (JSON.parse(data.toString()) as string) : data);
-  if (body && text.equals(body)) return { headers: others, redacted, isText };
+  if (body && text.equals(body)) return { headers: others, redacted, maskedBy, isText };
   if (body && !mask && !read.redacted) return { headers: others, redacted, bytes: body };
   const type = others['content-type'];
   return {
     headers: { ...others, ...(type !== undefined && { 'content-type': inUtf8(String(type)) }) },
     redacted,
+    maskedBy,
     isText,
   };
 }

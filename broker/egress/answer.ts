@@ -50,6 +50,8 @@ export type RawAnswer = {
   bytes?: Buffer | undefined;
   /** Headers were left out that held the credential. */
   redacted: boolean;
+  /** The rules that masked something in it. */
+  maskedBy?: readonly string[] | undefined;
 };
 
 /** The part of a response that `readAnswer` reads. */

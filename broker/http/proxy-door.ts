@@ -10,7 +10,7 @@ import { reloadPrincipal } from '../calls/reload.ts';
 import type { Waited } from '../calls/wait-for-decision.ts';
 import type { CallLease } from '../egress/call-budget.ts';
 import { namedByManifest, unsentHeaders } from '../egress/client-headers.ts';
-import { answeredHeaders } from '../proxy/answer-headers.ts';
+import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import { answerRewrite } from '../proxy/answer-urls.ts';
 import { asRefusal, Refusal } from './errors.ts';
 import { cutShort, leftEarly, linger } from './leaving.ts';
@@ -152,7 +152,7 @@ async function call(
           'X-Svc-Audit-Id': auditId,
           ...(unsent.length > 0 && { 'X-Svc-Dropped-Headers': unsent.join(', ') }),
           ...(followed !== undefined && { 'X-Svc-Followed': followed }),
-          ...(maskedBy.length > 0 && { 'X-Svc-Masked': maskedBy.map(encodeURIComponent).join(', ') }),
+          ...maskedHeader(maskedBy),
         },
       };
     },

@@ -5,7 +5,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { noteAnswerAgain } from '../calls/answer-again.ts';
 import { endJoin, type HeldEnd } from '../calls/held-raw.ts';
 import type { Wait, Waited } from '../calls/wait-for-decision.ts';
-import { answeredHeaders } from '../proxy/answer-headers.ts';
+import { answeredHeaders, maskedHeader } from '../proxy/answer-headers.ts';
 import type { Place } from '../proxy/links.ts';
 import { storedAnswer } from '../proxy/stored-result.ts';
 import { ERRORS } from './errors.ts';
@@ -66,6 +66,7 @@ export async function writeMade(
   response.writeHead(status, {
     ...answeredHeaders(headers, place),
     ...((body.length > 0 || headers['content-length'] === undefined) && { 'Content-Length': body.length }),
+    ...maskedHeader(stored.maskedBy),
     'X-Svc-Approval-Id': approvalId,
     'X-Svc-Audit-Id': auditId ?? found.audit_id,
   });

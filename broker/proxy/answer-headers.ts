@@ -16,6 +16,10 @@ const TAKEN_OUT = new Set(
 const TAKEN_OUT_PREFIXES = `access-control- x-svc- sec- accept-ch expect-ct
   x-accel- x-sendfile x-lighttpd- x-litespeed- x-envoy- surrogate- cdn- cloudflare-cdn- edge-`.split(/\s+/);
 
+/** By which rules an answer is masked, for its client. */
+export const maskedHeader = (rules: readonly string[] = []): Record<string, string> =>
+  rules.length > 0 ? { 'X-Svc-Masked': rules.map(encodeURIComponent).join(', ') } : {};
+
 /** On every answer, so that nothing of it can act on the console's origin. */
 export const SANDBOX: Readonly<Record<string, string>> = {
   'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",

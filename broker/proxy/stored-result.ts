@@ -1,7 +1,13 @@
 /** The stored answer to a held call, as the platform's own again. */
 import { memberTexts } from '../../json/member-texts.ts';
 
-export type StoredAnswer = { status: number; headers: Record<string, string | string[]>; body: Buffer };
+/** `maskedBy`: the rules that masked something in it. */
+export type StoredAnswer = {
+  status: number;
+  headers: Record<string, string | string[]>;
+  body: Buffer;
+  maskedBy?: readonly string[] | undefined;
+};
 
 /** As sealed. `raw`: how a raw call's was passed on; undefined: a release before kept it. */
 type Stored = {
@@ -10,7 +16,7 @@ type Stored = {
   headers?: Record<string, string>;
   content_type?: string;
   truncated?: boolean;
-  raw?: { headers: Record<string, string | string[]>; isText?: true; bytes?: string };
+  raw?: { headers: Record<string, string | string[]>; isText?: true; bytes?: string; masked_by?: string[] };
 };
 
 /** @param result JSON text, as sealed. Undefined: only its beginning was kept. */
@@ -23,7 +29,8 @@ export function storedAnswer(result: string): StoredAnswer | undefined {
   const coding = encoding === 'base64' ? encoding : 'utf8';
   if (raw) {
     const isString = raw.isText || encoding === 'base64';
-    return { status, headers: raw.headers, body: Buffer.from(isString ? (JSON.parse(data) as string) : data, coding) };
+    const body = Buffer.from(isString ? (JSON.parse(data) as string) : data, coding);
+    return { status, headers: raw.headers, body, maskedBy: raw.masked_by };
   }
   const body = bodyOf(data, encoding, content_type);
   const type = body.length > 0 && { 'content-type': content_type ?? 'application/json' };

@@ -442,7 +442,8 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
         /^(?:x-svc-|x-correlation-id|ratelimit|date$|connection$|keep-alive$|content-length$|transfer-encoding$)/;
       const headers = Object.fromEntries([...response.headers].filter(([name]) => !notItsOwn.test(name)));
       const auditId = response.headers.get('x-svc-audit-id') ?? '';
-      return { client, id, auditId, got: { status: response.status, headers, body } };
+      const maskedBy = response.headers.get('x-svc-masked');
+      return { client, id, auditId, maskedBy, got: { status: response.status, headers, body } };
     };
     const HOLD = [{ effect: 'require_approval' }];
     const bothWays = async () => {
@@ -495,9 +496,10 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
     test('and masked, without the headers that tell what was', async () => {
       const mask = [...HOLD, { name: 'no-mail', effect: 'mask', mask: { members: ['email'] } }];
       answering(200, { ...JSON_TYPE, etag: '"e"', 'x-kept': '1' }, '{"id":7,"email":"ann@acme.example"}');
-      const { got } = await answered(mask, true);
+      const { got, maskedBy } = await answered(mask, true);
       expect(got).toMatchObject({ status: 200, body: '{"id":7,"email":"[masked]"}', headers: { 'x-kept': '1' } });
       expect(got.headers).not.toHaveProperty('etag');
+      expect(maskedBy).toBe('no-mail');
     });
 
     test('and the API shows it as it does every result', async () => {
