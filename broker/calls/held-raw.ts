@@ -106,8 +106,9 @@ export async function findJoined(
 function isOver(found: FoundJoin, now: Instant): boolean {
   const status = statusAt(found, now);
   if (status === 'expired') return true;
-  const isRemembered = status === 'denied' || found.exec_state === 'unknown';
-  return isRemembered && (found.decided_at ?? 0) + REMEMBERED_FOR_MS <= now;
+  // Of one that took long the outcome may be known to be unknown only long after the decision.
+  const since = status === 'denied' ? found.decided_at : found.exec_state === 'unknown' ? found.replayed_at : null;
+  return since !== null && since + REMEMBERED_FOR_MS <= now;
 }
 
 /** The next equal request is another call: this one's client has its answer, or there is none. */

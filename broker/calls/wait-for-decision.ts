@@ -5,7 +5,7 @@ import { readSettled } from '../audit/read-settled.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { CallLease } from '../egress/call-budget.ts';
-import { markHeldJoin } from '../store/held-joins.ts';
+import { closeHeldJoin, openHeldJoin } from '../store/held-joins.ts';
 import type { ApprovalTable } from '../store/tables/approvals.ts';
 import type { Acted } from './act.ts';
 import type { CallServices } from './call-services.ts';
@@ -75,9 +75,7 @@ async function waitForDecision(
   const { broker } = services;
   const place = { organisation_id: who.agent.organisation_id, agent_id: who.agent.id, approval_id: approvalId };
   // Equal requests are told apart while this one is open, on every replica.
-  const mark = async (openUntil: number) => {
-    if (join && join.openMs > 0) await markHeldJoin(broker.store.db, place, openUntil);
-  };
+  const openUntil = join && join.openMs > 0 ? broker.clock() + join.openMs : undefined;
   const leave = wait.enter(approvalId);
   const read = async () => {
     const found = await readHeld(broker, who, approvalId);
@@ -85,7 +83,7 @@ async function waitForDecision(
     return found;
   };
   try {
-    await mark(broker.clock() + (join?.openMs ?? 0));
+    if (openUntil !== undefined) await openHeldJoin(broker.store.db, place, openUntil);
     const { end, found } = await readSettled(services, approvalId, read, {
       waitMs: leave === undefined ? 0 : wait.ms,
       left,
@@ -94,7 +92,7 @@ async function waitForDecision(
     });
     return { kind: 'waited', approvalId, end, found };
   } finally {
-    await mark(0);
+    if (openUntil !== undefined) await closeHeldJoin(broker.store.db, place, openUntil);
     leave?.();
   }
 }

@@ -91,6 +91,9 @@ export async function heldRefusal(
 ): Promise<RawRefusal> {
   if (TOLD_ONCE.includes(end.kind)) await endJoin(services.broker, who, approvalId);
   const url = approveUrl(services.broker, approvalId);
+  const isRead = found.method === 'GET';
+  const answerAt = `${services.broker.baseUrl}/v1/approvals/${approvalId}`;
+  const readAgain = `The answer will be at ${answerAt}; the same request again would be another one, which is asked for anew.`;
   const auditId = ('auditId' in end ? end.auditId : null) ?? found.audit_id;
   const told = (code: keyof typeof ERRORS, detail: string, headers: Record<string, string> = {}): RawRefusal => ({
     status: ERRORS[code],
@@ -104,7 +107,7 @@ export async function heldRefusal(
       const until = new Date(found.expires_at).toISOString();
       return told(
         'approval_pending',
-        `Nothing was sent yet: a person has to approve this call at ${url}. Send the very same request again after that, until ${until}, and it gets the answer; the call is made once.`,
+        `Nothing was sent yet: a person has to approve this call at ${url}. ${isRead ? `${readAgain} It can be approved until ${until}.` : `Send the very same request again after that, until ${until}, and it gets the answer; the call is made once.`}`,
         { 'Retry-After': '30' },
       );
     }
@@ -112,10 +115,10 @@ export async function heldRefusal(
       return {
         ...told(
           'approval_in_progress',
-          'A person approved this call, and it is being made. Send the very same request again, and it gets the answer; the call is made once.',
+          `A person approved this call, and it is being made. ${isRead ? readAgain : 'Send the very same request again, and it gets the answer; the call is made once.'}`,
           { 'Retry-After': '5' },
         ),
-        retry: true,
+        retry: !isRead,
       };
     case 'denied':
       return told(

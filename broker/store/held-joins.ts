@@ -7,7 +7,11 @@ type Place = Pick<HeldJoinTable, 'organisation_id' | 'agent_id'>;
 type Key = Place & Pick<HeldJoinTable, 'key' | 'separate'>;
 
 /** What is held by such a request, the oldest first. */
-export type FoundJoin = HeldJoinTable & Pick<ApprovalTable, 'status' | 'decided_at' | 'expires_at' | 'exec_state'>;
+export type FoundJoin = HeldJoinTable &
+  Pick<ApprovalTable, 'status' | 'decided_at' | 'expires_at' | 'exec_state'> & {
+    /** When it was known what became of the call that was approved, or that it is not known. */
+    replayed_at: number | null;
+  };
 
 /** Stores that the approval `id` is of this request, which stays open for `openMs`; false when another one is of it. */
 export async function putHeldJoin(
@@ -33,8 +37,11 @@ export async function findHeldJoins(
     .innerJoin('approvals as a', (join) =>
       join.onRef('a.organisation_id', '=', 'j.organisation_id').onRef('a.id', '=', 'j.approval_id'),
     )
+    .leftJoin('audit_rows as r', (join) =>
+      join.onRef('r.organisation_id', '=', 'a.organisation_id').onRef('r.id', '=', 'a.replay_audit_id'),
+    )
     .selectAll('j')
-    .select(['a.status', 'a.decided_at', 'a.expires_at', 'a.exec_state'])
+    .select(['a.status', 'a.decided_at', 'a.expires_at', 'a.exec_state', 'r.finished_at as replayed_at'])
     .where('j.organisation_id', '=', organisation_id)
     .where('j.agent_id', '=', agent_id)
     .where('j.key', '=', key)
@@ -42,13 +49,25 @@ export async function findHeldJoins(
     .execute();
 }
 
-/** Until when a request waits for it; 0: none does. */
-export async function markHeldJoin(db: Db, of: Place & { approval_id: string }, openUntil: number): Promise<void> {
+/** That a request waits for it until then, at the most; others may wait longer. */
+export async function openHeldJoin(db: Db, of: Place & { approval_id: string }, openUntil: number): Promise<void> {
   const { organisation_id, agent_id, approval_id } = of;
   await db
     .updateTable('held_joins')
     .set({ open_until: openUntil })
     .where((eb) => eb.and({ organisation_id, agent_id, approval_id }))
+    .where('open_until', '<', openUntil)
+    .execute();
+}
+
+/** The request that would have waited until then waits no more; where another one waits longer, it stays open. */
+export async function closeHeldJoin(db: Db, of: Place & { approval_id: string }, openUntil: number): Promise<void> {
+  const { organisation_id, agent_id, approval_id } = of;
+  await db
+    .updateTable('held_joins')
+    .set({ open_until: 0 })
+    .where((eb) => eb.and({ organisation_id, agent_id, approval_id }))
+    .where('open_until', '<=', openUntil)
     .execute();
 }
 

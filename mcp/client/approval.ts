@@ -70,7 +70,7 @@ export function readApproval(body: Body): Approval {
       ...decided,
       state: 'not_made',
       error,
-      mayHaveActed: /^(outcome unknown|upstream|result_)/.test(error),
+      mayHaveActed: /^(outcome unknown|upstream_response_blocked|result_)/.test(error),
     };
   const result = body.result as Body | undefined;
   const executedAt = text(body.executed_at);

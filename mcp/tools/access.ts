@@ -2,6 +2,7 @@
 import type { DenyReason, Halt } from '../client/action.ts';
 import type { AccessAsk } from '../client/agent-client.ts';
 import type { BrokerError } from '../client/broker-error.ts';
+import type { Permissions } from '../client/permissions.ts';
 import type { AccessStatus } from '../client/read-answers.ts';
 import { type ToolAnswer, toolAnswer } from './answer.ts';
 import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
@@ -38,8 +39,16 @@ export async function askForAccess(host: ToolHost, request: ToolRequest, asked: 
   if (!found.ok) return errorAnswer(found.error, false);
   const { status, note } = found.value;
   if (status === 'approved') {
-    await host.permissions.now();
-    return granted(what, `An owner granted ${what}.`, note);
+    const held = await host.permissions.now();
+    return held.ok && !holds(held.value, asked)
+      ? toolAnswer({
+          status: 'refused',
+          code: 'scope_not_granted',
+          detail: `An owner approved the request, and granted other scopes than ${what}.`,
+          note,
+          next: 'See list_permissions for what you hold now, and go on with that, or tell the person.',
+        })
+      : granted(what, `An owner granted ${what}.`, note);
   }
   if (status === 'pending')
     return toolAnswer({
@@ -55,6 +64,14 @@ export async function askForAccess(host: ToolHost, request: ToolRequest, asked: 
     next: `Go on without it, or tell the person. Do not ask for the same again unless they say so.`,
   });
 }
+
+/** Whether the permissions have what was asked for. */
+const holds = ({ platforms }: Permissions, { platform, scope }: AccessAsk): boolean =>
+  platforms.some(
+    ({ platformId, scopes, connections = [] }) =>
+      platformId === platform &&
+      (scope === undefined || [scopes, ...connections.map((one) => one.scopes)].some((held) => held.includes(scope))),
+  );
 
 const granted = (what: string, detail: string, note?: string): ToolAnswer =>
   toolAnswer({ status: 'granted', detail, note, next: `Make the call that needs ${what}.` });

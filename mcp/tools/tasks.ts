@@ -6,7 +6,9 @@ import { ProtocolError, ProtocolErrorCode, type Result } from '@modelcontextprot
 import type { Approval } from '../client/approval.ts';
 import type { Handed } from './handed.ts';
 import { handOver, waitingNews } from './hold.ts';
+import { errorAnswer } from './outcome-answer.ts';
 import type { ToolHost } from './tool-host.ts';
+import { isPassing } from './waiting.ts';
 
 /** One poll a second is the broker's limit for an agent, which may have several tasks. */
 const POLL_INTERVAL_MS = 5_000;
@@ -22,14 +24,20 @@ export function taskCreated({ approval, createdAt }: Extract<Handed, { kind: 'ta
 
 /** The result of tasks/get. Throws ProtocolError (invalid params) when this agent has no such task. */
 export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
-  const found = await host.client.approval(taskId);
+  const found = await findTask(host, taskId);
   if (!found.ok) {
-    if (found.error.status === 404 || found.error.code === 'invalid_id')
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Failed to retrieve task: Task not found');
+    const unknown = { approvalId: taskId, createdAt: new Date().toISOString(), expiresAt: undefined };
     // Clients treat an error as the end of the task, so temporary failures (restart, rate limit) are reported as working.
-    const now = new Date().toISOString();
-    const words = `The broker is temporarily unavailable: ${found.error.message}`;
-    return { ...task({ approvalId: taskId, createdAt: now, expiresAt: undefined }, words), status: 'working' };
+    if (isPassing(found.error.code))
+      return {
+        ...task(unknown, `The broker is temporarily unavailable: ${found.error.message}`),
+        status: 'working',
+      };
+    return {
+      ...task(unknown, found.error.message),
+      status: 'completed',
+      result: { resultType: 'complete', ...errorAnswer(found.error, false) },
+    };
   }
   const approval = found.value;
   if (approval.state === 'pending') return { ...task(approval, waitingNews(approval)), status: 'working' };
@@ -47,8 +55,16 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
  * cooperative). Throws as getTask does.
  */
 export async function cancelTask(host: ToolHost, taskId: string): Promise<Result> {
-  await getTask(host, taskId);
+  await findTask(host, taskId);
   return {};
+}
+
+/** Throws ProtocolError (invalid params) when this agent has no such task. Its answer is not handed over with it. */
+async function findTask(host: ToolHost, taskId: string): ReturnType<ToolHost['client']['approval']> {
+  const found = await host.client.approval(taskId);
+  if (!found.ok && (found.error.status === 404 || found.error.code === 'invalid_id'))
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Failed to retrieve task: Task not found');
+  return found;
 }
 
 const ENDED: Record<Exclude<Approval['state'], 'pending' | 'running'>, string> = {

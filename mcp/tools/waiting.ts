@@ -65,4 +65,5 @@ function telling(request: ToolRequest, news: string, everyMs: number): { now(): 
 }
 
 const PASSING = new Set(['unreachable', 'unexpected_answer', 'store_unavailable', 'internal_error', 'rate_limited']);
-const isPassing = (code: string): boolean => PASSING.has(code);
+/** Whether an error is temporary, so that asking again may help. */
+export const isPassing = (code: string): boolean => PASSING.has(code);

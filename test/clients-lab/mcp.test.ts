@@ -1,4 +1,5 @@
 /** MCP clients that are no work of the SDK's authors: mcp-remote, by which programs with stdio alone connect to /mcp, and the AI SDK. */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -53,12 +54,14 @@ describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab}
     });
     let said = '';
     let consented: Promise<unknown> | undefined;
+    // Of a second attempt another.
+    const agent = `Remote ${randomUUID().slice(0, 8)}`;
     transport.stderr?.on('data', (text: Buffer) => {
       said += text;
       const [, asked] = /(http\S+\/oauth\/authorize\?\S+)\s/.exec(said) ?? [];
       // It listens for the answer after it has said where to go.
       if (asked === undefined || !said.includes('OAuth callback server running')) return;
-      consented ??= consent(browser(), asked, { name: 'Remote', grants: EVERYTHING }).then((back) =>
+      consented ??= consent(browser(), asked, { name: agent, grants: EVERYTHING }).then((back) =>
         send(`${new URL(asked).searchParams.get('redirect_uri')}?${back}`, {}),
       );
     });
@@ -67,7 +70,7 @@ describe.skipIf(withoutLab)(`MCP clients${withoutLab ? ` (skipped: ${withoutLab}
       throw new Error(`${error.message}\n${said}`);
     });
     expect(await consented).toMatchObject({ status: 200 });
-    await useAs('Remote', (name, args) => client.callTool({ name, arguments: args as Record<string, unknown> }));
+    await useAs(agent, (name, args) => client.callTool({ name, arguments: args as Record<string, unknown> }));
   });
 
   describe('the AI SDK', () => {

@@ -1,4 +1,5 @@
 /** A held call over a client that knows nothing of approvals: it waits, is refused with the link, and joins when it is sent again. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { storedAnswer } from '../../broker/proxy/stored-result.ts';
@@ -300,6 +301,48 @@ describe.each(ONE_STORE)(`held raw calls on %s${postgresNote}`, (store) => {
       const twice = (boundary: string) => mail(boundary, `multipart/related; boundary="${boundary}"; boundary=b`);
       expect(idOf(await twice('==1=='))).not.toBe(idOf(await twice('==2==')));
     });
+  });
+
+  test('another key does not join while any of several requests waits, though one of them has left', async () => {
+    const body = fresh();
+    const first = write({ 'x-svc-wait': '1', 'idempotency-key': 'k1' }, body);
+    await expect.poll(pending).not.toEqual([]);
+    const second = write({ 'x-svc-wait': '20', 'idempotency-key': 'k1' }, body);
+    await pause(200);
+    const id = idOf(await first);
+    const other = await write({ 'x-svc-wait': '0', 'idempotency-key': 'k2' }, body);
+    expect(idOf(other)).not.toBe(id);
+    await approve(id);
+    expect((await second).status).toBe(200);
+    await deny(idOf(other), 'no');
+    expect(made(body)).toBe(1);
+  });
+
+  test('that it is not known is told for ten minutes from when that was known, however long the call took', async () => {
+    const body = fresh();
+    const id = idOf(await write({ 'x-svc-wait': '0' }, body));
+    const { skewMs } = world.clock;
+    world.upstream.answer = (_, response) => {
+      world.clock.skewMs += 11 * 60_000;
+      response.destroy();
+    };
+    await approve(id);
+    world.upstream.answer = undefined;
+    const again = await write({ 'x-svc-wait': '0' }, body);
+    expect([again.status, again.body.error, again.body.approval_id]).toEqual([409, 'executed_outcome_unknown', id]);
+    world.clock.skewMs += 11 * 60_000;
+    expect(idOf(await write({ 'x-svc-wait': '0' }, body))).not.toBe(id);
+    world.clock.skewMs = skewMs;
+  });
+
+  test('a held read says where its answer will be, since the same request would be another one', async () => {
+    const reader = await organisation.agent({ rules: [{ effect: 'require_approval' }] });
+    const read = await rawClient(() => reader)('GET', '/proxy/demo-main/items', { headers: { 'x-svc-wait': '0' } });
+    const id = idOf(read);
+    expect(read.body.detail).toContain(`The answer will be at ${reader.baseUrl}/v1/approvals/${id}`);
+    expect(read.body.detail).not.toContain('Send the very same request');
+    await approve(id);
+    await expect.poll(async () => (await reader.get(`/v1/approvals/${id}`)).body.result?.status).toBe(200);
   });
 
   test('reads never join', async () => {

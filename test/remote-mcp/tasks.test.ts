@@ -117,6 +117,21 @@ describe.each(ONE_STORE)(`a remote client that takes tasks, on %s${postgresNote}
     expect(sentFor(args)).toBe(1);
   });
 
+  test('that cancels it once it was made still gets its answer by the identical call', async () => {
+    const { session } = await connect();
+    const args = held();
+    const { execution, id } = await heldTask(session, args);
+    await decide(id, 'approve');
+    await execution.cancel();
+    await execution.detach().catch(() => {});
+    const again: Json = await session.callTool('write_platform', args as Json);
+    expect(again.kind).not.toBe('task');
+    const answer = JSON.stringify(await again.result());
+    expect(answer).toContain('answered');
+    expect(answer).toContain(id);
+    expect(sentFor(args)).toBe(1);
+  });
+
   test('that connects again finds the task by its id, and the same one by the identical call', async () => {
     const one = await connect();
     const args = held();
